@@ -31,6 +31,7 @@ class Column(Generic[Row]):
         most: How many characters it gets at most.
         wraps: Cells that give way go on in the next line instead of being cut.
         keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
+        only_if_any: A terminal doesn't show it where no row has a value but 0.
         wide_only: It is the first that goes where there is no room for all.
         priority: A terminal that is still too narrow leaves columns out in this order, the highest number last; None: never.
     """
@@ -50,6 +51,7 @@ class Column(Generic[Row]):
     most: int = 48
     wraps: bool = False
     keeps_end: bool = False
+    only_if_any: bool = False
     wide_only: bool = False
     priority: int | None = None
 

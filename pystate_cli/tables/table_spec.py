@@ -57,7 +57,12 @@ class TableSpec(Generic[Row]):
     def tables(self, groups: Sequence[Sequence[Row]], width: int, *, unicode: bool, now: int | None = None) -> list[Table]:
         """Return a table per group of rows, all with the same columns, to stand one below the other."""
         look = Look(current_time_ms() if now is None else now, unicode)
-        return fitted_tables(self.layouts(look), groups, width, self.style)
+        shown = self.without(*self._columns_of_nothing(groups))
+        return fitted_tables(shown.layouts(look), groups, width, self.style)
+
+    def _columns_of_nothing(self, groups: Sequence[Sequence[Row]]) -> list[str]:
+        seldom = [column for column in self.columns if column.only_if_any]
+        return [column.name for column in seldom if not any(column.value(row) for rows in groups for row in rows)]
 
     def layouts(self, look: Look) -> Iterator[tuple[tuple[Column[Row], ...], Look]]:
         """Yield what a terminal may show, from the most to the least."""

@@ -140,6 +140,9 @@ def _figures(entry: TaskCheckpointStatisticsWithSubtaskDetails) -> tuple[Subtask
             alignment=of(summary.alignment.duration) if knows_alignment else None,
             sync=of(summary.checkpoint_duration.sync),
             asynchronous=of(summary.checkpoint_duration.asynchronous),
+            buffered=of(summary.alignment.buffered),
+            processed=of(summary.alignment.processed),
+            persisted=of(summary.alignment.persisted),
         )
         rows.append(SubtaskRow(name, "", None, of(summary.end_to_end_duration), measured))
     return tuple(rows)
@@ -265,7 +268,7 @@ def plain_lines(details: CheckpointDetails) -> list[str]:
 def header_line(details: CheckpointDetails) -> str:
     """Say in a sentence what it is and how it went."""
     row = details.row
-    sentence = f"{row.kind} {row.checkpoint_id} {row.status}, {row.acknowledged}/{row.subtasks} acknowledged"
+    sentence = f"{row.full_kind} {row.checkpoint_id} {row.status}, {row.acknowledged}/{row.subtasks} acknowledged"
     return f"{sentence}: {row.failure.splitlines()[0]}" if row.failure else sentence
 
 
@@ -326,7 +329,7 @@ def _header(details: CheckpointDetails, width: int, now: int, *, unicode: bool) 
     from rich.text import Text
 
     row = details.row
-    title = Text(f"{row.kind} {row.checkpoint_id}", style="bold")
+    title = Text(f"{row.full_kind} {row.checkpoint_id}", style="bold")
     mark = status_marks(unicode=unicode).get(row.status, "?")
     title.append(f"  {mark} {row.status}", style=f"not bold {STATUS_STYLES.get(row.status, '')}".rstrip())
     facts = [f"triggered {format_moment(row.trigger_timestamp, now)}"]
@@ -335,6 +338,12 @@ def _header(details: CheckpointDetails, width: int, now: int, *, unicode: bool) 
     facts.append(f"acknowledged {row.acknowledged}/{row.subtasks}")
     facts.append(f"full {format_size(row.measured.full_size)}")
     facts.append(f"incremental {format_size(row.measured.incremental_size)}")
+    if row.measured.buffered:
+        facts.append(f"held back {format_size(row.measured.buffered)}")
+    if row.measured.processed:
+        facts.append(f"processed meanwhile {format_size(row.measured.processed)}")
+    if row.measured.persisted:
+        facts.append(f"in flight {format_size(row.measured.persisted)}")
     if details.savepoint_format:
         facts.append(f"format {details.savepoint_format}")
     pairs = []

@@ -14,7 +14,8 @@ from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look
 from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.measured import STATUS_STYLES, Measured, measured_columns, status_marks
 
-SHORT_KINDS = {"checkpoint": "chk", "savepoint": "save"}
+SHORT_KINDS = {"CHECKPOINT": "chk", "UNALIGNED_CHECKPOINT": "unal", "SAVEPOINT": "save"}
+_WORDS = {"CHECKPOINT": "checkpoint", "UNALIGNED_CHECKPOINT": "unaligned", "SAVEPOINT": "savepoint"}
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class CheckpointRow:
 
     checkpoint_id: int
     is_savepoint: bool
+    type: str
     status: str
     trigger_timestamp: int
     duration: int | None
@@ -41,6 +43,7 @@ class CheckpointRow:
         return CheckpointRow(
             checkpoint_id=entry.id,
             is_savepoint=entry.is_savepoint,
+            type=entry.checkpoint_type,
             status=entry.status.value,
             trigger_timestamp=entry.trigger_timestamp,
             duration=entry.end_to_end_duration,
@@ -58,6 +61,11 @@ class CheckpointRow:
     def kind(self) -> str:
         """Return what it is, in a word."""
         return "savepoint" if self.is_savepoint else "checkpoint"
+
+    @property
+    def full_kind(self) -> str:
+        """Return what it is, and whether its barrier has overtaken records."""
+        return "unaligned checkpoint" if self.type == "UNALIGNED_CHECKPOINT" else self.kind
 
     def duration_so_far(self, now: int) -> int | None:
         """Return how long it took, or has taken: what REST has of one under way ends with the last acknowledgement."""
@@ -122,7 +130,7 @@ CHECKPOINTS: TableSpec[CheckpointRow] = TableSpec(
         Column("id", lambda row: row.checkpoint_id, NUMBER, "ID", plain="id", width=6, json="id"),
         Column(
             "kind", lambda row: row.kind, TEXT, "Kind", plain="kind", width=10, priority=10,
-            shown=lambda row, look: SHORT_KINDS[row.kind] if look.brief else row.kind,
+            shown=lambda row, look: (SHORT_KINDS if look.brief else _WORDS)[row.type],
             style=lambda row: "cyan" if row.is_savepoint else "",
         ),
         Column(
@@ -139,6 +147,7 @@ CHECKPOINTS: TableSpec[CheckpointRow] = TableSpec(
             shown=lambda row, look: format_millis(row.duration_so_far(look.now)),
         ),
         *measured_columns(lambda row: row.measured),
+        Column("type", lambda row: row.type, plain="type", width=20, json="checkpointType"),
         Column(
             "acknowledged", lambda row: f"{row.acknowledged}/{row.subtasks}", TEXT, "Acknowledged", "Ack",
             plain="acknowledged", width=12, left=False,

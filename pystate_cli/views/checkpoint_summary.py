@@ -20,10 +20,11 @@ _FIGURES: dict[str, tuple[str, str, Kind]] = {
     "alignment_duration": ("Alignment", "Align", MILLIS),
     "sync_duration": ("Sync", "Sync", MILLIS),
     "async_duration": ("Async", "Async", MILLIS),
-    "processed_data": ("Processed in flight", "Proc", SIZE),
+    "alignment_buffered": ("Held back", "Held", SIZE),
+    "processed_data": ("Processed meanwhile", "Proc", SIZE),
     "persisted_data": ("Persisted in flight", "Pers", SIZE),
 }
-_ONLY_IF_ANY = ("processed_data", "persisted_data")
+_ONLY_IF_ANY = ("alignment_buffered", "processed_data", "persisted_data")
 _UNITS = {"ms": MILLIS, "bytes": SIZE}
 
 

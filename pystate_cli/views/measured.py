@@ -24,6 +24,9 @@ class Measured:
     alignment: int | None
     sync: int | None
     asynchronous: int | None
+    buffered: int | None = None
+    processed: int | None = None
+    persisted: int | None = None
 
     @staticmethod
     def of(entry: CheckpointFigures) -> Measured:
@@ -35,6 +38,9 @@ class Measured:
             alignment=entry.alignment_duration,
             sync=entry.sync_duration,
             asynchronous=entry.async_duration,
+            buffered=entry.alignment_buffered,
+            processed=entry.processed_data,
+            persisted=entry.persisted_data,
         )
 
     @staticmethod
@@ -47,6 +53,9 @@ class Measured:
             alignment=entry.alignment.duration,
             sync=entry.checkpoint.sync,
             asynchronous=entry.checkpoint.asynchronous,
+            buffered=entry.alignment.buffered,
+            processed=entry.alignment.processed,
+            persisted=entry.alignment.persisted,
         )
 
 
@@ -78,10 +87,22 @@ def measured_columns(of: Callable[[Row], Measured]) -> tuple[Column[Row], ...]:
             "async", lambda row: of(row).asynchronous, MILLIS, "Async",
             plain="async_ms", width=8, json="asyncDuration", priority=5,
         ),
+        Column(
+            "buffered", lambda row: of(row).buffered, SIZE, "Held back", "Held",
+            plain="buffered_bytes", width=14, json="alignmentBuffered", priority=2, only_if_any=True,
+        ),
+        Column(
+            "processed", lambda row: of(row).processed, SIZE, "Processed", "Proc",
+            plain="processed_bytes", width=15, json="processedData", priority=1, only_if_any=True,
+        ),
+        Column(
+            "persisted", lambda row: of(row).persisted, SIZE, "In flight", "Flight",
+            plain="persisted_bytes", width=15, json="persistedData", priority=6, only_if_any=True,
+        ),
     )  # fmt: skip
 
 
-MEASURED = ("full", "incremental", "start_delay", "alignment", "sync", "async")
+MEASURED = ("full", "incremental", "start_delay", "alignment", "sync", "async", "buffered", "processed", "persisted")
 """Their names."""
 
 

@@ -13,7 +13,7 @@ from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing
 from pystate_cli.tables.fitted_table import shortened
-from pystate_cli.views.checkpoint_list import CheckpointRow, summary_line
+from pystate_cli.views.checkpoint_list import SHORT_KINDS, CheckpointRow, summary_line
 from pystate_cli.views.job_list import STATE_STYLES
 from pystate_cli.views.measured import STATUS_STYLES, status_marks
 
@@ -223,7 +223,7 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     acks = [f"{row.acknowledged}/{row.subtasks}" for row in rows]
     ack_width = max(3, *map(len, acks))
     fixed = id_width + mark_width + 8
-    columns = list(_COLUMNS)
+    columns = [column for column in _COLUMNS if column is not _IN_FLIGHT or any(row.measured.persisted for row in rows)]
     while True:
         figures = {column.title: [column.write(column.value(row, now)) for row in rows] for column in columns}
         sizes = {title: max(len(title), *map(len, texts)) for title, texts in figures.items()}
@@ -247,7 +247,7 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
         line = Text(style="dim" if row.discarded else "")
         line.append(f"{row.checkpoint_id:>{id_width}} ")
         line.append(f"{marks.get(row.status, '?'):<{mark_width}} ", style=STATUS_STYLES.get(row.status, ""))
-        line.append(f"{'save' if row.is_savepoint else 'chk':<4}  ", style="cyan" if row.is_savepoint else "")
+        line.append(f"{SHORT_KINDS[row.type]:<4}  ", style="cyan" if row.is_savepoint else "")
         line.append(f"{acks[number]:>{ack_width}} ")
         full, rest = progress(row.acknowledged, row.subtasks, bar, unicode=unicode)
         line.append(full, style=STATUS_STYLES.get(row.status, ""))
@@ -264,13 +264,15 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     return lines
 
 
+_IN_FLIGHT = _Bars("in flight", "green", lambda row, _: row.measured.persisted, format_size)
 _COLUMNS = (
     _Bars("took", "yellow", lambda row, now: row.duration_so_far(now), format_millis),
     _Bars("size", "blue", lambda row, _: row.measured.full_size, format_size),
     _Bars("written", "cyan", lambda row, _: row.measured.incremental_size, format_size),
     _Bars("align", "magenta", lambda row, _: row.measured.alignment, format_millis),
+    _IN_FLIGHT,
 )
-_DROPPED = (_COLUMNS[2], _COLUMNS[3], _COLUMNS[1], _COLUMNS[0])
+_DROPPED = (_COLUMNS[2], _COLUMNS[3], _IN_FLIGHT, _COLUMNS[1], _COLUMNS[0])
 
 
 def _label(text: str) -> Text:

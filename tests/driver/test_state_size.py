@@ -49,3 +49,17 @@ def test_it_is_the_whole_state_of_the_last_checkpoint_also_where_little_of_it_wa
 
 def test_before_the_first_checkpoint_it_is_not_known(metrics):
     assert sizes(metrics, Statistics()) == {}
+
+
+def test_a_subtask_tells_how_long_the_last_barrier_took_to_it_and_to_all_its_channels(metrics):
+    statistics = Statistics().trigger(1)
+    statistics.acknowledge(1, "count", 0, start_delay_ms=7, alignment_ms=30)
+    statistics.acknowledge(1, "count", 1, start_delay_ms=8, alignment_ms=None)
+    statistics.acknowledge(1, "total", 0)
+
+    statistics.complete(1)
+
+    (count, _) = metrics.collect(statistics.tracker).tasks
+    told = [{sample.name: sample.value for sample in subtask.samples} for subtask in count.subtasks]
+    assert [one.get("checkpointStartDelayNanos") for one in told] == [7_000_000, 8_000_000]
+    assert [one.get("checkpointAlignmentTime") for one in told] == [30_000_000, None]

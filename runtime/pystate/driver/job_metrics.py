@@ -9,7 +9,7 @@ from typing import Any
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.driver.job_engine import EngineMetrics
 from pystate.metrics.io_figures import bytes_and_times
-from pystate.metrics.sample import gauge
+from pystate.metrics.sample import MetricSample
 from pystate.metrics.slot_metrics import SlotMetrics
 from pystate.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
 from pystate.plan.chain import OperatorSpec
@@ -62,10 +62,10 @@ class JobMetrics:
         Args:
             statistics: Those of the job's checkpoints.
         """
-        tasks = [] if self._plan is None else self._tasks(self._plan, statistics.state_sizes())
+        tasks = [] if self._plan is None else self._tasks(self._plan, statistics.subtask_samples())
         return DriverMetrics(self._engine.job_samples(), statistics.samples(), tasks)
 
-    def _tasks(self, plan: JobPlan, sizes: Mapping[tuple[str, int], int]) -> list[TaskMetricStore]:
+    def _tasks(self, plan: JobPlan, taken: Mapping[tuple[str, int], list[MetricSample]]) -> list[TaskMetricStore]:
         gathered: dict[str, list[SubtaskMetricStore]] = {}
         for (uid, subtask), samples in self._engine.source_samples().items():
             gathered.setdefault(uid, []).append(SubtaskMetricStore(subtask, None, samples))
@@ -80,17 +80,17 @@ class JobMetrics:
                 task.name,
                 task.parallelism,
                 task.operators,
-                [self._subtask(task, index, sizes) for index in range(task.parallelism)],
+                [self._subtask(task, index, taken) for index in range(task.parallelism)],
             )
             for task in plan.tasks
         ]
         return sources + tasks
 
-    def _subtask(self, task: TaskSpec, index: int, sizes: Mapping[tuple[str, int], int]) -> SubtaskMetricStore:
+    def _subtask(
+        self, task: TaskSpec, index: int, taken: Mapping[tuple[str, int], list[MetricSample]]
+    ) -> SubtaskMetricStore:
         told = self.slots.of(task.uid, index)
-        if (task.uid, index) not in sizes:
-            return told
-        return replace(told, samples=[*told.samples, gauge("lastCheckpointStateSize", sizes[task.uid, index])])
+        return replace(told, samples=[*told.samples, *taken.get((task.uid, index), ())])
 
 
 def _store(

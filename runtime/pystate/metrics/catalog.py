@@ -85,10 +85,22 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
     SystemMetric("lastCheckpointSize", _JOB, _GAUGE, "bytes", "What was written for it; -1 before the first."),
     SystemMetric("lastCheckpointFullSize", _JOB, _GAUGE, "bytes", "The state it stands for; -1 before the first."),
     SystemMetric(
-        "lastCheckpointProcessedData", _JOB, _GAUGE, "bytes", "Processed during alignment: 0, nothing overtakes a barrier."
+        "lastCheckpointAlignmentBuffered",
+        _JOB,
+        _GAUGE,
+        "bytes",
+        "Held back during its alignment, on the real-time engine; 0 on the other.",
+        ours=True,
     ),
     SystemMetric(
-        "lastCheckpointPersistedData", _JOB, _GAUGE, "bytes", "Records in flight that were written: 0, there are none."
+        "lastCheckpointProcessedData",
+        _JOB,
+        _GAUGE,
+        "bytes",
+        "Processed during its alignment, on the real-time engine; 0 on the other.",
+    ),
+    SystemMetric(
+        "lastCheckpointPersistedData", _JOB, _GAUGE, "bytes", "Records in flight that are in it: those of an unaligned one."
     ),
     SystemMetric(
         "lastCheckpointCompletedTimestamp", _JOB, _GAUGE, "ms since 1970", "Its last acknowledgement; -1 before the first."
@@ -143,6 +155,20 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
     SystemMetric("numEpochs", _TASK, _COUNTER, "epochs", "Epochs that the subtask has finished.", ours=True),
     SystemMetric(
         "lastEpochDurationMs", _TASK, _GAUGE, "ms", "How long the last one took in this subtask; -1 before it.", ours=True
+    ),
+    SystemMetric(
+        "checkpointStartDelayNanos",
+        _TASK,
+        _GAUGE,
+        "ns",
+        "From the last completed checkpoint's trigger to its first barrier in the subtask; in whole ms.",
+    ),
+    SystemMetric(
+        "checkpointAlignmentTime",
+        _TASK,
+        _GAUGE,
+        "ns",
+        "From that barrier to the last one; in whole ms. Of subtasks that know it.",
     ),
     SystemMetric(
         "lastCheckpointStateSize", _TASK, _GAUGE, "bytes", "The subtask's state in the last completed checkpoint.", ours=True

@@ -17,6 +17,10 @@ class CheckpointStatsStatus(Enum):
     FAILED = "FAILED"
 
 
+CheckpointKind = Literal["CHECKPOINT", "UNALIGNED_CHECKPOINT", "SAVEPOINT"]
+"""As Flink has it."""
+
+
 class CheckpointFigures(RestMessage):
     """What the subtasks of a checkpoint, or of one operator in it, say together.
 
@@ -29,7 +33,7 @@ class CheckpointFigures(RestMessage):
         checkpointed_size: Bytes that were written for it.
         state_size: Bytes that it refers to.
         end_to_end_duration: From the trigger to that acknowledgement, or to the failure; -1 before the first.
-        alignment_buffered: 0: no record waits for a barrier.
+        alignment_buffered: Bytes that were held back during the alignment.
         processed_data: Bytes that were processed during the alignment.
         persisted_data: Bytes in flight that are in it.
         num_subtasks: Subtasks that take part.
@@ -74,6 +78,7 @@ class CheckpointStatistics(CheckpointFigures):
 
     Attributes:
         class_name: Its status in small letters.
+        checkpoint_type: `UNALIGNED_CHECKPOINT` as soon as the barrier has overtaken records in any subtask.
         savepoint_format: How a savepoint is written; null of a checkpoint.
         tasks: Its operators by vertex, where one checkpoint is asked for.
         external_path: Where it is, once it is complete.
@@ -91,7 +96,7 @@ class CheckpointStatistics(CheckpointFigures):
     is_savepoint: bool
     savepoint_format: str | None = entry("savepointFormat", default=None)
     trigger_timestamp: int
-    checkpoint_type: Literal["CHECKPOINT", "SAVEPOINT"] = "CHECKPOINT"
+    checkpoint_type: CheckpointKind = "CHECKPOINT"
     tasks: dict[str, TaskCheckpointStatistics]
     external_path: str | None = unless_none(default=None)
     discarded: bool | None = unless_none(default=None)
@@ -212,9 +217,9 @@ class CheckpointAlignment(RestMessage):
     """What happened while barriers were aligned.
 
     Attributes:
-        buffered: 0.
-        processed: Bytes.
-        persisted: Bytes.
+        buffered: Bytes that were held back: their channel's barrier had come, and that of another one had not.
+        processed: Bytes that were processed.
+        persisted: Bytes in flight that are in the checkpoint.
         duration: In ms; -1 where it isn't known.
     """
 
@@ -230,6 +235,7 @@ class CompletedSubtaskCheckpointStatistics(RestMessage):
     Attributes:
         index: Its number, from 0.
         start_delay: How long the barrier took to it.
+        unaligned_checkpoint: Whether the barrier has overtaken records here.
     """
 
     class_name: Literal["completed"] = entry("className", default="completed")

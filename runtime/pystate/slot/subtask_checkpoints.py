@@ -34,6 +34,7 @@ class Alignment:
     Attributes:
         alignment_ms: From the first to the last; None where the engine knows it and not the subtask.
         processed_data: Bytes processed meanwhile.
+        buffered_data: Bytes held back meanwhile.
         persisted_data: Bytes of records in flight that are part of the checkpoint.
         start_delay_ms: From the trigger to the first barrier; None for the moment when the state is frozen.
         unaligned: Whether barriers overtook records.
@@ -41,6 +42,7 @@ class Alignment:
 
     alignment_ms: int | None = None
     processed_data: int = 0
+    buffered_data: int = 0
     persisted_data: int = 0
     start_delay_ms: int | None = None
     unaligned: bool = False
@@ -224,6 +226,7 @@ class SubtaskCheckpointCoordinator:
             processed_data=alignment.processed_data,
             persisted_data=alignment.persisted_data,
             unaligned=int(alignment.unaligned),
+            buffered_data=alignment.buffered_data,
         )
         try:
             self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)

@@ -23,6 +23,7 @@ class SubtaskCheckpointMetrics(StatsData):
         processed_data: Bytes processed while the barriers were being aligned.
         persisted_data: Bytes of records in flight that were written.
         unaligned: 1 where the barrier overtook records, else 0.
+        buffered_data: Bytes held back while the barriers were being aligned.
     """
 
     ack_timestamp: Natural
@@ -35,3 +36,4 @@ class SubtaskCheckpointMetrics(StatsData):
     processed_data: Natural = 0
     persisted_data: Natural = 0
     unaligned: Natural = 0
+    buffered_data: Natural = 0

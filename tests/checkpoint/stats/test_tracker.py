@@ -112,6 +112,49 @@ def test_metrics_come_back_from_plain_data() -> None:
             SubtaskCheckpointMetrics.from_plain(wrong)
 
 
+# -- what barriers held back and overtook
+
+
+def test_bytes_that_were_held_back_processed_and_persisted_are_those_of_all_subtasks(driver: Driver) -> None:
+    pending = driver.trigger(1, subtasks=2)
+    driver.tracker.report_ack(1, "count", 0, metrics(1_010, buffered_data=300, processed_data=40))
+    driver.tracker.report_ack(1, "count", 1, metrics(1_020, buffered_data=100, persisted_data=5000, unaligned=1))
+    driver.complete(pending)
+    rest = driver.tracker.to_rest()
+    names = ("alignment_buffered", "processed_data", "persisted_data")
+    assert [rest["history"][0][name] for name in names] == [400, 40, 5000]
+    assert [rest["summary"][name]["max"] for name in names] == [400, 40, 5000]
+    details = driver.tracker.subtask_details(1, COUNT.vertex_id)
+    assert details is not None
+    assert [one["alignment"] for one in details["subtasks"]] == [
+        {"buffered": 300, "processed": 40, "persisted": 0, "duration": 0},
+        {"buffered": 100, "processed": 0, "persisted": 5000, "duration": 0},
+    ]
+    assert [one["unaligned_checkpoint"] for one in details["subtasks"]] == [False, True]
+    assert (details["summary"]["alignment"]["buffered"]["min"], details["alignment_buffered"]) == (100, 400)
+    samples = {sample.name: sample.value for sample in driver.tracker.samples()}
+    told = ("lastCheckpointAlignmentBuffered", "lastCheckpointProcessedData", "lastCheckpointPersistedData")
+    assert [samples[name] for name in told] == [400, 40, 5000]
+
+
+def test_a_checkpoint_is_unaligned_as_soon_as_one_subtasks_is(driver: Driver) -> None:
+    driver.trigger(1, subtasks=2)
+    kinds = []
+    for subtask, unaligned in enumerate((0, 1)):
+        driver.tracker.report_ack(1, "count", subtask, metrics(1_010, unaligned=unaligned))
+        kinds.append(driver.tracker.to_rest()["history"][0]["checkpoint_type"])
+    assert kinds == ["CHECKPOINT", "UNALIGNED_CHECKPOINT"]
+
+
+def test_what_was_measured_comes_back_from_the_file(driver: Driver) -> None:
+    pending = driver.trigger(1, subtasks=2)
+    for subtask in (0, 1):
+        driver.tracker.report_ack(1, "count", subtask, metrics(1_010, buffered_data=subtask, unaligned=subtask))
+    driver.complete(pending)
+    plain = json.loads(json.dumps(driver.tracker.to_plain()))
+    assert CheckpointStatsTracker.from_plain(plain, 10, lambda: 0).to_rest() == driver.tracker.to_rest()
+
+
 # -- GET /jobs/:id/checkpoints
 
 
@@ -330,7 +373,7 @@ def test_details_of_subtasks_are_flinks(driver: Driver) -> None:
             "state_size": only(265),
             "end_to_end_duration": only(59),
             "checkpoint_duration": {"sync": only(4), "async": only(5)},
-            "alignment": {"buffered": NOTHING, "processed": only(0), "persisted": only(0), "duration": only(0)},
+            "alignment": {"buffered": only(0), "processed": only(0), "persisted": only(0), "duration": only(0)},
             "start_delay": only(34),
         },
         "subtasks": [

@@ -60,6 +60,7 @@ def entry(number: int, status: str = "COMPLETED", **changes: Any) -> dict[str, A
         "id": number,
         "status": status,
         "is_savepoint": False,
+        "checkpoint_type": "CHECKPOINT",
         "trigger_timestamp": NOW - 11_000,
         "end_to_end_duration": 110,
         "state_size": 5 * 9330,
@@ -72,6 +73,9 @@ def entry(number: int, status: str = "COMPLETED", **changes: Any) -> dict[str, A
         "alignment_duration": 0,
         "sync_duration": 4,
         "async_duration": 5,
+        "alignment_buffered": 0,
+        "processed_data": 0,
+        "persisted_data": 0,
         **changes,
     }
 
@@ -91,7 +95,9 @@ HISTORY = [
         **unknown(),
     ),
     entry(13, end_to_end_duration=2310, checkpointed_size=123_456_789, alignment_duration=12, async_duration=2200),
-    entry(12, is_savepoint=True, external_path="/data/savepoints/savepoint-6077eb-ab97900ff7c9"),
+    entry(
+        12, is_savepoint=True, checkpoint_type="SAVEPOINT", external_path="/data/savepoints/savepoint-6077eb-ab97900ff7c9"
+    ),
     entry(
         11,
         "FAILED",
@@ -205,15 +211,63 @@ def test_checkpoints_for_programs_have_plain_numbers_in_fixed_columns():
         "alignment_ms",
         "sync_ms",
         "async_ms",
+        "buffered_bytes",
+        "processed_bytes",
+        "persisted_bytes",
+        "type",
         "acknowledged",
         "path",
     ]
     cells = [line.split() for line in lines[1:]]
     assert [row[0] for row in cells] == ["14", "13", "12", "11", "10"]
-    assert cells[0][4:] == ["-", "46650", "0", "-", "-", "-", "-", "2/6", "-"]
-    assert cells[1][4:] == ["2310", "46650", "123456789", "34", "12", "4", "2200", "6/6", f"{DIRECTORY}/chk-13"]
+    in_flight = ["0", "0", "0", "CHECKPOINT"]
+    assert cells[0][4:] == ["-", "46650", "0", "-", "-", "-", "-", *in_flight, "2/6", "-"]
+    assert cells[1][4:] == ["2310", "46650", "123456789", "34", "12", "4", "2200", *in_flight, "6/6", f"{DIRECTORY}/chk-13"]
     assert cells[4][-1] == "-"
-    assert len({line.index(row[11]) for line, row in zip(lines[1:], cells, strict=True)}) == 1
+    assert len({line.index(row[15]) for line, row in zip(lines[1:], cells, strict=True)}) == 1
+
+
+OVERTAKEN = {"alignment_buffered": 2048, "processed_data": 70_000, "persisted_data": 3 << 20}
+UNALIGNED = entry(15, checkpoint_type="UNALIGNED_CHECKPOINT", **OVERTAKEN)
+
+
+def test_what_barriers_held_back_and_overtook_is_shown_where_there_is_any():
+    rows = [checkpoint_row(UNALIGNED), *ROWS[1:3]]
+    shown = [rendered(checkpoint_list.CHECKPOINTS.table(rows, width, unicode=True, now=NOW), width) for width in (110, 80)]
+
+    assert (
+        shown[0]
+        == """\
+ID Kind         Triggered Duration    Full    Incr Delay Align Sync Async    Held    Proc  Flight Ack
+─────────────────────────────────────────────────────────────────────────────────────────────────────
+15 unaligned  ✓  11:59:49   110 ms 45.6 KB 9.11 KB 34 ms  0 ms 4 ms  5 ms 2.00 KB 68.4 KB 3.00 MB 6/6
+13 checkpoint ✓  11:59:49    2.3 s 45.6 KB  118 MB 34 ms 12 ms 4 ms 2.2 s     0 B     0 B     0 B 6/6
+12 savepoint  ✓  11:59:49   110 ms 45.6 KB 9.11 KB 34 ms  0 ms 4 ms  5 ms     0 B     0 B     0 B 6/6
+"""
+    )
+    assert shown[1].splitlines()[2] == "15 unal ✓  11:59:49   110 ms 45.6 KB 9.11 KB 34 ms  0 ms 4 ms  5 ms 3.00 MB 6/6"
+
+
+def test_an_unaligned_checkpoint_says_so_with_its_subtasks_and_in_watch():
+    answer = details_answer(checkpoint_type="UNALIGNED_CHECKPOINT", **OVERTAKEN)
+    alignment = {"duration": 12, "buffered": 100, "processed": 5, "persisted": 3 << 20}
+    for task in answer["tasks"].values():
+        task.update(OVERTAKEN)
+        for one in task["subtasks"]:
+            one["alignment"] = alignment
+    found = read_details(answer)
+    shown = rendered(checkpoint_details.details_view(found, 80, unicode=True, now=NOW), 80).splitlines()
+    watched = [str(line) for line in watch_view._checkpoints([checkpoint_row(UNALIGNED)], 160, NOW, unicode=True)]
+
+    assert shown[0] == "unaligned checkpoint 13  ✓ COMPLETED"
+    assert shown[2:4] == [
+        "full 45.6 KB   incremental 9.11 KB   held back 2.00 KB",
+        "processed meanwhile 68.4 KB   in flight 3.00 MB",
+    ]
+    assert shown[-1] == "  0 ✓    1.0 s 9.11 KB   933 B  34 ms 12 ms  4 ms 2.2 s 100 B  5 B 3.00 MB"
+    assert checkpoint_details.header_line(found) == "unaligned checkpoint 13 COMPLETED, 6/6 acknowledged"
+    assert watched[1].startswith("15 ✓ unal")
+    assert "in flight" in watched[0]
 
 
 def test_jobs_on_80_columns():
@@ -339,6 +393,9 @@ def details_answer(status: str = "COMPLETED", missing: int = 0, **changes: Any) 
             "end_to_end_duration": 1000,
             "state_size": taken * 9330,
             "checkpointed_size": taken * 933,
+            "alignment_buffered": 0,
+            "processed_data": 0,
+            "persisted_data": 0,
             **measured,
             "summary": summary(),
             "subtasks": subtasks,

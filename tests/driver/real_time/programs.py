@@ -111,6 +111,27 @@ class Slowly(MapFunction):
         return value
 
 
+class SlowInOne(Slowly):
+    """Hands elements on, not too fast in the second subtask."""
+
+    def open(self, runtime_context):
+        self.is_slow = runtime_context.get_index_of_this_subtask() == 1
+
+    def map(self, value):
+        return super().map(value) if self.is_slow else value
+
+
+def one_slow_channel(count, per_second, seconds):
+    """Return the program: numbers, counted by key, whose second source takes its time for each, and so for barriers."""
+
+    def program(environment):
+        stream = environment.from_source(numbers(count, per_second), None, "numbers").uid("numbers")
+        slow = stream.map(SlowInOne(seconds), Types.LONG()).uid("slow")
+        slow.key_by(_key, Types.LONG()).process(Count(), PAIR).uid("count").print()
+
+    return program
+
+
 class Once(KeyedProcessFunction):
     """Counts each line."""
 

@@ -20,7 +20,7 @@ from pystate.slot.restored_operator import RestoredOperator
 from pystate.snapshot.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
 from pystate.snapshot.metadata import read_metadata
 from tests.driver.real_time.jobs import RealTimeJob, graph_of, printed_pairs
-from tests.driver.real_time.programs import counts
+from tests.driver.real_time.programs import counts, one_slow_channel
 from tests.driver.real_time.test_real_time_jobs import check_counts
 from tests.waiting import wait_until
 
@@ -72,6 +72,32 @@ def await_data_in_flight(tmp_path, name):
         return metadata is not None and metadata.has_data_in_flight
 
     wait_until(is_there, 60)
+
+
+def checkpoint_with(one, *wanted):
+    """Wait until a checkpoint, complete or not, has something of all that is wanted; return it with its operators."""
+    found = []
+
+    def is_there():
+        history = one.coordinator.statistics()["history"]
+        found[:] = [told["id"] for told in history if all(told[name] > 0 for name in wanted)]
+        return bool(found)
+
+    wait_until(is_there, 120)
+    return one.coordinator.statistics_of(found[0])
+
+
+def test_what_barriers_overtook_is_told(job):
+    one = job("a", counts(COUNT, FAST, slow=SLOW))
+    told = checkpoint_with(one, "persisted_data")
+    assert told["checkpoint_type"] == "UNALIGNED_CHECKPOINT"
+    assert any(task["persisted_data"] > 0 for task in told["tasks"].values())
+
+
+def test_what_is_held_back_while_the_barrier_of_another_channel_is_on_its_way_is_told(job):
+    one = job("a", one_slow_channel(100_000, 2000, 0.2), **{"execution.checkpointing.unaligned.enabled": "false"})
+    told = checkpoint_with(one, "alignment_buffered")
+    assert (told["checkpoint_type"], told["persisted_data"]) == ("CHECKPOINT", 0)
 
 
 def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_slot(job, tmp_path, capsys):

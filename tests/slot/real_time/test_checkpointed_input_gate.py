@@ -121,6 +121,50 @@ def test_the_figures_of_an_alignment_are_those_between_its_first_and_last_barrie
     )
 
 
+def test_what_is_held_back_until_the_last_barrier_comes_counts_as_buffered() -> None:
+    bench = Bench(ALIGNED)
+    for channel in (0, 1):
+        bench.gate.add(channel, data("in front"))
+    bench.gate.add(0, barrier(1))
+    bench.gate.add(0, data("queued behind it"))
+    bench.drain()
+    bench.gate.add(0, data("later"))
+    bench.gate.add(1, data("meanwhile"))
+    bench.drain()
+    bench.gate.add(1, barrier(1))
+    bench.gate.add(1, data("behind the last one, which nobody waits for"))
+    event = bench.gate.poll()
+    assert isinstance(event, TakeCheckpoint)
+    assert event.input is not None
+    assert event.input.buffered_data == len("queued behind it" + "later")
+
+
+def test_what_had_been_held_back_when_barriers_began_to_overtake_counts_as_buffered() -> None:
+    bench = Bench(ALTERNATING)
+    bench.gate.add(0, barrier(1))
+    bench.drain()
+    bench.gate.add(0, data("held"))
+    bench.clock.now = 1100
+    assert isinstance(bench.gate.poll(), TakeCheckpoint)
+    bench.gate.add(0, data("free"))
+    bench.gate.add(1, barrier(1))
+    complete = bench.gate.poll()
+    assert isinstance(complete, InputComplete)
+    assert (complete.input.buffered_data, complete.input.unaligned) == (len("held"), True)
+
+
+@pytest.mark.parametrize("settings", [UNALIGNED, AT_LEAST_ONCE])
+def test_where_nothing_is_held_back_nothing_is_buffered(settings: InputSettings) -> None:
+    bench = Bench(settings)
+    bench.gate.add(0, barrier(1))
+    bench.gate.add(0, data("behind"))
+    bench.gate.add(1, data("b"))
+    bench.drain()
+    bench.gate.add(1, barrier(1))
+    measured = [one for event in iter(bench.gate.poll, None) if (one := getattr(event, "input", None)) is not None]
+    assert [one.buffered_data for one in measured] == [0]
+
+
 def test_a_newer_barrier_ends_the_wait_for_an_older_checkpoint() -> None:
     bench = Bench(ALIGNED, 3)
     bench.gate.add(0, barrier(1))

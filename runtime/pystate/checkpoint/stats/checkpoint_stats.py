@@ -19,7 +19,7 @@ UNKNOWN = -1
 
 _MAX_SUBTASKS = 1 << 15
 _TIME, _MAYBE = "ack_timestamp", "alignment_ms"
-_LATER = {"unaligned": 0}
+_LATER = {"unaligned": 0, "buffered_data": 0}
 """What older files don't have, and what that means."""
 
 C = TypeVar("C", bound="CheckpointStats")
@@ -112,6 +112,11 @@ class CheckpointStats(StatsData):
     def acknowledged(self) -> list[SubtaskCheckpointMetrics]:
         """Return the metrics of all subtasks that acknowledged."""
         return [metrics for task in self.tasks.values() for metrics in task.subtasks.values()]
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether its barrier has overtaken records in any subtask."""
+        return any(one.unaligned for one in self.acknowledged())
 
     @property
     def end_to_end_duration(self) -> int:

@@ -37,7 +37,7 @@ def figures(
         checkpointed_size=sum(one.checkpointed_size for one in metrics),
         state_size=sum(one.state_size for one in metrics),
         end_to_end_duration=duration,
-        alignment_buffered=0,
+        alignment_buffered=sum(one.buffered_data for one in metrics),
         processed_data=sum(one.processed_data for one in metrics),
         persisted_data=sum(one.persisted_data for one in metrics),
         num_subtasks=num_subtasks,

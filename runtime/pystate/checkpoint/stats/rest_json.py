@@ -1,4 +1,4 @@
-"""Checkpoint statistics as answers of REST. Flink's buffered data is always 0: no record waits for a barrier."""
+"""Checkpoint statistics as answers of REST."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pystate.rest.checkpoints import (
     CheckpointDuration,
     CheckpointDurationSummary,
     CheckpointingStatistics,
+    CheckpointKind,
     CheckpointsSummary,
     CheckpointStatistics,
     CompletedSubtaskCheckpointStatistics,
@@ -37,8 +38,6 @@ from pystate.rest.checkpoints import (
     TaskCheckpointSummary,
 )
 from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-
-_NOTHING = StatsSummaryDto(min=0, max=0, avg=0, p50=0.0, p90=0.0, p95=0.0, p99=0.0, p999=0.0)
 
 
 def overview(snapshot: CheckpointStatsSnapshot) -> CheckpointingStatistics:
@@ -69,7 +68,7 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> Checkpoin
         is_savepoint=stats.is_savepoint,
         savepoint_format=stats.savepoint_format,
         trigger_timestamp=stats.trigger_timestamp,
-        checkpoint_type="SAVEPOINT" if stats.is_savepoint else "CHECKPOINT",
+        checkpoint_type=_type(stats),
         tasks={task.vertex_id: _task(stats, task) for task in stats.tasks.values()} if with_tasks else {},
         epoch=stats.epoch,
         path=stats.path,
@@ -83,6 +82,12 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> Checkpoin
     if isinstance(stats, PendingCheckpointStats) and stats.waits_for_epoch is not None:
         return replace(common, waits_for_epoch=stats.waits_for_epoch, waits_since=stats.waits_since)
     return common
+
+
+def _type(stats: CheckpointStats) -> CheckpointKind:
+    if stats.is_savepoint:
+        return "SAVEPOINT"
+    return "UNALIGNED_CHECKPOINT" if stats.is_unaligned else "CHECKPOINT"
 
 
 def _task(stats: CheckpointStats, task: TaskStateStats) -> TaskCheckpointStatistics:
@@ -114,7 +119,7 @@ def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics
             sync=summary(one.sync_ms for one in metrics), asynchronous=summary(one.async_ms for one in metrics)
         ),
         alignment=CheckpointAlignmentSummary(
-            buffered=_NOTHING,
+            buffered=summary(one.buffered_data for one in metrics),
             processed=summary(one.processed_data for one in metrics),
             persisted=summary(one.persisted_data for one in metrics),
             duration=summary(one.alignment_ms for one in metrics if one.alignment_ms is not None),
@@ -136,7 +141,7 @@ def _subtask(
         state_size=metrics.state_size,
         checkpoint=CheckpointDuration(sync=metrics.sync_ms, asynchronous=metrics.async_ms),
         alignment=CheckpointAlignment(
-            buffered=0,
+            buffered=metrics.buffered_data,
             processed=metrics.processed_data,
             persisted=metrics.persisted_data,
             duration=UNKNOWN if metrics.alignment_ms is None else metrics.alignment_ms,

@@ -6,6 +6,9 @@ from pystate.checkpoint.stats.checkpoint_stats import UNKNOWN
 from pystate.checkpoint.stats.figures import figures_of
 from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot
 from pystate.metrics.sample import MetricSample, counter, gauge
+from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+
+_NS = 1_000_000
 
 
 def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
@@ -21,9 +24,20 @@ def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
         gauge("lastCheckpointDuration", UNKNOWN if sums is None else sums.end_to_end_duration),
         gauge("lastCheckpointSize", UNKNOWN if sums is None else sums.checkpointed_size),
         gauge("lastCheckpointFullSize", UNKNOWN if sums is None else sums.state_size),
+        gauge("lastCheckpointAlignmentBuffered", UNKNOWN if sums is None else sums.alignment_buffered),
         gauge("lastCheckpointProcessedData", UNKNOWN if sums is None else sums.processed_data),
         gauge("lastCheckpointPersistedData", UNKNOWN if sums is None else sums.persisted_data),
         gauge("lastCheckpointCompletedTimestamp", UNKNOWN if sums is None else sums.latest_ack_timestamp),
         gauge("lastCheckpointExternalPath", (None if last is None else last.path) or "n/a"),
         gauge("lastCheckpointRestoreTimestamp", UNKNOWN if restored is None else restored.restore_timestamp),
+    ]
+
+
+def subtask_samples(metrics: SubtaskCheckpointMetrics) -> list[MetricSample]:
+    """Return the metrics of a subtask that its part of the last completed checkpoint says."""
+    alignment_ms = metrics.alignment_ms
+    return [
+        gauge("checkpointStartDelayNanos", metrics.start_delay_ms * _NS),
+        *([] if alignment_ms is None else [gauge("checkpointAlignmentTime", alignment_ms * _NS)]),
+        gauge("lastCheckpointStateSize", metrics.state_size),
     ]

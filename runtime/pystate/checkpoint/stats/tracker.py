@@ -20,7 +20,7 @@ from pystate.checkpoint.stats.checkpoint_stats import (
     TaskStateStats,
 )
 from pystate.checkpoint.stats.figures import SUMMARIZED, summarized
-from pystate.checkpoint.stats.samples import checkpoint_samples
+from pystate.checkpoint.stats.samples import checkpoint_samples, subtask_samples
 from pystate.checkpoint.stats.snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.checkpoint.stats.summary import StatsSummary
 from pystate.metrics.sample import MetricSample
@@ -218,12 +218,12 @@ class CheckpointStatsTracker:
         with self._lock:
             return checkpoint_samples(self.snapshot())
 
-    def state_sizes(self) -> dict[tuple[str, int], int]:
-        """Return the bytes of each subtask's state in the last completed checkpoint, by (uid, subtask)."""
+    def subtask_samples(self) -> dict[tuple[str, int], list[MetricSample]]:
+        """Return what is measured of each subtask's part of the last completed checkpoint, by (uid, subtask)."""
         with self._lock:
             last = self.snapshot().latest_completed
             tasks = [] if last is None else last.tasks.values()
-            return {(task.uid, index): one.state_size for task in tasks for index, one in task.subtasks.items()}
+            return {(task.uid, index): subtask_samples(one) for task in tasks for index, one in task.subtasks.items()}
 
     def details(self, checkpoint_id: int) -> dict[str, Any] | None:
         """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None where it is not listed any more."""

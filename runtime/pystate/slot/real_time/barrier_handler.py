@@ -53,12 +53,14 @@ class Alignment:
         since: When it came, ms since 1970.
         arrived: The channels that have nothing more in front of their barrier, or at all.
         processed: Bytes handed out meanwhile.
+        buffered: Bytes held back meanwhile, by the time when they are released.
     """
 
     barrier: CheckpointBarrier
     since: int
     arrived: set[int] = field(default_factory=set)
     processed: int = 0
+    buffered: int = 0
 
     @property
     def checkpoint_id(self) -> int:
@@ -72,4 +74,5 @@ class Alignment:
             start_delay_ms=max(0, self.since - self.barrier.trigger_timestamp),
             alignment_ms=max(0, now - self.since),
             processed_data=self.processed,
+            buffered_data=self.buffered,
         )

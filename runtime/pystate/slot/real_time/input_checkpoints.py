@@ -123,6 +123,7 @@ def _alignment_of(measured: InputCheckpoint, more: int = 0) -> Alignment:
     return Alignment(
         alignment_ms=measured.alignment_ms,
         processed_data=measured.processed_data,
+        buffered_data=measured.buffered_data,
         persisted_data=measured.persisted_data + more,
         start_delay_ms=measured.start_delay_ms,
         unaligned=measured.unaligned,

@@ -32,6 +32,7 @@ class InputCheckpoint:
         start_delay_ms: From the trigger to the first barrier.
         alignment_ms: From the first barrier to the last.
         processed_data: Bytes processed meanwhile.
+        buffered_data: Bytes held back meanwhile.
         persisted_data: Bytes of data in flight that are in the checkpoint.
         unaligned: Whether its barriers overtook data.
         channel_state: The data in flight; None where there is none.
@@ -41,6 +42,7 @@ class InputCheckpoint:
     start_delay_ms: int
     alignment_ms: int
     processed_data: int = 0
+    buffered_data: int = 0
     persisted_data: int = 0
     unaligned: bool = False
     channel_state: ChannelState | None = None

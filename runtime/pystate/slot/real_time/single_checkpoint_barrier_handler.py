@@ -72,9 +72,10 @@ class SingleCheckpointBarrierHandler:
         alignment = self._begin(barrier)
         if alignment is None or channel in alignment.arrived:
             return
-        if self._writer is None:
+        alignment.arrived.add(channel)
+        if self._writer is None and len(alignment.arrived) < len(self._channels):
             self._channels.hold_back(channel)
-        self._arrive(alignment, channel)
+        self._complete_if_all(alignment)
 
     def cancelled(self, marker: CancelCheckpointMarker) -> None:
         """Give a checkpoint up, and all older ones."""
@@ -150,7 +151,7 @@ class SingleCheckpointBarrierHandler:
             if channel not in alignment.arrived and self._persist_queued(self._writer, alignment.checkpoint_id, channel):
                 self._channels.remove_barrier(channel, alignment.checkpoint_id)
                 alignment.arrived.add(channel)
-        self._channels.release()
+        self._release(alignment)
         self._emit(TakeCheckpoint(replace(alignment.barrier, unaligned=True), None))
         if overtaking is not None:
             alignment.arrived.add(overtaking)
@@ -174,15 +175,20 @@ class SingleCheckpointBarrierHandler:
     def _complete_if_all(self, alignment: Alignment) -> None:
         if len(alignment.arrived) < len(self._channels):
             return
-        measured, writer = alignment.measured(self._clock()), self._writer
+        writer = self._writer
         self._alignment = self._writer = None
         if writer is None:
-            self._channels.release()
-            self._emit(TakeCheckpoint(alignment.barrier, measured))
+            self._release(alignment)
+            self._emit(TakeCheckpoint(alignment.barrier, alignment.measured(self._clock())))
             return
+        measured = alignment.measured(self._clock())
         persisted = writer.data_bytes
         complete = replace(measured, unaligned=True, persisted_data=persisted, channel_state=writer.finish())
         self._emit(InputComplete(complete))
+
+    def _release(self, alignment: Alignment) -> None:
+        alignment.buffered = self._channels.held_bytes
+        self._channels.release()
 
     def _abort(self, reason: CheckpointFailureReason) -> None:
         alignment = self._alignment
