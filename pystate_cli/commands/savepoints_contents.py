@@ -155,9 +155,10 @@ def _plain(key: Any) -> Any:
 
 def _inspected(session: Session, text: str) -> Inspection:
     from pystate.catalog.inspection import inspect_operators
+    from pystate.catalog.split_positions import kafka_positions
     from pystate.catalog.summary import SnapshotSummary
     from pystate.snapshot.ownership import claimant
-    from pystate.spark.micro_batch.source_progress import source_progress
+    from pystate.spark.micro_batch.source_progress import SourceProgress, source_progress, words
 
     location = find_snapshot(session, text)
     metadata = _metadata(location)
@@ -169,6 +170,8 @@ def _inspected(session: Session, text: str) -> Inspection:
         if position is not None:
             with location.open(position.files) as archive:
                 sources = source_progress(position, archive.read())
+        in_slots = kafka_positions(location, metadata.operators)
+        sources += [SourceProgress(uid, words(offset, {}, -1), offset) for uid, offset in in_slots.items()]
     except PystateError as error:
         error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
         raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source import Boundedness, InputStatus, SourceClock, SplitEnumerator
 from pystate.connectors.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.split_feed import SplitFeed
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.testing import SourceTestHarness
 
@@ -237,3 +240,43 @@ def test_no_split_moves_between_a_reader_and_an_enumerator_that_stand_behind_dif
     assert len(coordinator.snapshot(5)[0][0]) == 3
     assert coordinator.answer(1, 2, [[BEHIND, 5], [REQUEST, "host"]])[0][0] == SPLIT
     assert len(coordinator.snapshot(5)[0][0]) == 2
+
+
+class Between(LateSource):
+    """Its reader wants to be polled again in an hour, whatever has become of its request."""
+
+    def create_reader(self, context):
+        reader = super().create_reader(context)
+        reader.available_at = lambda: 3_600_000
+        return reader
+
+
+def test_a_reader_whose_request_was_not_taken_is_polled_soon():
+    feed = SplitFeed(Between())
+    feed._context = SimpleNamespace(
+        get_index_of_this_subtask=lambda: 1, get_number_of_parallel_subtasks=lambda: 2, get_metrics_group=lambda: None
+    )
+    feed._reader = Between().create_reader(feed)
+    answers = [None, None, []]
+    output = SimpleNamespace(collect=lambda record, timestamp=None: None, room=lambda: 10)
+    feed.connect(lambda number, mail: answers.pop(0), lambda: None)
+    feed.take(output, SimpleNamespace(rows_left=lambda: 9), wait=False)
+    assert feed.next_due(0) < 1000, "a barrier is between the two"
+    feed.take(output, SimpleNamespace(rows_left=lambda: 9), wait=False)
+    assert feed.next_due(0) == 3_600_000
+
+
+def test_a_reader_with_enough_to_read_does_not_ask_its_enumerator_with_each_poll():
+    sent = []
+    feed = SplitFeed(NumberSequenceSource(0, 10**6))
+    feed._context = SimpleNamespace(
+        get_index_of_this_subtask=lambda: 1, get_number_of_parallel_subtasks=lambda: 2, get_metrics_group=lambda: None
+    )
+    feed._reader = feed._source.create_reader(feed)
+    feed._reader.add_splits([feed._source.restore_split(["0", 0, 10**6])])
+    feed.connect(lambda number, mail: sent.append(mail) or [], lambda: None)
+    output = SimpleNamespace(collect=lambda record, timestamp=None: None, room=lambda: 10)
+    for _ in range(100):
+        left = [1, 0]
+        feed.take(output, SimpleNamespace(rows_left=lambda left=left: left.pop(0) if left else 0), wait=False)
+    assert len(sent) < 50

@@ -207,6 +207,11 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         later = [HybridSplit(number, split) for number, splits in self._waiting.items() for split in splits]
         return [*(HybridSplit(self._number, split) for split in own), *later]
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the reader of the source that is read."""
+        if self._inner is not None:
+            self._inner.notify_checkpoint_complete(checkpoint_id)
+
     def close(self) -> None:
         """Close the reader of the source that is read."""
         if self._inner is not None:
@@ -225,6 +230,10 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
     def metric_group(self) -> MetricGroup:
         """Return the operator's group."""
         return self._context.metric_group()
+
+    def notify_available(self) -> None:
+        """Have the reader polled."""
+        self._context.notify_available()
 
     def send_split_request(self) -> None:
         """Ask the enumerator of this source for a split."""

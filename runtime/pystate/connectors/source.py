@@ -112,6 +112,14 @@ class InputStatus(Enum):
     END_OF_INPUT = "end of input"
 
 
+class StartsAt(Enum):
+    """Where a source begins in a job that starts from nothing, for what is promised of its elements."""
+
+    THE_BEGINNING = "the beginning"
+    THE_END = "the end"  # maybe of some parts: what is new from then on
+    THE_GROUPS_OFFSETS = "the group's offsets"  # to which the job's checkpoints commit: behind the latest complete one
+
+
 class SourceSplit(ABC):
     """A part of a source that one reader reads, and how far it is read."""
 
@@ -147,6 +155,19 @@ class ReaderOutput(ABC, Generic[T]):
         """Return how many elements are wanted at once, at least one: a barrier waits for all that comes at once."""
         return sys.maxsize
 
+    def set_splits(self, splits: Mapping[str, bool]) -> None:  # noqa: B027 - for readers whose splits have event times of their own
+        """Say which splits the reader has: from now on the subtask's event time is that of the slowest of them.
+
+        Where there are none, nobody waits for this subtask. The watermarks are those that a `WatermarkStrategy` makes of the
+        elements of each split.
+
+        Args:
+            splits: By name: whether it is waited for though none of its elements has come yet.
+        """
+
+    def begin_split(self, split_id: str) -> None:  # noqa: B027 - the same
+        """Say that the elements that follow are of this split."""
+
 
 class SourceReaderContext(ABC):
     """What a reader knows of where it is."""
@@ -166,6 +187,9 @@ class SourceReaderContext(ABC):
     @abstractmethod
     def send_split_request(self) -> None:
         """Ask the enumerator for a split."""
+
+    def notify_available(self) -> None:  # noqa: B027 - for readers that wait for something
+        """Have the reader polled soon, whatever `available_at` has said. May be called from any thread."""
 
     @abstractmethod
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
@@ -200,6 +224,9 @@ class SourceReader(ABC, Generic[T, SplitT]):
     def available_at(self) -> int | None:
         """Return when to poll again behind NOTHING_AVAILABLE, ms since 1970; None leaves it to the job, up to a second."""
         return None
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
+        """Take note that a checkpoint is complete: what `snapshot_state` has returned for it counts."""
 
     def close(self) -> None:  # noqa: B027 - optional hook
         """Let go of what the reader holds."""
@@ -266,6 +293,18 @@ class Source(ABC, Generic[T, SplitT]):
     def unlike_again(self) -> str | None:
         """Why it may go on with other elements behind a checkpoint than came there before, as a clause; None where not."""
         return None
+
+    @property
+    def starts_at(self) -> StartsAt:
+        """Where it begins in a job that starts from nothing."""
+        return StartsAt.THE_BEGINNING
+
+    def check_start(self) -> None:  # noqa: B027 - optional hook
+        """Look, in front of a job's first attempt, whether there is something to read.
+
+        Raises:
+            PystateError: There isn't; it fails the job at once.
+        """
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:

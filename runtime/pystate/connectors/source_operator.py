@@ -117,7 +117,7 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         """
         feed = self.feed
         if isinstance(feed, SplitFeed):
-            feed.connect(coordinate)
+            feed.connect(coordinate, wake)
         elif isinstance(feed, FunctionFeed):
             feed.elements.wake = wake
 
@@ -147,8 +147,8 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         self.feed.snapshot_state(context)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell a function that listens."""
-        if isinstance(self._feed, FunctionFeed):
+        """Tell a function that listens, or the reader."""
+        if isinstance(self._feed, (FunctionFeed, SplitFeed)):
             self._feed.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:

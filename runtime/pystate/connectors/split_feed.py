@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pystate.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
@@ -24,6 +25,8 @@ ENUMERATOR = "source-enumerator"
 _FIRST_PAUSE_MS = 50
 _LONGEST_PAUSE_MS = 1000
 _TURN_S = 0.02
+_EXCHANGE_EACH_S = 0.05
+"""How often a reader that has enough to read asks what its enumerator has for it; the way there leads through the driver."""
 
 
 class SplitFeed(SourceFeed, SourceReaderContext):
@@ -47,6 +50,8 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._started = False
         self._pause_ms = _FIRST_PAUSE_MS
         self._status = InputStatus.MORE_AVAILABLE
+        self._exchange_at = 0.0
+        self._wake: Callable[[], object] = lambda: None
 
     # -- life
 
@@ -72,9 +77,10 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             self._coordinator.start(self._checkpoint)
         self._mail.append([REGISTER, None])
 
-    def connect(self, coordinate: Coordinate) -> None:
-        """Take the way to the enumerator; the first subtask has it at hand."""
+    def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
+        """Take the way to the enumerator, which the first subtask has at hand, and what has the reader polled soon."""
         self._coordinate = coordinate
+        self._wake = wake
 
     def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
         """Be the enumerator for a reader."""
@@ -109,6 +115,10 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         """Ask for a split; goes out behind the poll."""
         self._mail.append([REQUEST, socket.gethostname()])
 
+    def notify_available(self) -> None:
+        """Have the reader polled."""
+        self._wake()
+
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
         """Send a value; goes out behind the poll."""
         self._mail.append([EVENT, source_event])
@@ -122,7 +132,8 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         if not self._started:
             self._started = True
             reader.start()
-        self._exchange(reader)
+        if self._mail or self._status is InputStatus.NOTHING_AVAILABLE or time.monotonic() >= self._exchange_at:
+            self._exchange(reader)
         while not self.ended:
             left = limit.rows_left()
             if left <= 0:
@@ -144,6 +155,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         """Send what there is to send, and take what there is for the reader; return whether there was any."""
         if self._no_more and not self._mail:
             return False
+        self._exchange_at = time.monotonic() + _EXCHANGE_EACH_S
         mail, self._mail = [[BEHIND, self._behind], *self._mail], []
         self._sent += 1
         if self._coordinator is not None:
@@ -172,6 +184,8 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             return None
         if self._status is not InputStatus.NOTHING_AVAILABLE:
             return now
+        if self._mail:  # nobody took it: a barrier is between the two
+            return now + _FIRST_PAUSE_MS
         at = self._reader.available_at()
         if at is not None:
             return at
@@ -190,3 +204,8 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             splits += underway
             self._enumerated.update([own])
         self._splits.update(splits)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the reader."""
+        if self._reader is not None:
+            self._reader.notify_checkpoint_complete(checkpoint_id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
 from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.collection_source import CollectionSource
-from pystate.connectors.source import Source
+from pystate.connectors.source import Source, StartsAt
 from pystate.connectors.source_operator import SourceOperator
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def _in_slots(
         non_parallel=alone,
         parallelism=1 if alone else source.parallelism,
     )
+    own.from_the_end = split_source.starts_at is StartsAt.THE_END
+    own.from_the_group = split_source.starts_at is StartsAt.THE_GROUPS_OFFSETS
     own.children = source.children
     for child in own.children:
         child.parents = tuple(own if parent is source else parent for parent in child.parents)

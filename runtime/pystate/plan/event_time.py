@@ -117,6 +117,20 @@ def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
     return {uid: frozenset(seen) for uid, seen in found.items() if seen != {None}}
 
 
+def assigners_behind_head(chain: Chain) -> set[str]:
+    """Return the uids of the assigners that see each element while the head hands it on: in front of all that waits."""
+    found: set[str] = set()
+    places: list[Chain | ChainNode] = [chain]
+    while places:
+        place = places.pop()
+        if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASYNC_WAIT:
+            continue
+        if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
+            found.add(place.operator.uid)
+        places += [*place.children, *place.side_outputs.values()]
+    return found
+
+
 def _ways(place: Chain | ChainNode, assigner: str | None) -> Iterator[tuple[Chain | ChainNode, str | None]]:
     """Yield the places of a chain with the last assigner on the way there; one behind a union once for each way."""
     if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:

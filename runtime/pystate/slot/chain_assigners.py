@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.plan.chain import Chain
-from pystate.plan.event_time import assigners_in_front
+from pystate.plan.event_time import assigners_behind_head, assigners_in_front
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 
@@ -25,6 +25,11 @@ class ChainAssigners:
         self.by_uid: dict[str, TimestampsAndWatermarks] = {}
         self._time = time
         self._in_front = assigners_in_front(chain)
+        self._behind_head = assigners_behind_head(chain)
+
+    def behind_head(self) -> list[TimestampsAndWatermarks]:
+        """Return those that see each element while the head hands it on."""
+        return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
 
     def watermark_for(self, uid: str) -> Callable[[], int] | None:
         """Return what tells an operator its event time; None where that is the task's.

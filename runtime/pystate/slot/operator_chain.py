@@ -150,6 +150,8 @@ class OperatorChain:
             self.task, self.subtask, self.key_groups, self.backend, self._key_codec, self._time, self._sorted_keys
         )
         self._process = inputs.make(self._head, self._output)
+        if self._head is not None and self._head.source is not None:
+            self._head.source.have_times(self._assigners.behind_head())
 
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""

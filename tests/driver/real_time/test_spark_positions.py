@@ -11,10 +11,12 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
 from pystate.driver.real_time.spark_positions import go_on_behind_spark
 from pystate.spark.micro_batch.spark_checkpoint import pack_archive
+from tests.connectors.kafka.fake_consumer import settings
 
 ELEMENTS = ["a", "b", "c", "d"]
 
@@ -80,3 +82,12 @@ def test_a_source_that_cannot_go_on_behind_spark_is_refused(letters):
     two = snapshot_of(("letters", 0, "{}"), ("letters", 1, "{}"))
     with pytest.raises(RestoreError, match="'letters' was read by Spark"):
         go_on_behind_spark(plan_of(letters=letters), two, allow_non_restored=False)
+
+
+def test_kafka_begins_at_sparks_offsets():
+    source = KafkaSplitSource(settings(timed=True))
+    offset = json.dumps({"words": {"0": 3, "1": 4}})
+    go_on_behind_spark(plan_of(words=source), snapshot_of(("words", 0, offset)), allow_non_restored=False)
+    assert source._begin == {("words", 0): 3, ("words", 1): 4}
+    go_on_behind_spark(plan_of(words=source), None, allow_non_restored=False)
+    assert source._begin is None

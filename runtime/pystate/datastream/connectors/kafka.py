@@ -3,17 +3,17 @@
 from enum import Enum
 
 from pystate.common.not_there import not_there
+from pystate.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
 from pystate.connectors.kafka.records import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
     KafkaTopicSelector,
 )
 from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
-from pystate.datastream.connectors.kafka_offsets import (
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
-    KafkaTopicPartition,
-)
 from pystate.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [

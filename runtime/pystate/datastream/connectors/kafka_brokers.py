@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
-from pystate.datastream.connectors.kafka_offsets import (
+from pystate.connectors.kafka.offsets import (
     EARLIEST,
     LATEST,
     KafkaOffsetResetStrategy,

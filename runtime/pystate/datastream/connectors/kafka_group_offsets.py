@@ -5,13 +5,12 @@ Nothing reads them but `KafkaOffsetsInitializer.committed_offsets()`: a job goes
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import PystateError
+from pystate.connectors.kafka.offsets import KafkaTopicPartition, partition_offsets
 from pystate.datastream.connectors.kafka_brokers import KafkaBrokers
-from pystate.datastream.connectors.kafka_offsets import KafkaTopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,12 +60,3 @@ class KafkaGroupOffsets:
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             brokers.close()
-
-
-def partition_offsets(offset: str) -> dict[KafkaTopicPartition, int]:
-    """Return the offsets of a Kafka stream as Spark writes them: `{"topic": {"0": 17}}`."""
-    return {
-        KafkaTopicPartition(topic, int(number)): int(value)
-        for topic, partitions in json.loads(offset).items()
-        for number, value in partitions.items()
-    }

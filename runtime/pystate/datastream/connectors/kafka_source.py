@@ -1,4 +1,4 @@
-"""`KafkaSource`: reads Kafka by Spark's connector."""
+"""`KafkaSource`: reads Kafka, by Spark's connector or in slots, as the engine wants."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema
-from pystate.common.type_info import TypeInformation
-from pystate.datastream.connectors.kafka_brokers import KafkaBrokers, check_connector
-from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
-from pystate.datastream.connectors.kafka_offsets import (
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.kafka.java_properties import librdkafka_properties
+from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     OffsetsKind,
 )
+from pystate.connectors.kafka.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
+from pystate.connectors.kafka.split_source import KafkaSplitSource
+from pystate.datastream.connectors.kafka_brokers import KafkaBrokers, check_connector
+from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
 from pystate.datastream.connectors.kafka_stopping import KafkaStoppingOffsets
 
 if TYPE_CHECKING:
@@ -29,10 +32,12 @@ if TYPE_CHECKING:
 _SERVERS = "bootstrap.servers"
 _SPARK_SETS = {"auto.offset.reset", "enable.auto.commit", "key.deserializer", "value.deserializer", "interceptor.classes"}
 """Spark's connector refuses them: it sets them itself, as Flink does."""
-_OF_FLINK = {"partition.discovery.interval.ms", "register.consumer.metrics"}
-"""They are Flink's own: new partitions are found at each epoch here."""
+_OF_FLINK = {"register.consumer.metrics"}
+_DISCOVERS = "partition.discovery.interval.ms"
+"""Where Spark reads, new partitions are found at each epoch."""
 _COMMITS_OFFSETS = "commit.offsets.on.checkpoint"
-_OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "failOnDataLoss"}
+_LOSSES = "failOnDataLoss"
+_OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", _LOSSES}
 """Options of Spark's connector that may be set as properties."""
 
 
@@ -66,6 +71,7 @@ class KafkaSourceSettings:
         properties: The Java client's.
         options: Those of Spark's connector.
         commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
+        discovery_interval_ms: How often a source in slots looks for new partitions; 0 or less for once.
     """
 
     topics: tuple[str, ...] = ()
@@ -78,6 +84,7 @@ class KafkaSourceSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     commits_offsets: bool = True
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
 
 
 class KafkaSource:
@@ -137,6 +144,35 @@ class KafkaSource:
         if timed:  # lasting partitions are known by these columns as they come
             columns += [F.col("topic"), F.col("partition"), F.expr("unix_millis(timestamp)").alias("timestamp")]
         return frame.select(*columns)
+
+    def in_slots(self, name: str, *, timed: bool) -> tuple[KafkaSplitSource, TypeInformation]:
+        """Return the source of splits that reads the same in slots, and the type of its elements.
+
+        Args:
+            name: Of the source, for errors.
+            timed: Whether elements have the times of their records.
+
+        Raises:
+            JobGraphError: A property can't be said in librdkafka's words.
+        """
+        settings = self.settings
+        assert settings.schema is not None  # noqa: S101 - the builder checks it
+        split_settings = KafkaSplitSettings(
+            settings.schema,
+            librdkafka_properties(settings.properties, name),
+            name,
+            settings.topics,
+            settings.pattern,
+            settings.partitions,
+            settings.starting,
+            settings.stopping,
+            settings.group_id,
+            commits_offsets=settings.commits_offsets,
+            discovery_interval_ms=settings.discovery_interval_ms if settings.discovery_interval_ms > 0 else None,
+            takes_losses=settings.options.get(_LOSSES, "true").lower() == "false",
+            timed=timed,
+        )
+        return KafkaSplitSource(split_settings), self.produced_type or Types.PICKLED_BYTE_ARRAY()
 
     def brokers(self, spark: SparkSession, where: str) -> KafkaBrokers:
         """Return the brokers.
@@ -300,8 +336,11 @@ class KafkaSourceBuilder:
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
         """Set a property of the Java client, for example one of security; or an option of Spark's connector.
 
+        A source in slots says the Java client's properties in librdkafka's words, whose own names it takes, too.
+
         What Flink's source would set itself (deserializers, `auto.offset.reset`, `enable.auto.commit`), and what is Flink's
-        own, is left out; but `commit.offsets.on.checkpoint`, true by default where there is a group, counts.
+        own, is left out; but `commit.offsets.on.checkpoint`, true by default where there is a group, counts, and in slots
+        `partition.discovery.interval.ms`, five minutes by default.
 
         Raises:
             JobGraphError: It is no value of that property.
@@ -315,6 +354,12 @@ class KafkaSourceBuilder:
                 message = f"set_property({key!r}) takes true or false, not {value!r}."
                 raise JobGraphError(message)
             self._commits_offsets = str(value).lower() == "true"
+        elif key == _DISCOVERS:
+            try:
+                self._set(discovery_interval_ms=int(value))
+            except ValueError as error:
+                message = f"set_property({key!r}) takes ms, not {value!r}."
+                raise JobGraphError(message) from error
         elif key not in _SPARK_SETS and key not in _OF_FLINK:
             self._properties[str(key)] = str(value)
         return self

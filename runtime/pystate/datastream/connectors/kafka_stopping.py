@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, partition_offsets
 from pystate.datastream.connectors.kafka_brokers import KafkaBrokers
-from pystate.datastream.connectors.kafka_group_offsets import partition_offsets
-from pystate.datastream.connectors.kafka_offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,11 +14,12 @@ from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, PystateOptions, RestartStrategyType, StateRecoveryOptions
 from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.source import Source
 from pystate.driver.job_context import JobContext
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.real_time.engine import RealTimeEngine, StartRelays
 from pystate.driver.real_time.metrics import RecordCounts
-from pystate.driver.real_time.spark_positions import go_on_behind_spark
+from pystate.driver.real_time.spark_positions import go_on_behind_spark, own_sources
 from pystate.driver.sources_in_slots import sources_in_slots
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
@@ -69,7 +70,7 @@ class RealTimeJobEngine:
         """
         for source in sources:
             message = f"{source.name!r} is read by Spark, in batches; the real-time engine reads sources in slots."
-            hint = f"use a FileSource, a SourceFunction, a Source of splits or a collection, or {_OTHER}"
+            hint = f"use a KafkaSource, a FileSource, a SourceFunction, a Source of splits or a collection, or {_OTHER}"
             raise JobGraphError(message, where=source.name, hint=hint)
         return []
 
@@ -82,6 +83,7 @@ class RealTimeJobEngine:
 
         Raises:
             JobGraphError: It runs in BATCH mode, or repeats epochs.
+            PystateError: What a source reads is not there.
         """
         configuration = self._job.configuration
         if plan.batch:
@@ -91,6 +93,10 @@ class RealTimeJobEngine:
             message = f"{CheckpointingOptions.EVERY_EPOCH.key} is set; the real-time engine has no epochs."
             hint = f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead"
             raise JobGraphError(message, hint=hint)
+        if self._job.status.attempt == 0:  # later a failure of the attempt says it: what is away may come back
+            for source in own_sources(plan).values():
+                if isinstance(source, Source):
+                    source.check_start()
         self._plan = plan
         if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
             restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pystate.common.errors import RestoreError
 from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.connectors.read_by_spark import GoesOnBehindSpark
@@ -24,11 +26,7 @@ def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_re
         RestoreError: A source was read by Spark and can't go on here, or the job has it no more.
         CorruptSnapshotError: The snapshot is damaged.
     """
-    sources = {
-        task.uid: operator.source
-        for task in plan.own_sources
-        if task.head is not None and isinstance(operator := function_object(task.head.function), SourceOperator)
-    }
+    sources = own_sources(plan)
     for source in sources.values():
         if isinstance(source, GoesOnBehindSpark):
             source.begin_anew()
@@ -48,6 +46,15 @@ def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_re
             hint = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.value}, or give the source another uid"
             raise RestoreError(message, hint=hint)
         found.go_on_behind(*read[0])
+
+
+def own_sources(plan: JobPlan) -> dict[str, Any]:
+    """Return what a job's sources in slots run, by uid: a `SourceFunction` or a `Source` each."""
+    return {
+        task.uid: operator.source
+        for task in plan.own_sources
+        if task.head is not None and isinstance(operator := function_object(task.head.function), SourceOperator)
+    }
 
 
 def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[str, bytes]]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
@@ -18,6 +18,7 @@ from pystate.connectors.source_operator import (
 from pystate.plan.event_time import own_source_channel
 from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.slot.operators.output import Emit
+from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.watermark_valve import WatermarkValve
 
 
@@ -30,6 +31,7 @@ class _Output(ReaderOutput[Any]):
         watermark: The highest; None where there was none.
         idle: Whether the source says that nobody needs to wait for it.
         most_rows: How many are wanted at once, where they are small.
+        assigners: What gives the elements of each split their times.
     """
 
     def __init__(self, emit: Emit, time: ChainTime) -> None:
@@ -40,6 +42,7 @@ class _Output(ReaderOutput[Any]):
         self.watermark = MIN_WATERMARK
         self.idle = False
         self.most_rows = MOST_ROWS_PER_EPOCH
+        self.assigners: Sequence[TimestampsAndWatermarks] = ()
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Bring an element in."""
@@ -66,6 +69,17 @@ class _Output(ReaderOutput[Any]):
     def mark_active(self) -> None:
         """Have others wait again."""
         self.idle = False
+
+    def set_splits(self, splits: Mapping[str, bool]) -> None:
+        """Have event time go by these splits."""
+        self.idle = not splits
+        for assigner in self.assigners:
+            assigner.set_splits(splits)
+
+    def begin_split(self, split_id: str) -> None:
+        """Take what follows for elements of a split."""
+        for assigner in self.assigners:
+            assigner.begin_split(split_id)
 
 
 class SourceInput:
@@ -102,6 +116,10 @@ class SourceInput:
     def bound(self, most_rows: int, most_bytes: int) -> None:
         """Say how much is taken at once."""
         self._output.most_rows, self._output.sizes.most_bytes = most_rows, most_bytes
+
+    def have_times(self, assigners: Sequence[TimestampsAndWatermarks]) -> None:
+        """Tell which assigners see the elements as the source hands them on, one after the other."""
+        self._output.assigners = assigners
 
     @property
     def ended(self) -> bool:
@@ -151,5 +169,6 @@ class SourceInput:
             timer: When one is due for another reason.
         """
         self.is_roused = False  # before the source is asked: it may tell at once
-        due = self._source.next_due(self._time.clock())
-        return timer if due is None or (timer is not None and timer < due) else due
+        idle = [at for assigner in self._output.assigners if (at := assigner.next_idle()) is not None]
+        due = [at for at in (self._source.next_due(self._time.clock()), timer, *idle) if at is not None]
+        return min(due, default=None)

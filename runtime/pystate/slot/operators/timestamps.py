@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pystate.common.errors import JobExecutionError
 from pystate.common.watermark_strategy import NO_TIMESTAMP, WatermarkStrategy
 from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.operators.output import Emit
+from pystate.slot.operators.split_times import SplitTimes
 
 
 class TimestampsAndWatermarks:
@@ -28,6 +30,8 @@ class TimestampsAndWatermarks:
         self._heard = time.clock()
         self._highest = self._finished = MIN_WATERMARK
         self._seen = False
+        self._splits: SplitTimes | None = None
+        self._split: str | None = None
 
     def process_element(self, element: Any) -> None:
         """Give one element its time, and hand it on."""
@@ -50,7 +54,7 @@ class TimestampsAndWatermarks:
     @property
     def watermark(self) -> int:
         """The watermark behind all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
-        return self._watermark_behind(self._highest)
+        return self._watermark_behind(self._all_highest())
 
     @property
     def current_watermark(self) -> int:
@@ -59,7 +63,10 @@ class TimestampsAndWatermarks:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has come for as long as the strategy waits."""
+        """Whether nothing has come for as long as the strategy waits; with splits, for none of them."""
+        if self._splits is not None:
+            self._keep_split()
+            return self._splits.are_idle
         timeout = self._strategy.idle_timeout_ms
         return timeout is not None and not self._seen and self._time.clock() - self._heard >= timeout
 
@@ -78,12 +85,49 @@ class TimestampsAndWatermarks:
         """Forget all elements: those of another Spark task follow, or of another partition that was as far as `highest`."""
         self._highest = self._finished = highest
 
+    # -- right behind a source whose splits have event times of their own
+
+    def set_splits(self, splits: Mapping[str, bool]) -> None:
+        """Tell which splits there are; see `ReaderOutput.set_splits`."""
+        self._keep_split()
+        if self._splits is None:
+            self._splits = SplitTimes(self._strategy.idle_timeout_ms, self._time.clock)
+        self._splits.set(splits)
+        if self._split not in splits:
+            self._split, self._highest, self._seen = None, MIN_WATERMARK, False
+
+    def begin_split(self, split_id: str) -> None:
+        """Take the elements that follow for those of a split that was told of."""
+        self._keep_split()
+        if self._splits is not None:
+            self._split = split_id
+            self._highest, self._seen = self._splits.of(split_id)
+
+    def next_idle(self) -> int | None:
+        """Return when the next split holds nobody up any more, ms since 1970; None for never, or without splits."""
+        return None if self._splits is None else self._splits.next_idle()
+
+    def _keep_split(self) -> None:
+        if self._splits is not None:
+            self._splits.keep(self._split, self._highest, seen=self._seen)
+
+    def _all_highest(self) -> int:
+        if self._splits is None:
+            return self._highest
+        self._keep_split()
+        return self._splits.highest()
+
+    # -- epochs
+
     def finish_epoch(self) -> None:
         """Keep what the epoch's elements have told."""
-        self._finished = self._highest
+        self._finished = self._all_highest()
+        if self._splits is not None:
+            self._splits.finish()
         if self._seen:
             self._heard, self._seen = self._time.clock(), False
 
     def roll_back_epoch(self) -> None:
-        """Forget the epoch's elements."""
-        self._highest, self._seen = self._finished, False
+        """Forget the epoch's elements; where there are splits, none had come, or the attempt fails."""
+        if self._splits is None:
+            self._highest, self._seen = self._finished, False

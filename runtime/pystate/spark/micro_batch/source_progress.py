@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.connectors.kafka.offsets import EARLIEST
 from pystate.snapshot.metadata import SourcePosition
 from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
 
@@ -124,8 +125,12 @@ def _is_partitions(value: Any) -> bool:
 
 
 def _topic_words(topic: str, partitions: Mapping[str, int]) -> str:
-    at = ", ".join(f"{number} at {partitions[number]:,}" for number in sorted(partitions, key=int))
+    at = ", ".join(f"{number} at {_at(partitions[number])}" for number in sorted(partitions, key=int))
     return f"topic {topic}: partition{'' if len(partitions) == 1 else 's'} {at}"
+
+
+def _at(offset: int) -> str:
+    return "its beginning" if offset == EARLIEST else f"{offset:,}"
 
 
 def _counted(count: int, what: str) -> str:

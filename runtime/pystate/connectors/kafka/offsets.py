@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -109,6 +110,15 @@ class KafkaOffsetsInitializer:
             given[KafkaTopicPartition(*partition)] = offset
         reset = _strategy(offset_reset_strategy)
         return KafkaOffsetsInitializer(OffsetsKind.GIVEN, given=given, reset=reset)
+
+
+def partition_offsets(text: str) -> dict[KafkaTopicPartition, int]:
+    """Return the offsets of a Kafka stream as Spark writes them: `{"topic": {"0": 17}}`."""
+    return {
+        KafkaTopicPartition(topic, int(number)): int(value)
+        for topic, partitions in json.loads(text).items()
+        for number, value in partitions.items()
+    }
 
 
 def _strategy(value: Any) -> KafkaOffsetResetStrategy:

@@ -1,0 +1,134 @@
+"""Asks brokers what a source in slots needs to know: partitions and offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import TimeoutError as AnswerTimeoutError
+from contextlib import contextmanager
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS, REQUEST_TIMEOUT_S, kafka_client, new_admin, reason
+from pystate.connectors.kafka.offsets import (
+    EARLIEST,
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+    OffsetsKind,
+)
+from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+
+Offsets = dict[KafkaTopicPartition, int]
+
+
+class KafkaCluster:
+    """The brokers, as a source sees them.
+
+    Args:
+        settings: What is read.
+        timeout_s: How long an answer may take.
+    """
+
+    def __init__(self, settings: KafkaSplitSettings, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._admin: Any = None
+
+    def partitions(self) -> list[KafkaTopicPartition]:
+        """Return the partitions that the source reads.
+
+        Raises:
+            JobGraphError: The client isn't installed, the brokers don't answer, or don't know a topic or a partition.
+        """
+        settings = self._settings
+        with self._asking() as admin:
+            known = admin.list_topics(timeout=self._timeout_s).topics
+        if settings.pattern is not None:
+            topics = tuple(topic for topic in known if re.fullmatch(settings.pattern, topic))
+        else:
+            topics = settings.topics or tuple(dict.fromkeys(topic for topic, _ in settings.partitions))
+        for topic in topics:
+            if topic not in known or known[topic].error is not None:
+                message = f"Kafka has no topic {topic!r}, or doesn't show it."
+                raise JobGraphError(message, where=settings.name, hint=f"make the topic, or look at its name; {self._look}")
+        there = sorted(KafkaTopicPartition(topic, number) for topic in topics for number in known[topic].partitions)
+        for partition in settings.partitions:
+            if partition not in there:
+                message = f"Kafka has no partition {partition.partition} of {partition.topic!r}."
+                raise JobGraphError(message, where=settings.name)
+        return list(settings.partitions) or there
+
+    def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
+        """Return the offset of each partition: where it begins, or ends; `EARLIEST` stands for where it begins.
+
+        Raises:
+            JobGraphError: The client isn't installed, the brokers don't answer, or an offset is missing.
+        """
+        if initializer.kind is OffsetsKind.EARLIEST:
+            return dict.fromkeys(partitions, EARLIEST)
+        if initializer.kind is OffsetsKind.LATEST:
+            return self._listed(partitions, lambda spec: spec.latest())
+        if initializer.kind is OffsetsKind.TIMESTAMP:
+            found = self._listed(partitions, lambda spec: spec.for_timestamp(initializer.timestamp_ms))
+            late = [partition for partition, offset in found.items() if offset < 0]
+            return {**found, **self._listed(late, lambda spec: spec.latest())}
+        given = initializer.kind is OffsetsKind.GIVEN
+        known = initializer.given if given else self._committed(partitions)
+        found = {partition: known[partition] for partition in partitions if partition in known}
+        missing = [partition for partition in partitions if partition not in found]
+        if not missing:
+            return found
+        if initializer.reset is KafkaOffsetResetStrategy.NONE:
+            topic, number = missing[0]
+            message = f"There is no offset for partition {number} of {topic!r}, and no strategy for such partitions."
+            hint = "name a KafkaOffsetResetStrategy: EARLIEST or LATEST"
+            raise JobGraphError(message, where=self._settings.name, hint=hint)
+        if initializer.reset is KafkaOffsetResetStrategy.EARLIEST:
+            return {**found, **dict.fromkeys(missing, EARLIEST)}
+        return {**found, **self._listed(missing, lambda spec: spec.latest())}
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._admin = None
+
+    @property
+    def _look(self) -> str:
+        return f"look at {BOOTSTRAP_SERVERS} ({self._settings.properties.get(BOOTSTRAP_SERVERS)}) and the permissions"
+
+    def _listed(self, partitions: Sequence[KafkaTopicPartition], spec: Callable[[Any], Any]) -> Offsets:
+        if not partitions:
+            return {}
+        wanted = spec(kafka_client("confluent_kafka.admin").OffsetSpec)
+        with self._asking() as admin:
+            place_of = kafka_client().TopicPartition
+            answers = admin.list_offsets(
+                {place_of(*partition): wanted for partition in partitions}, request_timeout=self._timeout_s
+            )
+            found = {place: answer.result(self._timeout_s + 1).offset for place, answer in answers.items()}
+        return {KafkaTopicPartition(place.topic, place.partition): int(offset) for place, offset in found.items()}
+
+    def _committed(self, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
+        client, group = kafka_client(), self._settings.group_id
+        with self._asking() as admin:
+            asked = [client.TopicPartition(*partition) for partition in partitions]
+            request = client.ConsumerGroupTopicPartitions(group, asked)
+            (answer,) = admin.list_consumer_group_offsets([request], request_timeout=self._timeout_s).values()
+            places = answer.result(self._timeout_s + 1).topic_partitions
+            for place in places:
+                if place.error is not None:
+                    raise client.KafkaException(place.error)
+        return {KafkaTopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+
+    @contextmanager
+    def _asking(self) -> Iterator[Any]:
+        client = kafka_client()
+        try:
+            if self._admin is None:
+                self._admin = new_admin(self._settings.properties, self._settings.name)
+            yield self._admin
+        except (client.KafkaException, AnswerTimeoutError, TimeoutError) as error:
+            self.close()
+            said = reason(error) or f"no answer within {self._timeout_s:g} s"
+            message = f"Kafka's brokers don't say what the source needs to know: {said}."
+            raise JobGraphError(message, where=self._settings.name, hint=self._look) from error

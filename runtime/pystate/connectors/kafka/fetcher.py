@@ -1,0 +1,182 @@
+"""Fetches records of Kafka's partitions ahead of a reader, on a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, new_client, reason
+from pystate.connectors.kafka.offsets import KafkaTopicPartition
+from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+
+MOST_MESSAGES = 1000
+"""What is fetched at once: a batch."""
+_MOST_BATCHES = 2
+_POLL_S = 0.1
+_CLOSE_S = 5.0
+
+_LOG = logging.getLogger(__name__)
+
+
+class PartitionFetcher:
+    """A consumer of Kafka's that reads what it is told to. Nothing of a group is balanced.
+
+    Only its thread touches the consumer: that one's calls wait for each other with the interpreter's lock held.
+
+    Args:
+        settings: How to read.
+        wake: Called from the thread where something has come and the reader sleeps.
+        consumer: Returns the consumer, given its settings.
+
+    Raises:
+        JobGraphError: The client isn't installed, or doesn't know a property.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSplitSettings,
+        wake: Callable[[], object],
+        consumer: Callable[[Mapping[str, Any]], Any] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._wake = wake
+        client = kafka_client()
+        self._client = client
+        self._hopeless = {client.KafkaError._AUTHENTICATION, client.KafkaError._FATAL}  # noqa: SLF001 - its public names
+        own = {**settings.consumer(), "error_cb": self._on_error, "on_commit": self._on_commit}
+        self._consumer = new_client("Consumer", own, settings.name) if consumer is None else consumer(own)
+        self._batches: deque[list[Any]] = deque()
+        self._orders: deque[Callable[[], object]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._asleep = False
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._commit_fails = False
+
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._thread = threading.Thread(target=self._run, name="kafka-fetcher", daemon=True)
+        self._thread.start()
+
+    # -- the reader's side
+
+    def assign(self, splits: Sequence[KafkaPartitionSplit]) -> None:
+        """Fetch these partitions, too, from their offsets on."""
+        places = [self._place(split.partition, split.offset) for split in splits]
+        self._orders.append(partial(self._consumer.incremental_assign, places))
+
+    def release(self, partition: KafkaTopicPartition) -> None:
+        """Fetch a partition no more."""
+        self._orders.append(partial(self._consumer.incremental_unassign, [self._place(partition)]))
+
+    def take(self) -> list[Any]:
+        """Return the next messages, those of a partition in their order; none where none have come.
+
+        Raises:
+            KafkaConnectorError: The brokers refuse this client.
+            Exception: What has ended the thread.
+        """
+        with self._changed:
+            if self._batches:
+                self._changed.notify_all()
+                return self._batches.popleft()
+            if self._error is not None:
+                raise self._error
+            return []
+
+    def sleep(self) -> bool:
+        """Have the reader woken when something comes; return whether there is nothing yet."""
+        with self._changed:
+            self._asleep = not self._batches and self._error is None
+            return self._asleep
+
+    def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
+        """Commit offsets to the group, without waiting; whether that goes well is told in the log."""
+        places = [self._place(partition, offset) for partition, offset in offsets.items()]
+        self._orders.append(partial(self._commit, places))
+
+    def close(self) -> None:
+        """End the thread, and let go of the connection; commits under way are waited for."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
+            if self._thread.is_alive():
+                _LOG.warning("%s: Kafka's client doesn't end; it is left behind.", self._settings.name)
+                return
+        try:
+            self._run_orders()
+        except self._client.KafkaException as error:
+            _LOG.warning("%s: %s", self._settings.name, reason(error))
+        self._consumer.close()
+
+    # -- the thread
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                self._run_orders()
+                first = self._consumer.poll(_POLL_S)
+                if first is not None:  # to ask for many at once waits until there are so many
+                    self._put([first, *self._consumer.consume(MOST_MESSAGES - 1, 0)])
+        except BaseException as error:  # told on the reader's thread
+            self._fail(error)
+
+    def _run_orders(self) -> None:
+        while self._orders:
+            self._orders.popleft()()
+
+    def _commit(self, places: list[Any]) -> None:
+        try:
+            self._consumer.commit(offsets=places, asynchronous=True)
+        except self._client.KafkaException as error:
+            self._tell_commit(error)
+
+    def _put(self, batch: list[Any]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._batches) < _MOST_BATCHES or self._closed)
+            self._batches.append(batch)
+            asleep, self._asleep = self._asleep, False
+        if asleep:
+            self._wake()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            self._error = self._error or error
+            asleep, self._asleep = self._asleep, False
+        if asleep:
+            self._wake()
+
+    def _on_error(self, error: Any) -> None:
+        """Take an error that is of no partition: brokers that are away come back, others don't."""
+        if error.code() in self._hopeless or error.fatal():
+            message = f"Kafka's brokers refuse the source's client: {error.str().rstrip('.')}."
+            self._fail(KafkaConnectorError(message, where=self._settings.name))
+        elif error.code() == self._client.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its public name
+            _LOG.warning("%s: Kafka is away, and waited for: %s", self._settings.name, error.str())
+
+    def _on_commit(self, error: Any, places: list[Any]) -> None:
+        failed = error or next((place.error for place in places if place.error is not None), None)
+        if failed is not None:
+            self._tell_commit(self._client.KafkaException(failed))
+            return
+        if self._commit_fails:
+            _LOG.warning("%s: offsets are committed to the group %r again.", self._settings.name, self._settings.group_id)
+        self._commit_fails = False
+
+    def _tell_commit(self, error: BaseException) -> None:
+        if not self._commit_fails:
+            name, group = self._settings.name, self._settings.group_id
+            _LOG.warning("%s: offsets are not committed to the group %r: %s", name, group, reason(error))
+        self._commit_fails = True
+
+    def _place(self, partition: KafkaTopicPartition, offset: int | None = None) -> Any:
+        place = self._client.TopicPartition
+        return place(*partition) if offset is None else place(*partition, offset)

@@ -1,0 +1,162 @@
+"""Finds partitions and says who reads which: each is one reader's, for as long as the job runs at that parallelism."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from pystate.common.errors import PystateError
+from pystate.common.time import current_time_ms
+from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer, KafkaTopicPartition
+from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.source import SplitEnumerator, SplitEnumeratorContext
+
+_LOG = logging.getLogger(__name__)
+
+
+class Cluster(Protocol):
+    """What an enumerator asks; see `KafkaCluster`."""
+
+    def partitions(self) -> list[KafkaTopicPartition]:
+        """Return the partitions that the source reads."""
+
+    def offsets(
+        self, initializer: KafkaOffsetsInitializer, partitions: list[KafkaTopicPartition]
+    ) -> dict[KafkaTopicPartition, int]:
+        """Return the offset of each partition."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
+    """The enumerator of a source of Kafka's partitions.
+
+    Brokers are asked at the start, while nobody waits; later on a thread of its own,
+    `kafka-discovery`, since an answer may take long.
+
+    Args:
+        context: Of the enumerator.
+        settings: What is read.
+        cluster: The brokers.
+        known: The partitions that readers have or had; None in a job that starts from no state.
+        waiting: Those that nobody has yet.
+        begin: Where partitions begin that Spark has read, in a job that starts from no state.
+        ends: Where partitions end, as a snapshot of Spark's has it.
+        clock: Returns the time, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[KafkaPartitionSplit],
+        settings: KafkaSplitSettings,
+        cluster: Cluster,
+        known: list[KafkaTopicPartition] | None = None,
+        waiting: list[KafkaPartitionSplit] | None = None,
+        begin: Mapping[KafkaTopicPartition, int] | None = None,
+        ends: Mapping[KafkaTopicPartition, int] | None = None,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._cluster = cluster
+        self._restored = known is not None
+        self._known = dict.fromkeys(known or [])
+        self._waiting = {split.partition: split for split in waiting or []}
+        self._begin = begin
+        self._ends = ends or {}
+        self._clock = clock
+        self._look_at = 0
+        self._lock = threading.Lock()
+        self._found: list[KafkaTopicPartition] = []
+        self._looking: threading.Thread | None = None
+        self._fails = False
+
+    def start(self) -> None:
+        """Look which partitions there are, and where they begin and end.
+
+        Raises:
+            JobGraphError: The brokers don't say.
+        """
+        found = self._cluster.partitions()
+        if not self._restored:
+            self._begin_with(found)
+        elif self._interval_ms is not None:
+            self._add(found)
+        self._look_at = self._clock() + (self._interval_ms or 0)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        """Give a reader the partitions that are its; readers of a source that looks for new ones ask again and again."""
+        del requester_hostname
+        with self._lock:
+            found, self._found = self._found, []
+        self._add(found)
+        mine = [partition for partition in self._waiting if self._reader_of(partition) == subtask_id]
+        for partition in mine:
+            self._known[partition] = None
+            self._context.assign_split(self._waiting.pop(partition), subtask_id)
+        self._context.send_event_to_source_reader(subtask_id, ASSIGNED)
+        if self._interval_ms is None:
+            self._context.signal_no_more_splits(subtask_id)
+        elif self._clock() >= self._look_at:
+            self._look()
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """Return the partitions that readers have or had, and those that nobody has."""
+        del checkpoint_id
+        return [[list(partition) for partition in self._known], [split.to_plain() for split in self._waiting.values()]]
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._cluster.close()
+
+    @property
+    def _interval_ms(self) -> int | None:
+        """How often to look for new partitions: a source that ends has all it reads from the start."""
+        return None if self._settings.stopping is not None else self._settings.discovery_interval_ms
+
+    def _reader_of(self, partition: KafkaTopicPartition) -> int:
+        first = zlib.crc32(partition.topic.encode())
+        return (first + partition.partition) % self._context.current_parallelism()
+
+    def _begin_with(self, partitions: list[KafkaTopicPartition]) -> None:
+        settings, begin, ends = self._settings, self._begin, dict(self._ends)
+        if begin is None:
+            starts = self._cluster.offsets(settings.starting, partitions)
+        else:
+            starts = {partition: begin.get(partition, EARLIEST) for partition in partitions}
+        if settings.stopping is not None:
+            new = [partition for partition in partitions if partition not in ends]
+            ends.update(self._cluster.offsets(settings.stopping, new))
+        for partition in partitions:
+            read = begin is not None and begin.get(partition, 0) > 0
+            self._waiting[partition] = KafkaPartitionSplit(
+                partition, starts[partition], ends.get(partition), has_records=read
+            )
+
+    def _add(self, partitions: list[KafkaTopicPartition]) -> None:
+        for partition in partitions:
+            if partition not in self._known and partition not in self._waiting:
+                self._waiting[partition] = KafkaPartitionSplit(partition, EARLIEST)
+
+    def _look(self) -> None:
+        if self._looking is None or not self._looking.is_alive():
+            self._look_at = self._clock() + (self._interval_ms or 0)
+            self._looking = threading.Thread(target=self._ask, name="kafka-discovery", daemon=True)
+            self._looking.start()
+
+    def _ask(self) -> None:
+        try:
+            found = self._cluster.partitions()
+        except PystateError as error:  # the next look stands for this one
+            if not self._fails:
+                _LOG.warning("%s: new partitions can't be looked for: %s", self._settings.name, error.message)
+            self._fails = True
+            return
+        self._fails = False
+        with self._lock:
+            self._found = found

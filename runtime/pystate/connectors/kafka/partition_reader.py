@@ -1,0 +1,250 @@
+"""Reads the partitions of one subtask, as they have records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from pystate.common.time import current_time_ms
+from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, reason
+from pystate.connectors.kafka.fetcher import MOST_MESSAGES
+from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
+from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.poll_size import PollSize
+from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
+
+_LOOK_AGAIN_MS = 1000
+"""So long behind a request for new partitions the brokers have answered."""
+_LONGEST_SLEEP_MS = 3_600_000
+_NEVER = 1 << 62
+_ANSWER_MS = 20
+_MOST_KEPT = 100
+
+
+class Fetcher(Protocol):
+    """What fetches records; see `PartitionFetcher`."""
+
+    def start(self) -> None:
+        """Begin to fetch."""
+
+    def assign(self, splits: Sequence[KafkaPartitionSplit]) -> None:
+        """Fetch these partitions, too."""
+
+    def release(self, partition: KafkaTopicPartition) -> None:
+        """Fetch a partition no more."""
+
+    def take(self) -> list[Any]:
+        """Return the next messages."""
+
+    def sleep(self) -> bool:
+        """Have the reader woken when something comes; return whether there is nothing yet."""
+
+    def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
+        """Commit offsets to the group."""
+
+    def close(self) -> None:
+        """End."""
+
+
+class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
+    """The reader of a source of Kafka's partitions.
+
+    Args:
+        context: Of the reader.
+        settings: What is read.
+        fetcher: Fetches records.
+        clock: Returns the time, ms since 1970.
+    """
+
+    def __init__(
+        self,
+        context: SourceReaderContext,
+        settings: KafkaSplitSettings,
+        fetcher: Fetcher,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._fetcher = fetcher
+        self._clock = clock
+        self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
+        self._read_up: set[KafkaTopicPartition] = set()  # their end was seen
+        self._told: dict[str, bool] | None = None
+        self._batch: list[Any] = []
+        self._next = 0
+        self._size = PollSize(MOST_MESSAGES)
+        self._ask_at = 0
+        self._asks_again = False
+        self._no_more = False
+        self._knows_its_own = False
+        self._ended: dict[KafkaTopicPartition, int] = {}
+        self._behind: dict[int, dict[KafkaTopicPartition, int]] = {}
+        self._committed: dict[KafkaTopicPartition, int] = {}
+
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._fetcher.start()
+
+    def add_splits(self, splits: Sequence[KafkaPartitionSplit]) -> None:
+        """Take partitions to read."""
+        left = []
+        for split in splits:
+            if split.is_at_end:
+                self._ended[split.partition] = split.offset
+            else:
+                self._splits[split.partition] = split
+                left.append(split)
+        if left:
+            self._fetcher.assign(left)
+
+    def notify_no_more_splits(self) -> None:
+        """End behind the partitions at hand, where they end."""
+        self._no_more = True
+
+    def handle_source_events(self, source_event: Any) -> None:
+        """Take note that no partition is missing, whose event time is to be waited for."""
+        self._knows_its_own |= source_event == ASSIGNED
+
+    def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
+        """Hand on the next elements."""
+        if self._clock() >= self._ask_at:
+            self._ask()
+        if not self._knows_its_own:
+            return InputStatus.NOTHING_AVAILABLE
+        self._tell_splits(output)
+        if self._next >= len(self._batch):
+            self._batch, self._next = self._fetcher.take(), 0
+        if not self._batch:
+            ended = self._no_more and not self._splits and self._settings.stopping is not None
+            return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
+        count = max(1, min(self._size.count, output.room()))
+        messages = self._batch[self._next : self._next + count]
+        self._size.begin()
+        self._hand_on(messages, output)
+        self._size.end(len(messages))
+        self._next += len(messages)
+        self._tell_splits(output)
+        return InputStatus.MORE_AVAILABLE
+
+    def available_at(self) -> int | None:
+        """Return when to ask for new partitions, or at once: for all else the fetcher wakes the job."""
+        now = self._clock()
+        if not self._knows_its_own:
+            return now + _ANSWER_MS
+        if self._next < len(self._batch) or not self._fetcher.sleep():
+            return now
+        return min(self._ask_at, now + _LONGEST_SLEEP_MS)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[KafkaPartitionSplit]:
+        """Return the partitions that aren't at their end, each as far as it is read."""
+        splits = list(self._splits.values())
+        if self._settings.commits_to is not None:
+            offsets = {split.partition: split.offset for split in splits if split.offset != EARLIEST}
+            self._behind[checkpoint_id] = {**self._ended, **offsets}
+            while len(self._behind) > _MOST_KEPT:
+                del self._behind[next(iter(self._behind))]
+        return [KafkaPartitionSplit.of(split.to_plain()) for split in splits]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Commit what the checkpoint holds to the group; partitions that stand where they stood are left out."""
+        offsets = self._behind.pop(checkpoint_id, None)
+        self._behind = {number: kept for number, kept in self._behind.items() if number > checkpoint_id}
+        changed = {place: offset for place, offset in (offsets or {}).items() if self._committed.get(place) != offset}
+        if changed:
+            self._fetcher.commit(changed)
+            self._committed.update(changed)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._fetcher.close()
+
+    def _ask(self) -> None:
+        """Ask for partitions: at first, and where new ones are looked for again and again, twice each time."""
+        self._context.send_split_request()
+        interval = None if self._settings.stopping is not None else self._settings.discovery_interval_ms
+        if interval is None:
+            self._ask_at = _NEVER
+            return
+        pause = min(interval, _LOOK_AGAIN_MS) if self._asks_again else interval
+        self._asks_again = not self._asks_again
+        self._ask_at = self._clock() + pause
+
+    def _hand_on(self, messages: list[Any], output: ReaderOutput[Any]) -> None:
+        deserialize, collect, timed = self._settings.schema.deserialize, output.collect, self._settings.timed
+        topic, number, split, stop = "", -1, None, None
+        for message in messages:
+            if message.error() is not None:
+                self._take_event(message)
+                continue
+            if message.partition() != number or message.topic() != topic:
+                topic, number = message.topic(), message.partition()
+                split = self._splits.get(KafkaTopicPartition(topic, number))
+                if split is not None:
+                    stop = split.stop
+                    output.begin_split(split.split_id())
+            if split is None:  # it has come to its end, and some of what is behind that was fetched
+                continue
+            offset = message.offset()
+            if stop is not None and offset >= stop:
+                self._end(split, stop)
+                split = None
+                continue
+            value = message.value()
+            element = None if value is None else deserialize(value)
+            if element is not None:
+                collect(element, message.timestamp()[1] if timed else None)
+                split.has_records = True
+            split.offset = offset + 1
+            if split.offset == stop:
+                self._end(split, stop)
+                split = None
+
+    def _take_event(self, message: Any) -> None:
+        """Take note of a partition's end as it is now: what is in front of it is read, be it marks of transactions.
+
+        Raises:
+            KafkaConnectorError: A partition can't be read.
+        """
+        error, errors = message.error(), kafka_client().KafkaError
+        partition = KafkaTopicPartition(message.topic() or "", message.partition() or 0)
+        split = self._splits.get(partition)
+        if error.code() == errors._PARTITION_EOF:  # noqa: SLF001 - its public name
+            self._read_up.add(partition)
+            if split is not None:
+                split.offset = max(split.offset, message.offset())
+                if split.is_at_end:
+                    self._end(split, split.offset)
+        elif error.code() == errors._AUTO_OFFSET_RESET:  # noqa: SLF001 - the same
+            if split is not None:
+                raise self._lost(split, error)
+        elif not error.retriable() and split is not None:
+            message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
+            raise KafkaConnectorError(message_, where=self._settings.name)
+
+    def _lost(self, split: KafkaPartitionSplit, error: Any) -> KafkaConnectorError:
+        topic, number = split.partition
+        message = (
+            f"Offset {split.offset} of partition {number} of {topic!r} is not there: Kafka has deleted it, or the topic is "
+            f"another one. {_said(error)}."
+        )
+        hint = "set_property('failOnDataLoss', 'false') goes on with what is there; or start from another offset"
+        return KafkaConnectorError(message, where=self._settings.name, hint=hint)
+
+    def _end(self, split: KafkaPartitionSplit, offset: int) -> None:
+        del self._splits[split.partition]
+        self._ended[split.partition] = offset
+        self._fetcher.release(split.partition)
+
+    def _tell_splits(self, output: ReaderOutput[Any]) -> None:
+        """Say whose event time is waited for: a partition that never had a record only where some may be at hand."""
+        splits = {
+            split.split_id(): split.has_records or split.partition not in self._read_up for split in self._splits.values()
+        }
+        if splits != self._told:
+            self._told = splits
+            output.set_splits(splits)
+
+
+def _said(error: Any) -> str:
+    return reason(Exception(error))

@@ -1,0 +1,60 @@
+"""Partitions as splits: which one, the next offset to read, and where it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.connectors.kafka.offsets import KafkaTopicPartition
+from pystate.connectors.source import SourceSplit
+
+ASSIGNED = "assigned"
+"""What a reader hears behind the partitions that are its: others don't follow but new ones."""
+
+_KEYS = ("topic", "partition", "offset", "stop", "has-records")
+
+
+class KafkaPartitionSplit(SourceSplit):
+    """A partition from an offset on.
+
+    Attributes:
+        partition: As said.
+        offset: The next one to read; `EARLIEST` for where the partition begins.
+        stop: The offset in front of which it ends; None where it has no end.
+        has_records: Whether event time waits for it though nothing comes: a record of it has come before.
+    """
+
+    def __init__(
+        self, partition: KafkaTopicPartition, offset: int, stop: int | None = None, *, has_records: bool = False
+    ) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.stop = stop
+        self.has_records = has_records
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing of it is left to read."""
+        return self.stop is not None and (self.offset >= self.stop or self.stop <= 0)
+
+    def split_id(self) -> str:
+        """Return topic and number."""
+        return f"{self.partition.topic}:{self.partition.partition}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return partition, offset and end."""
+        topic, number = self.partition
+        return dict(zip(_KEYS, (topic, number, self.offset, self.stop, self.has_records), strict=True))
+
+    @staticmethod
+    def is_plain(value: Any) -> bool:
+        """Whether a value is what `to_plain` returns, of a snapshot whose sources are not known."""
+        return isinstance(value, dict) and value.keys() == set(_KEYS)
+
+    @staticmethod
+    def of(plain: Any) -> KafkaPartitionSplit:
+        """Return the split of which `to_plain` returned this."""
+        topic, number, offset, stop, has_records = (plain[key] for key in _KEYS)
+        end = None if stop is None else int(stop)
+        return KafkaPartitionSplit(
+            KafkaTopicPartition(str(topic), int(number)), int(offset), end, has_records=bool(has_records)
+        )

@@ -1,0 +1,72 @@
+"""What a source of Kafka's partitions reads in slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystate.common.serialization import DeserializationSchema
+from pystate.connectors.kafka.client import client_settings
+from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+
+DISCOVERY_INTERVAL_MS = 300_000
+"""Flink's default of `partition.discovery.interval.ms`."""
+
+_NO_GROUP = "pystate-source"
+"""librdkafka wants a name even where nothing is committed."""
+_OURS = {
+    "isolation.level": "read_uncommitted",  # the Java client's default, which librdkafka's is not
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 16_384,
+    "fetch.queue.backoff.ms": 10,  # a second by default: too long for who empties the queue in less
+    "fetch.error.backoff.ms": 100,
+}
+_SOURCES_OWN = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof")
+
+
+@dataclass(frozen=True)
+class KafkaSplitSettings:
+    """Which partitions are read, and how. One of topics, pattern and partitions is set.
+
+    Attributes:
+        schema: Makes elements of values.
+        starting: Where it begins, in a job that starts from no snapshot.
+        stopping: Where it ends; None for nowhere.
+        group_id: None for no group.
+        commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
+        discovery_interval_ms: How often to look for new partitions; None for once.
+        takes_losses: What Kafka has deleted before it was read is passed over; else it fails the job.
+        timed: Whether elements have the times of their records.
+        properties: librdkafka's.
+        name: Of the source, for errors.
+    """
+
+    schema: DeserializationSchema
+    properties: Mapping[str, str]
+    name: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[KafkaTopicPartition, ...] = ()
+    starting: KafkaOffsetsInitializer = field(default_factory=KafkaOffsetsInitializer.earliest)
+    stopping: KafkaOffsetsInitializer | None = None
+    group_id: str | None = None
+    commits_offsets: bool = True
+    discovery_interval_ms: int | None = DISCOVERY_INTERVAL_MS
+    takes_losses: bool = False
+    timed: bool = False
+
+    @property
+    def commits_to(self) -> str | None:
+        """The group that offsets are committed to; None for none."""
+        return self.group_id if self.commits_offsets else None
+
+    def consumer(self) -> dict[str, Any]:
+        """Return the settings of a consumer."""
+        wanted = {key: value for key, value in self.properties.items() if key not in _SOURCES_OWN}
+        reset = "earliest" if self.takes_losses else "error"
+        group = self.group_id or _NO_GROUP
+        return {**client_settings(wanted, **_OURS), "group.id": group, "auto.offset.reset": reset}

@@ -1,0 +1,93 @@
+"""Kafka's partitions as a source of splits: what `KafkaSource` is in slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pystate.common.errors import RestoreError
+from pystate.connectors.kafka.cluster import KafkaCluster
+from pystate.connectors.kafka.fetcher import PartitionFetcher
+from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, OffsetsKind, partition_offsets
+from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerator
+from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
+from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext, StartsAt
+
+_CHECK_TIMEOUT_S = 15.0
+_ENDS = "pystate-stopping"
+"""The file beside Spark's log of a source that says where it ends."""
+
+
+class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
+    """The records of Kafka's partitions.
+
+    Args:
+        settings: What is read.
+    """
+
+    def __init__(self, settings: KafkaSplitSettings) -> None:
+        self._settings = settings
+        self._begin: dict[KafkaTopicPartition, int] | None = None
+        self._ends: dict[KafkaTopicPartition, int] = {}
+
+    @property
+    def starts_at(self) -> StartsAt:
+        """Where it begins in a job that starts from nothing."""
+        starting = self._settings.starting
+        falls_back = starting.kind in (OffsetsKind.COMMITTED, OffsetsKind.GIVEN)
+        if starting.kind is OffsetsKind.LATEST or (falls_back and starting.reset is KafkaOffsetResetStrategy.LATEST):
+            return StartsAt.THE_END
+        if starting.kind is OffsetsKind.COMMITTED and self._settings.commits_offsets:
+            return StartsAt.THE_GROUPS_OFFSETS
+        return StartsAt.THE_BEGINNING
+
+    def check_start(self) -> None:
+        """Refuse brokers that don't answer, and topics that aren't there."""
+        cluster = KafkaCluster(self._settings, _CHECK_TIMEOUT_S)
+        try:
+            cluster.partitions()
+        finally:
+            cluster.close()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether it ends."""
+        return Boundedness.CONTINUOUS_UNBOUNDED if self._settings.stopping is None else Boundedness.BOUNDED
+
+    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+        """Begin at Spark's offsets, and end where Spark was to end."""
+        try:
+            self._begin = partition_offsets(offset)
+            self._ends = partition_offsets(log[_ENDS].decode()) if _ENDS in log else {}
+        except (ValueError, TypeError, AttributeError) as error:
+            message = "The snapshot was written with another kind of source in the place of this one of Kafka."
+            raise RestoreError(message, where=self._settings.name, hint="give the new source another uid") from error
+
+    def begin_anew(self) -> None:
+        """Begin where the program says."""
+        self._begin, self._ends = None, {}
+
+    def create_enumerator(self, context: SplitEnumeratorContext[KafkaPartitionSplit]) -> KafkaPartitionEnumerator:
+        """Return what finds the partitions."""
+        cluster = KafkaCluster(self._settings)
+        return KafkaPartitionEnumerator(context, self._settings, cluster, begin=self._begin, ends=self._ends)
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[KafkaPartitionSplit], checkpoint: Any
+    ) -> KafkaPartitionEnumerator:
+        """Return what hands out those that nobody had, and new ones."""
+        known, waiting = checkpoint
+        partitions = [KafkaTopicPartition(str(topic), int(number)) for topic, number in known]
+        splits = [self.restore_split(plain) for plain in waiting]
+        return KafkaPartitionEnumerator(context, self._settings, KafkaCluster(self._settings), partitions, splits)
+
+    def create_reader(self, context: SourceReaderContext) -> KafkaPartitionReader:
+        """Return the reader."""
+        fetcher = PartitionFetcher(self._settings, context.notify_available)
+        return KafkaPartitionReader(context, self._settings, fetcher)
+
+    def restore_split(self, plain: Any) -> KafkaPartitionSplit:
+        """Return the partition and its position."""
+        return KafkaPartitionSplit.of(plain)

@@ -1,0 +1,121 @@
+"""The thread that fetches: bounded, alone with its consumer, and heard of where somebody sleeps."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.connectors.kafka.fetcher import PartitionFetcher
+from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def fetching():
+    made = []
+
+    def make(batches=(), **how):
+        consumers, woken = [], []
+
+        def consumer(own):
+            consumers.append(Consumer(batches, own))
+            return consumers[0]
+
+        fetcher = PartitionFetcher(settings(**how), lambda: woken.append(1), consumer)
+        made.append(fetcher)
+        return fetcher, consumers[0], woken
+
+    yield make
+    for fetcher in made:
+        fetcher.close()
+
+
+def messages(*offsets):
+    return [Message(0, offset, b"a") for offset in offsets]
+
+
+def test_batches_come_in_order_and_no_more_than_two_wait(fetching):
+    fetcher, consumer, _ = fetching([messages(0, 1), messages(2), messages(3), messages(4), messages(5)])
+    fetcher.start()
+    wait_until(lambda: len(consumer.batches) == 2, 10)
+    taken = []
+    wait_until(lambda: taken.extend(one.offset() for one in fetcher.take()) or len(taken) == 6, 10)
+    assert taken == [0, 1, 2, 3, 4, 5]
+
+
+def test_who_sleeps_is_woken_once_and_who_does_not_is_left_alone(fetching):
+    fetcher, consumer, woken = fetching()
+    assert fetcher.sleep()
+    fetcher.start()
+    consumer.batches.append(messages(0))
+    wait_until(lambda: woken == [1], 10)
+    consumer.batches.append(messages(1))
+    wait_until(lambda: not consumer.batches, 10)
+    assert not fetcher.sleep()
+    assert woken == [1]
+
+
+def test_only_its_thread_touches_the_consumer_and_all_that_was_ordered_is_done_at_its_end(fetching):
+    fetcher, consumer, _ = fetching(group_id="g")
+    fetcher.start()
+    fetcher.assign([KafkaPartitionSplit(place(0), 7), KafkaPartitionSplit(place(1), -2)])
+    fetcher.release(place(1))
+    fetcher.commit({place(0): 9})
+    assert consumer.committed.wait(10)
+    assert len(consumer.threads) == 1
+    fetcher.commit({place(0): 10})
+    fetcher.close()
+    assert consumer.calls[:3] == [("assign", [(0, 7), (1, -2)]), ("unassign", [1]), ("commit", [(0, 9)])]
+    assert consumer.calls[3:] == [("commit", [(0, 10)]), ("close",)]
+
+
+def test_what_ends_the_thread_is_raised_behind_what_came_before(fetching):
+    fetcher, consumer, woken = fetching([messages(0)])
+    fetcher.start()
+    wait_until(lambda: not consumer.batches, 10)
+    consumer.fails = RuntimeError("broken")
+    wait_until(lambda: fetcher._error is not None, 10)
+    assert [one.offset() for one in fetcher.take()] == [0]
+    with pytest.raises(RuntimeError, match="broken"):
+        fetcher.take()
+    assert not fetcher.sleep()
+    consumer.fails = None
+
+
+def test_a_client_that_is_refused_fails_and_brokers_that_are_away_do_not(fetching):
+    fetcher, consumer, _ = fetching()
+    consumer.settings["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert fetcher.take() == []
+    consumer.settings["error_cb"](KafkaError(KafkaError._AUTHENTICATION))
+    with pytest.raises(KafkaConnectorError, match="refuse the source's client"):
+        fetcher.take()
+
+
+def test_commits_that_fail_are_told_once_and_again_when_they_go_well(fetching, caplog):
+    _, consumer, _ = fetching(group_id="g")
+    told = consumer.settings["on_commit"]
+    with caplog.at_level(logging.WARNING):
+        for error in (
+            KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED),
+            KafkaError(KafkaError.UNKNOWN_MEMBER_ID),
+            None,
+            None,
+        ):
+            told(error, [TopicPartition("t", 0)])
+    assert [record.getMessage().split(": ")[1].split(" to ")[0] for record in caplog.records] == [
+        "offsets are not committed",
+        "offsets are committed",
+    ]
+
+
+def test_the_clients_settings_are_the_java_clients_where_they_differ_and_the_sources_own_stay(fetching):
+    _, consumer, _ = fetching()
+    assert consumer.settings["isolation.level"] == "read_uncommitted"
+    assert consumer.settings["auto.offset.reset"] == "error"
+    assert consumer.settings["enable.auto.commit"] is False
+    _, lossy, _ = fetching(takes_losses=True, group_id="g")
+    assert (lossy.settings["auto.offset.reset"], lossy.settings["group.id"]) == ("earliest", "g")

@@ -1,0 +1,179 @@
+"""Partitions are read from their position to their end, each record once."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer
+from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
+from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.source import InputStatus
+from tests.connectors.kafka.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings
+
+LATEST = KafkaOffsetsInitializer.latest()
+
+
+class Reading:
+    def __init__(self, *splits, room=1000, answered=True, **how):
+        self.now = 1000
+        self.fetcher, self.output, self.context = Fetcher(), Output(room), Context()
+        self.reader = KafkaPartitionReader(self.context, settings(**how), self.fetcher, lambda: self.now)
+        self.reader.start()
+        if answered:
+            self.reader.handle_source_events(ASSIGNED)
+        if splits:
+            self.reader.add_splits([KafkaPartitionSplit(place(number), *more) for number, *more in splits])
+
+    def poll(self, *messages):
+        if messages:
+            self.fetcher.batches.append(list(messages))
+        return self.reader.poll_next(self.output)
+
+    def positions(self, checkpoint=1):
+        return {one.partition.partition: one.offset for one in self.reader.snapshot_state(checkpoint)}
+
+    @property
+    def elements(self):
+        return [element for _, element, _ in self.output.elements]
+
+
+def test_positions_are_behind_what_was_handed_on_whatever_was_fetched():
+    reading = Reading((0, 5), (1, EARLIEST), room=2, timed=True)
+    assert reading.fetcher.assigned == [(0, 5), (1, EARLIEST)]
+    assert reading.positions() == {0: 5, 1: EARLIEST}
+    reading.poll(Message(0, 5, b"a", 11), Message(1, 7, b"b", 12), Message(1, 9, None), Message(0, 6, b"none"))
+    assert reading.output.elements == [("t:0", "a", 11), ("t:1", "b", 12)]
+    assert reading.positions() == {0: 6, 1: 8}, "the others were fetched and not handed on"
+    reading.poll()
+    assert reading.elements == ["a", "b"], "no value and no element are none"
+    assert reading.positions() == {0: 7, 1: 10}
+
+
+def test_records_have_no_times_where_nobody_asked_for_them():
+    reading = Reading((0, 0))
+    reading.poll(Message(0, 0, b"a", 11))
+    assert reading.output.elements == [("t:0", "a", None)]
+
+
+def test_a_partition_ends_in_front_of_its_stop_and_the_reader_behind_its_last_one():
+    reading = Reading((0, 0, 2), (1, 0, 5), (2, 3, 3), stopping=LATEST)
+    assert reading.fetcher.assigned == [(0, 0), (1, 0)], "the third is at its end"
+    reading.poll(Message(0, 0, b"a"), Message(0, 1, b"b"), Message(0, 2, b"behind"), Message(1, 3, b"c"))
+    assert reading.elements == ["a", "b", "c"]
+    assert reading.fetcher.released == [0]
+    assert reading.positions() == {1: 4}
+    reading.reader.notify_no_more_splits()
+    assert reading.poll(Message(1, 6, b"behind a mark of a transaction")) is InputStatus.MORE_AVAILABLE
+    assert reading.elements == ["a", "b", "c"]
+    assert reading.poll() is InputStatus.END_OF_INPUT
+    assert reading.positions() == {}
+
+
+def test_the_end_of_a_partition_stands_for_what_has_no_record_at_the_end():
+    reading = Reading((0, 0, 4), (1, EARLIEST, 2), stopping=LATEST)
+    reading.reader.notify_no_more_splits()
+    assert reading.poll(Message(0, 0, b"a"), end_of(0, 3)) is InputStatus.MORE_AVAILABLE
+    assert reading.positions() == {0: 3, 1: EARLIEST}, "a transaction in front of the end is open"
+    assert reading.poll() is InputStatus.NOTHING_AVAILABLE
+    reading.poll(end_of(0, 4), end_of(1, 2))
+    assert reading.poll() is InputStatus.END_OF_INPUT
+
+
+def test_a_source_without_an_end_has_none_where_it_has_no_partitions():
+    reading = Reading(discovery_interval_ms=None)
+    reading.reader.notify_no_more_splits()
+    assert reading.poll() is InputStatus.NOTHING_AVAILABLE
+    assert reading.output.splits == [{}], "nobody waits for this subtask"
+
+
+def test_nothing_is_read_and_event_time_waits_until_all_partitions_of_the_reader_are_known():
+    reading = Reading((0, 0), answered=False)
+    reading.poll(Message(0, 0, b"a"))
+    assert (reading.elements, reading.output.splits, reading.context.requests) == ([], [], 1)
+    assert reading.reader.available_at() < reading.now + 100, "an answer wakes nobody"
+    reading.reader.add_splits([KafkaPartitionSplit(place(1), 0)])
+    reading.reader.handle_source_events(ASSIGNED)
+    reading.poll()
+    assert (reading.elements, reading.output.splits[0]) == (["a"], {"t:0": True, "t:1": True})
+
+
+def test_event_time_waits_for_partitions_that_may_have_records():
+    reading = Reading((0, 0), (1, 0))
+    reading.poll()
+    reading.poll(Message(0, 0, b"a"), end_of(1, 0))
+    reading.poll(end_of(0, 1))
+    reading.poll(Message(1, 0, b"b"))
+    reading.poll()
+    told = [[splits["t:0"], splits["t:1"]] for splits in reading.output.splits]
+    assert told == [[True, True], [True, False], [True, True]]
+    again = Reading()
+    again.reader.add_splits(reading.reader.snapshot_state(1))
+    again.poll(end_of(0, 1), end_of(1, 1))
+    assert again.output.splits == [{"t:0": True, "t:1": True}], "they had records before"
+
+
+def test_new_partitions_are_asked_for_twice_each_interval():
+    reading = Reading(discovery_interval_ms=5000)
+    times = []
+    for reading.now in range(0, 14_000, 500):
+        before = reading.context.requests
+        reading.poll()
+        times += [reading.now] * (reading.context.requests - before)
+    assert times == [0, 5000, 6000, 11_000, 12_000]
+    assert reading.reader.available_at() == 17_000
+    reading.fetcher.batches.append([Message(0, 0, b"a")])
+    assert reading.reader.available_at() == reading.now
+
+
+def test_a_source_that_ends_asks_once_and_wakes_for_records_only():
+    reading = Reading(stopping=LATEST)
+    for reading.now in range(0, 900_000, 90_000):
+        reading.poll()
+    assert reading.context.requests == 1
+    assert reading.reader.available_at() > reading.now + 1_000_000
+
+
+def test_offsets_of_completed_checkpoints_go_to_the_group_those_at_their_end_too():
+    reading = Reading((0, 0, 2), (1, 0, 9), (2, EARLIEST, 9), group_id="g", stopping=LATEST)
+    reading.poll(Message(0, 0, b"a"))
+    reading.reader.snapshot_state(1)
+    reading.poll(Message(0, 1, b"b"), Message(1, 0, b"c"))
+    reading.reader.snapshot_state(2)
+    reading.reader.notify_checkpoint_complete(1)
+    assert reading.fetcher.commits == [{0: 1, 1: 0}]
+    reading.reader.snapshot_state(3)
+    reading.reader.notify_checkpoint_complete(3)
+    reading.reader.notify_checkpoint_complete(2)
+    reading.reader.snapshot_state(4)
+    reading.reader.notify_checkpoint_complete(4)
+    assert reading.fetcher.commits == [{0: 1, 1: 0}, {0: 2, 1: 1}], "each once, and none twice"
+
+
+@pytest.mark.parametrize("how", [{}, {"group_id": "g", "commits_offsets": False}])
+def test_no_offsets_are_committed_without_a_group_or_where_nobody_wants_it(how):
+    reading = Reading((0, 0), **how)
+    reading.reader.snapshot_state(1)
+    reading.reader.notify_checkpoint_complete(1)
+    assert reading.fetcher.commits == []
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (KafkaError._AUTO_OFFSET_RESET, "Offset 5 of partition 0 of 't' is not there"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "can't be read"),
+    ],
+)
+def test_what_is_not_there_fails_the_job_with_a_sentence(code, words):
+    reading = Reading((0, 5))
+    with pytest.raises(KafkaConnectorError, match=words):
+        reading.poll(Message(0, 5, error=KafkaError(code)))
+
+
+def test_brokers_that_are_away_are_waited_for():
+    reading = Reading((0, 5))
+    reading.poll(Message(None, None, topic=None, error=KafkaError(KafkaError._ALL_BROKERS_DOWN)))
+    reading.poll(Message(0, 5, b"a"))
+    assert reading.elements == ["a"]
