@@ -12,6 +12,7 @@ import datetime
 import decimal
 import numbers
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
@@ -23,6 +24,7 @@ from pystate.common.errors import RecordError
 from pystate.common.row import Row, RowKind, row_class, rows_of, when_kinds_are_used
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.records.prepared_code import WritePrepare, WriteSize, write_call, write_fields, write_fields_size, write_size
 from pystate.records.sizes import Measure, list_size, map_size, struct_size, too_large
 
 RESERVED_PREFIX = "__pystate_"
@@ -276,6 +278,8 @@ class RecordCodec:
         prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy.
             None where elements of this type can't change.
         size: Measures what `prepare` gave; None where all elements have the same few bytes.
+        write_prepare: As `prepare`, as lines of code.
+        write_size: As `size`, as code.
     """
 
     def __init__(self, type_info: TypeInformation | None, where: str) -> None:
@@ -285,12 +289,20 @@ class RecordCodec:
         self._is_tuple = False
         self.prepare: Convert | None
         self.size: Measure | None
+        self.write_prepare: WritePrepare | None
+        self.write_size: WriteSize | None
         if type_info is not None and type_info.kind in (TypeKind.ROW, TypeKind.TUPLE) and type_info.elements:
             self._is_tuple = type_info.kind is TypeKind.TUPLE
             self._fields = type_info.row_names
             self._columns = [column_converter(part) for part in type_info.elements]
             self.prepare = self._prepare_fields(type_info)
-            self.size = struct_size({i: column.size for i, column in enumerate(self._columns) if column.size is not None})
+            if any(column.to_arrow for column in self._columns):
+                self.write_prepare = write_call(self.prepare)
+            else:
+                self.write_prepare = write_fields(self._fields, sys.modules[__name__], self.prepare)
+            sizes = {place: column.size for place, column in enumerate(self._columns) if column.size is not None}
+            self.size = struct_size(sizes)
+            self.write_size = None if self.size is None else write_fields_size(sizes, self.size)
             pairs = zip(self._fields, self._columns, strict=True)
             self.schema = pa.schema([pa.field(name, column.arrow_type) for name, column in pairs])
         else:
@@ -298,6 +310,8 @@ class RecordCodec:
             self._columns = [column]
             self.prepare = column.to_arrow
             self.size = column.size
+            self.write_prepare = None if self.prepare is None else write_call(self.prepare)
+            self.write_size = None if self.size is None else write_size(self.size)
             self.schema = pa.schema([pa.field(VALUE_FIELD, column.arrow_type)])
 
     def encode(self, prepared: list[Any]) -> list[pa.Array]:
@@ -311,12 +325,24 @@ class RecordCodec:
 
     def decode(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the elements of a batch that has the schema's fields first."""
-        lists = [column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
+        return self.elements_of(self.decode_columns(batch))
+
+    def decode_columns(self, batch: pa.RecordBatch) -> list[list[Any]]:
+        """Return the values of each field, of a batch as `decode` takes it."""
+        return [column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
+
+    def elements_of(self, columns: list[list[Any]]) -> list[Any]:
+        """Return the elements, of what `decode_columns` gave."""
         if self._fields is None:
-            return lists[0]
+            return columns[0]
         if self._is_tuple:
-            return list(zip(*lists, strict=True))
-        return rows_of(self._fields, lists)
+            return list(zip(*columns, strict=True))
+        return rows_of(self._fields, columns)
+
+    def plain_field(self, name: str) -> int | None:
+        """Return the place of a field whose values are as Arrow gives them; None for another one, or none."""
+        place = self.schema.get_field_index(name)
+        return place if place >= 0 and self._columns[place].from_arrow is None else None
 
     def _prepare_fields(self, type_info: TypeInformation) -> Convert:
         names = type_info.row_names

@@ -26,6 +26,9 @@ _NATIVE_KEYS = frozenset(
     }
 )
 
+_CONVERTED_KEYS = (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE)
+"""Kinds of native keys whose equality isn't Python's."""
+
 
 @dataclass(frozen=True)
 class KeyColumn:
@@ -43,6 +46,11 @@ class KeyColumn:
     def native(self) -> bool:
         """Whether the field holds the key itself, not its encoded bytes (type tag and payload)."""
         return self.key_type is not None and (self.key_type.kind in _NATIVE_KEYS or is_byte_array(self.key_type))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the field's values are the internal keys, nulls among them."""
+        return self.native and self.key_type is not None and self.key_type.kind not in _CONVERTED_KEYS
 
     @property
     def size(self) -> Measure | None:
@@ -72,7 +80,7 @@ class KeyColumn:
         convert: Convert | None = None
         if not self.native:
             convert = codec.decode
-        elif self.key_type is None or self.key_type.kind in (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE):
+        elif not self.is_plain:
             convert = codec.internal
 
         def decode(array: pa.Array) -> list[Any]:

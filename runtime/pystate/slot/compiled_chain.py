@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any
 
 from pystate.api.functions import Function, RuntimeContext
 from pystate.api.job_graph import OperatorKind
+from pystate.common.inlined_code import inlined
 from pystate.common.time import current_time_ms
 from pystate.plan.chain import Chain, ChainNode, OperatorSpec, function_object
 from pystate.plan.custom_partitions import CustomPartitions
@@ -47,11 +47,9 @@ def compile_chain(
         if len(targets) == 1:
             return targets[0]
 
-        def emit_to_all(element: Any) -> None:
-            for target in targets:
-                target(element)
-
-        return emit_to_all
+        return inlined(
+            lambda code, element: [line for target in targets for line in code.apply(target, element)] or ["pass"]
+        )
 
     return output(chain)
 

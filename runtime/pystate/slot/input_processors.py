@@ -1,11 +1,8 @@
-"""From record batches to calls of a task's head: elements are decoded, and the current key is set for each.
-
-These loops run once per element, so there is one for each way that rows come, without a question in it.
-"""
+"""From record batches to calls of a task's head, for each way that rows come; the loops are `element_loops`'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +13,7 @@ from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
 from pystate.slot.chain_time import ChainTime
+from pystate.slot.element_loops import KeyedRows, element_loop, keyed_loop, timestamps
 from pystate.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
 from pystate.slot.operators.operator import Operator
 from pystate.slot.operators.output import Emit, Output
@@ -83,75 +81,54 @@ class InputProcessors:
         return process
 
     def _plain_input(self, read: TaskInput, handle: Emit) -> ProcessBatch:
-        decode, backend, time = RecordCodec(read.type_info, self._task.name).decode, self._backend, self._time
+        backend, time = self._backend, self._time
+        loop = element_loop(RecordCodec(read.type_info, self._task.name).decode, handle, time if read.timestamped else None)
 
-        def process_plain(batch: pa.RecordBatch) -> None:
+        def process(batch: pa.RecordBatch) -> None:
             if backend is not None:
                 backend.key_context.clear()
-            for element in decode(batch):
-                handle(element)
+            loop(batch)
 
         def process_timestamped(batch: pa.RecordBatch) -> None:
-            if backend is not None:
-                backend.key_context.clear()
             try:
-                for element, time.timestamp in zip(decode(batch), _timestamps(batch), strict=True):
-                    handle(element)
+                process(batch)
             finally:
                 time.timestamp = None
 
-        return process_timestamped if read.timestamped else process_plain
+        return process_timestamped if read.timestamped else process
 
     def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
         columns, is_plain = head.columns, not read.timestamped and self._sorted_keys is None
         if columns is not None and (is_plain or not columns.needs_plain):
             return self._columns_input(read, key, head, columns)
-        handle_batch = head.process_batch
-        backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
+        if self._sorted_keys is not None:
+            return self._sorted_input(read, key, handle, self._sorted_keys)
+        handle_batch, backend, codec, time = head.process_batch, self._backend, self._key_codec, self._time
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
-        decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec)
-        context = backend.key_context
+        rows = KeyedRows(RecordCodec(read.type_info, self._task.name), key, codec, backend, self._check_route)
+        if read.timestamped and handle_batch is not None:
+            together = handle_batch
 
-        def keys_of(batch: pa.RecordBatch) -> tuple[Sequence[Hashable], list[int]]:
-            key_groups = batch.column(KEY_GROUP_FIELD)
-            self._check_route(key_groups)
-            keys = decode_keys(batch.column(column))
-            groups = key_groups.to_pylist()
-            backend.prefetch(keys, groups)
-            return keys, groups
+            def process_together(batch: pa.RecordBatch) -> None:
+                together(*rows.read(batch), timestamps(batch))
+                backend.count_records(batch.num_rows)
+
+            return process_together
+        loop = keyed_loop(rows, backend.key_context, handle, time if read.timestamped else None)
 
         def process_keyed(batch: pa.RecordBatch) -> None:
-            keys, groups = keys_of(batch)
-            for current, group, element in zip(keys, groups, decode(batch), strict=True):
-                context.active_key = current  # as set_current_key does; calling that takes as long as reading a state
-                context.active_key_group = group
-                handle(element)
+            loop(batch)
             backend.count_records(batch.num_rows)
 
         def process_timestamped(batch: pa.RecordBatch) -> None:
-            keys, groups = keys_of(batch)
-            rows = zip(keys, groups, decode(batch), _timestamps(batch), strict=True)
             try:
-                for current, group, element, time.timestamp in rows:
-                    context.active_key = current
-                    context.active_key_group = group
-                    handle(element)
+                loop(batch)
             finally:
                 time.timestamp = None
             backend.count_records(batch.num_rows)
 
-        def process_together(batch: pa.RecordBatch) -> None:
-            assert handle_batch is not None  # noqa: S101 - asked below
-            keys, groups = keys_of(batch)
-            handle_batch(keys, groups, decode(batch), _timestamps(batch))
-            backend.count_records(batch.num_rows)
-
-        if self._sorted_keys is not None:
-            return self._sorted_input(read, key, handle, self._sorted_keys)
-        if read.timestamped:
-            return process_timestamped if handle_batch is None else process_together
-        return process_keyed
+        return process_timestamped if read.timestamped else process_keyed
 
     def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: ColumnHandler) -> ProcessBatch:
         backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys
@@ -203,7 +180,7 @@ class InputProcessors:
             key_groups = batch.column(KEY_GROUP_FIELD)
             self._check_route(key_groups)
             keys, groups = decode_keys(batch.column(column)), key_groups.to_pylist()
-            times = _timestamps(batch) if read.timestamped else [None] * batch.num_rows
+            times = timestamps(batch) if read.timestamped else [None] * batch.num_rows
             try:
                 for current, group, element, timestamp in zip(keys, groups, decode(batch), times, strict=True):
                     if current != context.active_key:
@@ -241,8 +218,3 @@ def one_key_each(keys: pa.Array) -> list[tuple[int, int]]:
     """Return (first row, number of rows) of each run of equal keys."""
     runs = pc.run_end_encode(keys).run_ends.to_pylist()
     return [(start, end - start) for start, end in zip([0, *runs], runs, strict=False)]
-
-
-def _timestamps(batch: pa.RecordBatch) -> list[int | None]:
-    times: list[int | None] = batch.column(TIMESTAMP_FIELD).to_pylist()
-    return times

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from pystate.common.inlined_code import Code, Write, inlined
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.records.codec import RecordCodec
+from pystate.records.prepared_code import WritePrepare, WriteSize, write_call, write_size
 from pystate.records.printed import line_of
-from pystate.records.sizes import Measure, check_row, size_of
+from pystate.records.sizes import check_row, size_of
 from pystate.slot.chain_time import ChainTime
 
 BYTES_PER_BATCH = 8 << 20
@@ -21,8 +23,6 @@ ROW_BYTES = 1 << 10
 element no longer falls."""
 
 _ROWS_PER_BATCH = BYTES_PER_BATCH // ROW_BYTES
-
-Prepare = Callable[[Any], Any]
 
 
 class OutputBuffer:
@@ -39,6 +39,7 @@ class OutputBuffer:
 
     Attributes:
         append: Adds one element; raises RecordError where no batch can hold it.
+        room: What the batch may grow by, in bytes.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class OutputBuffer:
         self._elements: list[Any] = []
         self._keys: list[Any] = []
         self._times: list[int | None] = []
+        self.room = BYTES_PER_BATCH
         self.append: Callable[[Any], None] = self._make_append()
         if spec.timestamped and time is not None:
             self.append = self._with_times(self.append, time)
@@ -108,13 +110,11 @@ class OutputBuffer:
         self._times.clear()
 
     def _with_times(self, append: Callable[[Any], None], time: ChainTime) -> Callable[[Any], None]:
-        times = self._times
+        def write(code: Code, element: str) -> list[str]:
+            times, now = code.bind(self._times, "times"), code.bind(time, "time")
+            return [f"{times}.append({now}.timestamp)", *code.apply(append, element)]
 
-        def append_with_time(element: Any) -> None:
-            times.append(time.timestamp)
-            append(element)
-
-        return append_with_time
+        return inlined(write)
 
     def _end_batch(self, size: int) -> None:
         """Hand on a batch that is full, of which the last row has `size` bytes."""
@@ -129,75 +129,69 @@ class OutputBuffer:
         self.flush()
 
     def _make_append(self) -> Callable[[Any], None]:
-        prepare, size = self._codec.prepare, self._codec.size
-        if self.spec.kind is OutputKind.PRINT:
-            prefix, line = self._line_prefix, line_of(self.spec.type_info, self.spec.name)
-            prepare, size = (line if not prefix else lambda element: f"{prefix}{line(element)}"), len
-        if self.spec.key is not None and self.spec.selector is not None:
-            return self._append_keyed(prepare or _same, size or _nothing, self.spec.selector)
-        if prepare is None and size is None:
-            return self._append_small()
-        return self._append_plain(prepare or _same, size or _nothing)
+        spec, codec = self.spec, self._codec
+        prepare, size = codec.write_prepare, codec.write_size
+        if spec.kind is OutputKind.PRINT:
+            prefix, line = self._line_prefix, line_of(spec.type_info, spec.name)
+            text = line if not prefix else lambda element: f"{prefix}{line(element)}"
+            prepare, size = write_call(text), write_size(len)
+        if spec.key is not None and spec.selector is not None:
+            return inlined(self._write_keyed(prepare, size, spec.selector))
+        return inlined(self._write_plain(prepare, size))
 
-    def _append_small(self) -> Callable[[Any], None]:
-        elements, end_batch = self._elements, self._end_batch
+    def _write_plain(self, prepare: WritePrepare | None, size: WriteSize | None) -> Write:
+        def write(code: Code, element: str) -> list[str]:
+            elements = code.bind(self._elements, "elements")
+            if prepare is None and size is None:
+                full = f"if len({elements}) >= {_ROWS_PER_BATCH}:"
+                return [f"{elements}.append({element})", full, f"    {code.bind(self._end_batch, 'end_batch')}(0)"]
+            lines, prepared = ([], element) if prepare is None else prepare(code, element)
+            return [*lines, f"{elements}.append({prepared})", *self._write_bound(code, [(prepared, size)])]
 
-        def append(element: Any) -> None:
-            elements.append(element)
-            if len(elements) >= _ROWS_PER_BATCH:
-                end_batch(0)
+        return write
 
-        return append
-
-    def _append_plain(self, prepare: Prepare, size: Measure) -> Callable[[Any], None]:
-        elements, end_batch = self._elements, self._end_batch
-        room = BYTES_PER_BATCH  # what is left of it when an epoch ends only makes the next batch a smaller one
-
-        def append(element: Any) -> None:
-            nonlocal room
-            prepared = prepare(element)
-            elements.append(prepared)
-            try:
-                used = size(prepared)
-            except TypeError:  # a null, or what Arrow will refuse
-                used = size_of(prepared)
-            room -= used + ROW_BYTES
-            if room <= 0:
-                room = BYTES_PER_BATCH
-                end_batch(used)
-
-        return append
-
-    def _append_keyed(self, prepare: Prepare, size: Measure, selector: Callable[[Any], Any]) -> Callable[[Any], None]:
-        elements, keys, end_batch, key_column = self._elements, self._keys, self._end_batch, self.spec.key
+    def _write_keyed(self, prepare: WritePrepare | None, size: WriteSize | None, selector: Callable[[Any], Any]) -> Write:
+        key_column = self.spec.key
         assert key_column is not None  # noqa: S101 - the caller has looked
-        prepare_key, key_size = key_column.preparer() or _same, key_column.size or _nothing
-        room = BYTES_PER_BATCH
+        prepare_key, key_size = key_column.preparer(), key_column.size
 
-        def append(element: Any) -> None:
-            nonlocal room
-            key = prepare_key(selector(element))
-            prepared = prepare(element)
-            keys.append(key)
-            elements.append(prepared)
-            try:
-                used = size(prepared) + key_size(key)
-            except TypeError:
-                used = size_of(prepared) + size_of(key)
-            room -= used + ROW_BYTES
-            if room <= 0:
-                room = BYTES_PER_BATCH
-                end_batch(used)
+        def write(code: Code, element: str) -> list[str]:
+            key = code.name("key")
+            lines = [f"{key} = {code.bind(selector, 'selector')}({element})"]
+            if prepare_key is not None:
+                lines.append(f"{key} = {code.bind(prepare_key, 'prepare_key')}({key})")
+            more, prepared = ([], element) if prepare is None else prepare(code, element)
+            keys, elements = code.bind(self._keys, "keys"), code.bind(self._elements, "elements")
+            sizes = [(prepared, size), (key, None if key_size is None else write_size(key_size))]
+            return [
+                *lines,
+                *more,
+                f"{keys}.append({key})",
+                f"{elements}.append({prepared})",
+                *self._write_bound(code, sizes),
+            ]
 
-        return append
+        return write
 
+    def _write_bound(self, code: Code, parts: Sequence[tuple[str, WriteSize | None]]) -> list[str]:
+        """Return the lines that count what was appended, and end a batch that is full.
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _nothing(_value: Any) -> int:
-    return 0
+        What is left of `room` when an epoch ends only makes the next batch a smaller one.
+        """
+        used, buffer = code.name("used"), code.bind(self, "buffer")
+        exact = " + ".join(size(code, value) for value, size in parts if size is not None)
+        lines = [f"{used} = {exact or 0}"]
+        if exact:
+            of_any = code.bind(size_of, "size_of")
+            about = " + ".join(f"{of_any}({value})" for value, _ in parts)
+            lines = ["try:", f"    {lines[0]}", "except TypeError:", f"    {used} = {about}"]  # what Arrow will refuse
+        return [
+            *lines,
+            f"{buffer}.room -= {used} + {ROW_BYTES}",
+            f"if {buffer}.room <= 0:",
+            f"    {buffer}.room = {BYTES_PER_BATCH}",
+            f"    {code.bind(self._end_batch, 'end_batch')}({used})",
+        ]
 
 
 def _lines(lines: list[str]) -> pa.Array:

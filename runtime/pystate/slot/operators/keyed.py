@@ -10,6 +10,7 @@ from pystate.api.state import ValueState, ValueStateDescriptor
 from pystate.api.time_domain import TimeDomain
 from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
+from pystate.common.inlined_code import Code, inlined
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import has_on_timer
 from pystate.slot.chain_time import MAX_WATERMARK, ChainTime
@@ -152,16 +153,21 @@ def reduce_handler(
     state = reduce_state(backend, type_info)
     value, update = state.value, state.update
 
-    def run_reduce(element: Any) -> None:
-        so_far = value()
-        if so_far is not None:
-            element = call(so_far, element)
-            if element is None:
-                raise _forgotten()
-        update(element)
-        emit(element)
+    def write(code: Code, element: str) -> list[str]:
+        so_far, result = code.name("so_far"), code.name("result")
+        return [
+            f"{so_far} = {code.bind(value, 'value')}()",
+            f"if {so_far} is None:",
+            f"    {result} = {element}",
+            "else:",
+            f"    {result} = {code.bind(call, 'reduce')}({so_far}, {element})",
+            f"    if {result} is None:",
+            f"        raise {code.bind(_forgotten, 'forgotten')}()",
+            f"{code.bind(update, 'update')}({result})",
+            *code.apply(emit, result),
+        ]
 
-    return run_reduce
+    return inlined(write)
 
 
 class _FinalResult:

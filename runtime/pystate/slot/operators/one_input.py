@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pystate.api.functions import CoProcessFunction, Function, ProcessFunction
 from pystate.api.job_graph import OperatorKind
 from pystate.api.timer_service import TimerService
 from pystate.common.errors import JobGraphError
+from pystate.common.inlined_code import Code, indented, inlined
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.output import Emit, Output
 from pystate.slot.timers.timer_services import UnkeyedTimerService
@@ -82,10 +83,11 @@ class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
 def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
     """Return what emits the result of a call."""
 
-    def run_map(element: Any) -> None:
-        emit(call(element))
+    def write(code: Code, element: str) -> list[str]:
+        result = code.name("result")
+        return [f"{result} = {code.bind(call, 'map')}({element})", *code.apply(emit, result)]
 
-    return run_map
+    return inlined(write)
 
 
 def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
@@ -102,36 +104,45 @@ def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
 def filter_handler(call: Callable[..., Any], emit: Emit) -> Emit:
     """Return what emits the element if the call says so."""
 
-    def run_filter(element: Any) -> None:
-        if call(element):
-            emit(element)
+    def write(code: Code, element: str) -> list[str]:
+        return [f"if {code.bind(call, 'filter')}({element}):", *indented(code.apply(emit, element))]
 
-    return run_filter
+    return inlined(write)
 
 
 def many_handler(call: Callable[..., Any], emit: Emit, *arguments: Any) -> Emit:
     """Return what emits all results of a call; `arguments` follow the element."""
-
-    def run_many(element: Any) -> None:
-        results: Iterable[Any] | None = call(element, *arguments)
-        if results is not None:
-            for result in results:
-                emit(result)
-
-    return run_many
+    return inlined(
+        lambda code, element: _each_result(code, call, element, arguments, lambda result: code.apply(emit, result))
+    )
 
 
 def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -> Emit:
     """Return what emits all results of a process function's call; those that are `(OutputTag, value)` to side outputs."""
 
-    def run_process(element: Any) -> None:
-        results: Iterable[Any] | None = call(element, *arguments)
-        if results is not None:
-            for result in results:
-                collect = output.collect  # another one as soon as the function has made a tag
-                collect(result)
+    def write(code: Code, element: str) -> list[str]:
+        def collect(result: str) -> list[str]:
+            heeds, collect_result = code.bind(output.heeds_tags, "heeds_tags"), code.bind(output.collect_tagged, "collect")
+            tagged = [f"if {heeds}:", f"    {collect_result}({result})"]  # as soon as the function has made a tag
+            return [*tagged, "else:", *indented(code.apply(output.emit, result))]
 
-    return run_process
+        return _each_result(code, call, element, arguments, collect)
+
+    return inlined(write)
+
+
+def _each_result(
+    code: Code, call: Callable[..., Any], element: str, arguments: Sequence[Any], emit: Callable[[str], list[str]]
+) -> list[str]:
+    """Return the lines that do with all results of a call what `emit` says of one."""
+    results, result = code.name("results"), code.name("result")
+    given = ", ".join([element, *(code.bind(argument, "argument") for argument in arguments)])
+    return [
+        f"{results} = {code.bind(call, 'function')}({given})",
+        f"if {results} is not None:",
+        f"    for {result} in {results}:",
+        *indented(indented(emit(result))),
+    ]
 
 
 def stateless_handler(

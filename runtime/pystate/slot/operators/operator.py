@@ -16,6 +16,7 @@ from pystate.api.job_graph import OperatorKind
 from pystate.api.state import ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.execution_options import ExecutionOptions
+from pystate.common.inlined_code import inlined
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.sink_operator import SinkOperator
@@ -342,8 +343,4 @@ class Operator:
         return [process_handler(call, output, context) for call in calls]
 
     def _marking(self, handle: Emit) -> Emit:
-        def run_marked(element: Any) -> None:
-            self.touched = True
-            handle(element)
-
-        return run_marked
+        return inlined(lambda code, element: [f"{code.bind(self, 'operator')}.touched = True", *code.apply(handle, element)])

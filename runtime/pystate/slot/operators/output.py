@@ -26,9 +26,10 @@ class Output:
         emit: As given.
         collect: Takes a result of a process function, which may be `(OutputTag, value)`. It is `emit` itself as long as this
             process has no tags: so who doesn't use them doesn't pay for them.
+        heeds_tags: Has something in it from the first tag of the process on; for code that asks per result.
     """
 
-    __slots__ = ("__weakref__", "_side", "buffers", "collect", "emit")
+    __slots__ = ("__weakref__", "_side", "buffers", "collect", "emit", "heeds_tags")
 
     def __init__(
         self, emit: Emit, side: Mapping[str, Emit] | None = None, buffers: Sequence[OutputBuffer] | None = None
@@ -37,11 +38,13 @@ class Output:
         self.emit = emit
         self._side = side or {}
         self.collect = emit
+        self.heeds_tags: list[bool] = []
         await_first_tag(self)
 
     def heed_tags(self) -> None:
         """Look for tags from now on."""
-        self.collect = self._collect
+        self.collect = self.collect_tagged
+        self.heeds_tags.append(True)
 
     def emit_tagged(self, tag: OutputTag, value: Any) -> None:
         """Hand a value to a side output; it is dropped where nobody reads that, as in Flink."""
@@ -49,7 +52,8 @@ class Output:
         if emit is not None:
             emit(value)
 
-    def _collect(self, result: Any) -> None:
+    def collect_tagged(self, result: Any) -> None:
+        """Take a result, which may be `(OutputTag, value)`."""
         if type(result) is tuple and result and type(result[0]) is OutputTag:
             tag, value = result
             self.emit_tagged(tag, value)
