@@ -10,6 +10,7 @@ import contextlib
 import sys
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
@@ -39,6 +40,9 @@ class ValueStore(KeyStore, Protocol):
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Store (key, stored form) pairs; None removes. `key_groups` has the key group of each key."""
 
+    def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
+        """Store (key, stored form) pairs; None removes. `key_groups` has the key group of each, in the same order."""
+
 
 class OverlayValueState(OverlayState, ValueState[Any]):
     """What the value states share: the overlay of the running epoch, whose values are the objects user code sees.
@@ -47,12 +51,13 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         front: What an operator keeps of the epoch in front of the overlay; None for nothing.
     """
 
-    __slots__ = ("_groups", "_overlay", "front")
+    __slots__ = ("_by_key", "_order", "_overlay", "front")
 
     def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, context, serializer, store)
         self._overlay: dict[Hashable, Any] = {}  # one dict for good, see `overlay`
-        self._groups: dict[Hashable, int] = {}  # key group of each key in the overlay
+        self._order: list[int] = []  # key group of each key in the overlay, in its order; a dict would take twice as long
+        self._by_key: dict[Hashable, int] | None = None  # the same by key, once a key has left the overlay
         self.front: EpochFront | None = None
 
     @override
@@ -96,15 +101,22 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         if key not in self._overlay:
             if key_group not in self._owned_groups:
                 raise self._foreign_group(key_group)
-            self._groups[key] = key_group
+            self._note(key, key_group)
         self._overlay[key] = value
 
     def hold_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
         """Set the values of many keys, as `hold` does for one."""
         if not self._owned_groups.issuperset(key_groups):
             raise self._foreign_group(next(group for group in key_groups if group not in self._owned_groups))
-        self._groups.update(zip(keys, key_groups, strict=True))
-        self._overlay.update(zip(keys, values, strict=True))
+        overlay, before = self._overlay, len(self._overlay)
+        overlay.update(zip(keys, values, strict=True))
+        if self._by_key is not None:
+            self._by_key.update(zip(keys, key_groups, strict=True))
+        elif len(overlay) - before == len(keys):
+            self._order += key_groups
+        else:
+            group_of = dict(zip(keys, key_groups, strict=True))
+            self._order += map(group_of.__getitem__, islice(overlay, before, None))
 
     def store_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
         """Store the values of keys that the running epoch hasn't in its overlay, as a finished epoch would."""
@@ -114,7 +126,24 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     def let_go(self, key: Hashable) -> None:
         """Remove the value of a key that isn't in the store, from the overlay alone."""
-        del self._overlay[key], self._groups[key]
+        self._remove(key)
+
+    def _remove(self, key: Hashable) -> None:
+        groups = self._groups()
+        del self._overlay[key], groups[key]
+
+    def _groups(self) -> dict[Hashable, int]:
+        """Return the key group of each key in the overlay, to be kept up to date from now on."""
+        if self._by_key is None:
+            self._by_key = dict(zip(self._overlay, self._order, strict=True))
+        return self._by_key
+
+    def _note(self, key: Hashable, key_group: int) -> None:
+        """Take note of the key group of a key that comes into the overlay next."""
+        if self._by_key is None:
+            self._order.append(key_group)
+        else:
+            self._by_key[key] = key_group
 
     @abstractmethod
     def load(self, key: Hashable, key_group: int) -> Any:
@@ -124,7 +153,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         group = self._context.active_key_group
         if key is NO_KEY or group not in self._owned_groups:
             self._group(key)  # raises
-        self._groups[key] = group
+        self._note(key, group)
 
     @property
     def held(self) -> Mapping[Hashable, Any]:
@@ -133,7 +162,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        return list(self._groups.items())
+        return list(self._groups().items())
 
     @override
     def holds(self, key: Hashable) -> bool:
@@ -148,7 +177,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     def held_bytes(self) -> int:
         kept: int = self._store.kept_bytes()
         in_front = 0 if self.front is None else self.front.held_bytes()
-        return mapping_size(self._overlay) + sys.getsizeof(self._groups) + kept + in_front
+        return mapping_size(self._overlay) + sys.getsizeof(self._order) + kept + in_front
 
     @override
     def has_value(self) -> bool:
@@ -156,7 +185,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def apply_flush(self, changes: Collection[tuple[Hashable, Any]]) -> None:
-        self._store.put_all(changes, self._groups)
+        self._store.put_all(changes, self._groups())
         if self.front is not None:
             self.front.commit()
 
@@ -165,7 +194,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         if self.front is not None:
             self.front.drop()
         self._overlay.clear()
-        self._groups.clear()
+        self._order.clear()
+        self._by_key = None
         self._store.end_epoch()
 
     def _bytes_of(self, key: Hashable, value: Any) -> bytes:
@@ -178,11 +208,12 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 class ImmutableValueState(OverlayValueState):
     """Values that can't be changed in place are shared by overlay, store and user code as they are."""
 
-    __slots__ = ("_exact_type",)
+    __slots__ = ("_exact_type", "_get")
 
     def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> None:
         super().__init__(name, context, serializer, store)
         self._exact_type = serializer.exact_type
+        self._get = store.get
 
     @override
     def value(self) -> Any:
@@ -194,7 +225,7 @@ class ImmutableValueState(OverlayValueState):
         group = context.active_key_group
         if key is NO_KEY or group not in self._owned_groups:
             self._group(key)  # raises
-        return self._store.get(key, group)
+        return self._get(key, group)
 
     @override
     def load(self, key: Hashable, key_group: int) -> Any:
@@ -220,6 +251,15 @@ class ImmutableValueState(OverlayValueState):
             with contextlib.suppress(StateError):  # one by one it says whose value it is
                 return list(zip(self._overlay, self._serializer.serialize_all(values), strict=True))
         return [(key, None if value is None else self._bytes_of(key, value)) for key, value in self._overlay.items()]
+
+    @override
+    def apply_flush(self, changes: Collection[tuple[Hashable, Any]]) -> None:
+        if self._by_key is not None:
+            super().apply_flush(changes)
+            return
+        self._store.put_each(changes, self._order)
+        if self.front is not None:
+            self.front.commit()
 
 
 class IntegerValueState(ImmutableValueState):
@@ -266,8 +306,8 @@ class MutableValueState(OverlayValueState):
         if stored is None:
             return None
         value = self._serializer.deserialize(stored)
+        self._note(key, group)
         self._overlay[key] = value
-        self._groups[key] = group
         return value
 
     @override
@@ -278,8 +318,8 @@ class MutableValueState(OverlayValueState):
     @override
     def settle(self, key: Hashable) -> None:
         value = self._overlay.get(key)
-        if value is not None and self._bytes_of(key, value) == self._store.known(key, self._groups[key]):
-            del self._overlay[key], self._groups[key]
+        if value is not None and self._bytes_of(key, value) == self._store.known(key, self._groups()[key]):
+            self._remove(key)
         super().settle(key)
 
     def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
@@ -287,7 +327,7 @@ class MutableValueState(OverlayValueState):
         if self.front is not None:
             self.front.settle()
         changes: list[tuple[Hashable, bytes | None]] = []
-        known, groups, bytes_of = self._store.known, self._groups, self._bytes_of
+        known, groups, bytes_of = self._store.known, self._groups(), self._bytes_of
         for key, value in self._overlay.items():
             stored = None if value is None else bytes_of(key, value)
             if stored != known(key, groups[key]):

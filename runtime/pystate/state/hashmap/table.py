@@ -8,7 +8,7 @@ view: stored dicts and lists are changed in place there, and copied there from b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange
@@ -81,6 +81,18 @@ class StateTable:
                 base[key_groups[key]].pop(key, None)
             else:
                 base[key_groups[key]][key] = stored
+
+    def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
+        """Store (key, value) pairs; None removes. `key_groups` has the key group of each, in the same order."""
+        if self.layers or self.replaced is not None:
+            self.put_all(changes, {key: group for (key, _), group in zip(changes, key_groups, strict=True)})
+            return
+        base = self.base
+        for (key, stored), key_group in zip(changes, key_groups, strict=True):
+            if stored is None:
+                base[key_group].pop(key, None)
+            else:
+                base[key_group][key] = stored
 
     def own(self, key: Hashable, key_group: int, copy: Callable[[Any], Any]) -> Any:
         """Return the stored value of a key, to be changed in place; None where there is none.

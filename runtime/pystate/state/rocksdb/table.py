@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -181,6 +181,10 @@ class RocksDBTable(RocksDBRows):
         if read:  # what was there before is of no use, but that nothing was
             self._cache.add_read({key: None for key, _ in changes if read.pop(key, MISSING) is None})
         self._cache.put_all(changes, key_groups)
+
+    def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
+        """See `put_all`; `key_groups` has the key group of each change, in the same order."""
+        self.put_all(changes, {key: group for (key, _), group in zip(changes, key_groups, strict=True)})
 
     def _in_bytes(self, changes: Iterable[tuple[Hashable, Any]]) -> Iterable[tuple[Hashable, bytes | None]]:
         to_bytes = self._to_bytes
