@@ -8,8 +8,6 @@ same function body over a dict, between the same conversions, without rows. Figu
 in the best epoch; the sides take turns. As in a slot, the garbage collector passes over what was loaded before.
 """
 
-import gc
-
 import pyarrow as pa
 from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
@@ -21,6 +19,7 @@ from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
+from pystate.slot.garbage import leave_to_stay
 from pystate.slot.operator_chain import OperatorChain
 
 WORD = Types.STRING()
@@ -86,8 +85,7 @@ def row_batches(words, codec):
 
 def sides_of(folder):
     sides = {"dict": DictSide(), "hashmap": RowSide("hashmap", folder), "rocksdb": RowSide("rocksdb", folder)}
-    gc.collect()
-    gc.freeze()  # as a slot does once it is deployed
+    leave_to_stay()  # as a slot does once it is deployed
     return sides
 
 

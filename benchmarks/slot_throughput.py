@@ -25,6 +25,7 @@ from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
+from pystate.slot.garbage import leave_to_stay
 from pystate.slot.operator_chain import OperatorChain
 from pystate.state.base.keys import KeyCodec
 
@@ -141,6 +142,7 @@ def compare(about, make_sides, make_batches=arrow_batches):
 
 def sides_of(folder):
     sides = [DictSide(folder), SlotSide("hashmap", folder), SlotSide("rocksdb", folder)]
+    leave_to_stay()  # as a slot does once it is deployed
     return {side.name: side for side in sides}
 
 

@@ -10,6 +10,7 @@ from pyspark import cloudpickle
 
 from pystate.common.errors import UserFunctionError
 from pystate.plan.task import JobEnvironment
+from pystate.slot.garbage import YOUNG_OBJECTS, leave_to_stay
 from pystate.slot.process import Deployment, SlotProcess, unpacked
 from pystate.slot.restore_progress import RestoreProgress
 
@@ -43,17 +44,32 @@ def test_what_can_not_be_rebuilt_is_the_users_error_and_names_the_line():
 
 def test_what_a_slot_has_loaded_is_no_work_for_the_garbage_collector(tmp_path):
     environment = asdict(JobEnvironment("b" * 32, "job", 0, {}, "hashmap", 1 << 20, str(tmp_path)))
-    frozen = []
+    frozen, before = [], gc.get_threshold()
     slot = SlotProcess.__new__(SlotProcess)
     slot._directory, slot._subtasks, slot._progress = str(tmp_path), {}, RestoreProgress()
     slot._uploads = ThreadPoolExecutor(max_workers=1)
-    slot._engine = SimpleNamespace(serve=lambda opened: frozen.append(gc.get_freeze_count()))
+    slot._engine = SimpleNamespace(serve=lambda opened: frozen.append((gc.get_freeze_count(), gc.get_threshold())))
 
     gc.unfreeze()
     try:
         slot._deploy(Deployment(environment, [], {}))
     finally:
         gc.unfreeze()
+        gc.set_threshold(*before)
         slot._uploads.shutdown()
 
-    assert frozen[0] > 1_000
+    ((count, threshold),) = frozen
+    assert count > 1_000
+    assert threshold == (YOUNG_OBJECTS, *before[1:])
+
+
+@pytest.mark.parametrize("said", [0, YOUNG_OBJECTS + 1])
+def test_what_a_function_has_said_of_the_garbage_collector_holds(said):
+    before = gc.get_threshold()
+    gc.set_threshold(said, *before[1:])
+    try:
+        leave_to_stay()
+        assert gc.get_threshold()[0] == said
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

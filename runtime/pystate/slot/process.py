@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import shutil
 import socket
@@ -26,6 +25,7 @@ from pystate.common.user_frames import user_frame
 from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext, SlotEngineFactory
+from pystate.slot.garbage import leave_to_stay
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
@@ -215,23 +215,13 @@ class SlotProcess:
             subtask.open(restored, deployment.restored_checkpoint_id, deployment.restored_timestamp)
             opened[task.uid] = subtask
         self._subtasks.update(opened)
-        _leave_to_stay()
+        leave_to_stay()
         if configuration.get(QueryableStateOptions.ENABLE_QUERYABLE_STATE_PROXY_SERVER):
             self._queryable = QueryableSlot(
                 self._index, opened, configuration, self._gateway, self._description.secret, self._control.host
             )
             self._queryable.tell()
         self._engine.serve(opened)
-
-
-def _leave_to_stay() -> None:
-    """Have the garbage collector pass over all that a slot has loaded by now: modules, code, the job, the restored state.
-
-    Records make so many short-lived objects that it looks at everything several times a second, a quarter of the time that a
-    record takes. What reference counts free, it still frees.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def unpacked(deployment: bytes) -> Deployment:
