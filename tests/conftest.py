@@ -45,6 +45,8 @@ def pytest_addoption(parser):
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
+    turns = "behind how many kills each the job is stopped, and resumed at another parallelism on the other backend"
+    group.addoption("--campaign-turn-every", type=int, metavar="KILLS", help=f"{turns} (default: never)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -171,7 +173,13 @@ class RunningJob(LocalExecutor):
 
 
 @pytest.fixture
-def run_job(spark, tmp_path, request) -> Iterator[Callable[..., RunningJob]]:
+def engine(request) -> str:
+    """What runs the jobs of a test that don't say: one of `tests/engines.py`, or that of `--engine`."""
+    return str(getattr(request, "param", request.config.getoption("--engine")))
+
+
+@pytest.fixture
+def run_job(spark, tmp_path, engine) -> Iterator[Callable[..., RunningJob]]:
     """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled behind the test."""
     jobs: list[RunningJob] = []
 
@@ -183,7 +191,7 @@ def run_job(spark, tmp_path, request) -> Iterator[Callable[..., RunningJob]]:
             "parallelism.default": "2",
             "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
             "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
-            "execution.engine": request.config.getoption("--engine"),
+            "execution.engine": engine,
         }
         job = RunningJob(spark, home, Configuration({**defaults, **(options or {})}))
         if job_id is not None:  # take over a job that is there already

@@ -116,14 +116,17 @@ def check_spark(*, start: bool) -> Finding:
 
 def check_cores(configuration: Configuration) -> Finding:
     """Compare what Spark may use with what the parallelism needs."""
+    from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
     from pystate.common.options import CoreOptions, SparkOptions
-    from pystate.spark.session import needed_cores
+    from pystate.spark.required_cores import micro_batch_cores, real_time_cores
 
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
-    needed = needed_cores(parallelism)
+    is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    needed = (real_time_cores(parallelism, [parallelism]) if is_real_time else micro_batch_cores(parallelism)).cores
     here = _cores()
     master = configuration.get(SparkOptions.MASTER)
-    asked = f"parallelism {parallelism} needs {needed} tasks at once"
+    more = f", and {parallelism} more for each further task of the real-time engine" if is_real_time else ""
+    asked = f"parallelism {parallelism} needs {needed} tasks at once{more}"
     if master is None:
         if here < parallelism:
             text = f"{asked}; Spark gets as many threads, but this machine has {here} cores for {parallelism} subtasks"
@@ -132,9 +135,12 @@ def check_cores(configuration: Configuration) -> Finding:
     local = _LOCAL.fullmatch(master)
     if local is None:
         return ok("cores", f"{asked}; {master} is asked at the start of a job")
+    tries = 1 if is_real_time else 4
     given = here if local["cores"] == "*" else int(local["cores"] or 1)
     if given < needed:
-        return fail("cores", f"{asked}, and {master} gives {given}", f"leave pystate.spark.master out, or local[{needed},4]")
+        return fail(
+            "cores", f"{asked}, and {master} gives {given}", f"leave pystate.spark.master out, or local[{needed},{tries}]"
+        )
     return ok("cores", f"{asked}, and {master} gives {given}")
 
 

@@ -24,6 +24,7 @@ from pystate.records.codec import KEY_GROUP_FIELD
 from pystate.slot.subtask import Subtask
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.metadata import SourcePosition
+from pystate.spark.required_cores import micro_batch_cores
 from pystate.state.base.keys import KeyCodec
 from tests.plan.programs import WORD
 
@@ -265,6 +266,9 @@ class ToyJobEngine:
     def planned(self, plan):
         (self.task,) = plan.tasks
 
+    def required_cores(self, plan):
+        return micro_batch_cores(plan.width)
+
     def attempt(self, environment, snapshot, scratch):
         read = 0
         if snapshot is not None:
@@ -298,10 +302,10 @@ class ToyResources:
     def check_session(self):
         """There is none."""
 
-    def check_slots(self, count, modules, timeout_s, *, restart, say):
+    def check_slots(self, required, modules, timeout_s, *, restart, say):
         """There is room."""
 
-    def watch(self, count, timeout_s, *, restart, say):
+    def watch(self, required, timeout_s, *, restart, say):
         return None
 
     def allocate(self, description, engine, count, on_end):

@@ -14,6 +14,7 @@ import pytest
 
 from pystate.common.home import read_json
 from tests.e2e.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.waiting import wait_until
@@ -146,12 +147,19 @@ def start(cluster, tmp_path):
         driver.stop()
 
 
+def cores_of(engine: str, parallelism: int) -> int:
+    """How many a job of a source and one more task needs."""
+    return {MICRO_BATCH: 2 * parallelism + 2, REAL_TIME: parallelism + 2 * parallelism}[engine]
+
+
 @pytest.mark.slow
-def test_a_job_on_a_cluster_survives_an_executor_and_resumes_at_another_parallelism(cluster, start, tmp_path):
-    cluster.start()
+@on_both_engines
+def test_a_job_on_a_cluster_survives_an_executor_and_resumes_at_another_parallelism(cluster, start, tmp_path, engine):
+    cluster.start(cores=(cores_of(engine, 3) + 1) // 2)
     watched = Watched(tmp_path)
     watched.add(3)
     recovering = {
+        "execution.engine": engine,
         "execution.checkpointing.interval": "500 ms",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "20",
@@ -245,8 +253,29 @@ def test_a_cluster_with_too_few_cores_is_refused_in_a_sentence(cluster, start, t
     driver = start(Watched(tmp_path), **{"parallelism.default": "2", "pystate.slot.startup-timeout": "3 s"})
     assert driver.process.wait(90) == 1
     assert "Parallelism 2 needs 6 cores (2 x parallelism + 2)" in driver.errors
+    assert "has given this application 2, none are free; 4 are missing." in driver.errors
     assert "(workers of the cluster, and spark.cores.max where it is set)" in driver.errors
     assert driver.status["state"] == "FAILED"
+
+
+@pytest.mark.slow
+def test_the_second_real_time_job_on_a_cluster_is_told_how_many_cores_are_missing(cluster, start, tmp_path):
+    cluster.start(cores=4)
+    watched = Watched(tmp_path)
+    watched.add(1)
+    options = {"execution.engine": REAL_TIME, "parallelism.default": "2", "spark.cores.max": "6"}
+    first = start(watched, **options, **{"execution.checkpointing.interval": "500 ms"})
+    first.wait_for(lambda: first.seen >= watched.pairs)
+    second = start(watched, **options, **{"pystate.slot.startup-timeout": "3 s"})
+    assert second.process.wait(90) == 1
+    assert second.status["state"] == "FAILED"
+    needs = "Parallelism 2 needs 6 cores (2 for slots and 4 for relays, one for each subtask of the real-time engine)"
+    assert needs in second.errors
+    assert "another application holds 6 (" in second.errors
+    assert ", 2 are given to this one; 4 are missing." in second.errors
+    watched.add(1)
+    first.wait_for(lambda: first.seen >= watched.pairs)
+    assert state_in(first.savepoint(tmp_path / "savepoints")) == dict(watched.words)
 
 
 @pytest.mark.slow

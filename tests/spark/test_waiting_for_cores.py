@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pystate.common.errors import JobExecutionError, SparkLostError
 from pystate.spark.application import CoreWatch
 from pystate.spark.application_state import ApplicationState, application_state, cores_sentence
+from pystate.spark.required_cores import micro_batch_cores
 from pystate.spark.standalone_master import Application, MasterView
 
 MASTER = "spark://10.0.0.1:7077"
@@ -41,8 +44,9 @@ class Cluster:
         self.now += seconds
 
     def wait(self, needed=6, timeout_s=60.0, *, restart=True, least=None, given_up=lambda: False):
-        options = {"restart": restart, "say": self.said.append, "least": least, "clock": lambda: self.now}
-        watch = CoreWatch(self, 2, needed, timeout_s, **options)
+        required = replace(micro_batch_cores(2), cores=needed, least=least or needed)
+        options = {"restart": restart, "say": self.said.append, "clock": lambda: self.now}
+        watch = CoreWatch(self, required, timeout_s, **options)
         watch.wait(given_up, self.pause)
 
 
@@ -91,7 +95,7 @@ def test_who_holds_the_cores_is_told_in_seconds_and_once():
         cluster.wait(restart=False)
     held = f"the Spark master {MASTER} has 16 cores, none free: another application holds them (report (app-1): 16)"
     assert cluster.said == [f"Waiting for 6 cores: {held}."]
-    assert caught.value.message == f"Parallelism 2 needs 6 cores (2 x parallelism + 2); {held}."
+    assert caught.value.message == f"Parallelism 2 needs 6 cores (2 x parallelism + 2); {held}; 6 are missing."
     assert "(workers of the cluster, and spark.cores.max where it is set)" in (caught.value.hint or "")
     first = Cluster(FULL, cores=[0] * 50 + [6])
     first.wait(restart=False)

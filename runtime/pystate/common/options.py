@@ -432,7 +432,7 @@ class SparkOptions:
         StringType('a Spark master such as "local[6,4]" or "spark://host:7077"'),
         None,
         "Spark's master. It needs N = 2 x parallelism + 2 cores or threads; where it is not set, it is"
-        " local[N,4] with that N.",
+        " local[N,4] with that N. On the real-time engine it needs as many as there are slots and subtasks.",
         ("spark.master",),
     )
 

@@ -39,6 +39,7 @@ from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.process import Deployment
 from pystate.spark.lost_slot import lost_slot_sentence
+from pystate.spark.required_cores import RequiredCores
 
 _STOP_TIMEOUT_S = 10.0
 _HEARSAY_S = 2.0
@@ -75,6 +76,7 @@ class ExecutionAttempt:
         job: Makes checkpoints, hears what is waited for, and where queryable state is.
         engine: Brings the records.
         scratch: A folder of this attempt alone.
+        required: The room that slots and engine need.
         startup_timeout_s: How long slots may take to register.
         metrics: Takes what slots measure.
         ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
@@ -91,6 +93,7 @@ class ExecutionAttempt:
         engine: Engine,
         scratch: Path,
         *,
+        required: RequiredCores,
         startup_timeout_s: float,
         metrics: SlotMetrics,
         ends_deployed: Callable[[], AttemptEnd | None] = lambda: None,
@@ -102,6 +105,7 @@ class ExecutionAttempt:
         self._coordinator = job.coordinator
         self._engine = engine
         self._scratch = scratch
+        self._required = required
         self._startup_timeout_s = startup_timeout_s
         self._metrics = metrics
         self._waits = job.waits
@@ -259,7 +263,7 @@ class ExecutionAttempt:
 
     def _resource_watch(self) -> ResourceWatch | None:
         restart = self._environment.attempt > 0
-        return self._resources.watch(self._slot_count, self._startup_timeout_s, restart=restart, say=self._waits)
+        return self._resources.watch(self._required, self._startup_timeout_s, restart=restart, say=self._waits)
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
         """End the attempt: records can't go on."""

@@ -14,6 +14,7 @@ from pystate.metrics.sample import MetricSample
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
+from pystate.spark.required_cores import RequiredCores
 
 
 class EngineMetrics(Protocol):
@@ -61,6 +62,9 @@ class JobEngine(Protocol):
         Raises:
             JobGraphError: The engine can't run it.
         """
+
+    def required_cores(self, plan: JobPlan) -> RequiredCores:
+        """Return how many tasks of Spark's the job needs at once, slots among them."""
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> Engine:
         """Return the engine of an attempt.

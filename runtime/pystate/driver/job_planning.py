@@ -59,6 +59,6 @@ def plan_job(
         job.say(f"WARNING: {warning}")
     patience_s = configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
     modules = modules_of_workers(configuration, engine.worker_modules)
-    resources.check_slots(plan.width, modules, patience_s, restart=restart, say=job.waits)
+    resources.check_slots(engine.required_cores(plan), modules, patience_s, restart=restart, say=job.waits)
     engine.planned(plan)
     return plan

@@ -8,6 +8,7 @@ from typing import Protocol
 from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription
 from pystate.spark.lost_slot import SlotPlace
+from pystate.spark.required_cores import RequiredCores
 
 
 class SlotAllocation(Protocol):
@@ -75,14 +76,20 @@ class ResourceManager(Protocol):
         """
 
     def check_slots(
-        self, count: int, modules: Sequence[str], timeout_s: float, *, restart: bool, say: Callable[[str], object]
+        self,
+        required: RequiredCores,
+        modules: Sequence[str],
+        timeout_s: float,
+        *,
+        restart: bool,
+        say: Callable[[str], object],
     ) -> None:
         """Refuse a job that could never run.
 
         Args:
-            count: How many slots it has.
+            required: What its slots and its engine need.
             modules: What its processes import.
-            timeout_s: How long the room for them may take to come.
+            timeout_s: How long the room for it may take to come.
             restart: Whether the job has run before.
             say: Takes a sentence for people: what is waited for.
 
@@ -90,8 +97,10 @@ class ResourceManager(Protocol):
             PystateError: There will never be room, or a module isn't there.
         """
 
-    def watch(self, count: int, timeout_s: float, *, restart: bool, say: Callable[[str], object]) -> ResourceWatch | None:
-        """Return what looks after the room for an attempt's slots; None where that doesn't come and go."""
+    def watch(
+        self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
+    ) -> ResourceWatch | None:
+        """Return what looks after the room for an attempt; None where that doesn't come and go."""
 
     def allocate(
         self,

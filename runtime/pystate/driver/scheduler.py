@@ -292,6 +292,7 @@ class Scheduler:
             self._job,
             engine,
             folder,
+            required=self._engine.required_cores(plan),
             startup_timeout_s=self._job.configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             metrics=self._metrics.slots,
             ends_deployed=partial(self._ends_deployed, snapshot),

@@ -140,7 +140,7 @@ class SlotPool:
                 raise JobExecutionError(message)
             if len(self._slots) < self._parallelism:
                 message = f"{len(self._slots)} of {self._parallelism} slots registered within {timeout_s:g} s."
-                hint = "give Spark more cores (2 x parallelism + 2) or raise pystate.slot.startup-timeout"
+                hint = "give Spark more cores or raise pystate.slot.startup-timeout"
                 raise JobExecutionError(message, hint=hint)
 
     def _wait_changed(self, timeout_s: float) -> bool:

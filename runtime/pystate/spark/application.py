@@ -11,7 +11,7 @@ from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLo
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
 from pystate.spark.application_state import ApplicationState, application_state, cores_sentence, is_blocked, lost_sentence
-from pystate.spark.session import least_cores, needed_cores
+from pystate.spark.required_cores import RequiredCores
 from pystate.spark.standalone_master import (
     DEFAULT_MASTER_PORT,
     MASTER_PORT_KEY,
@@ -70,17 +70,17 @@ class SparkExecutors:
 
 def check_cores(
     spark: SparkSession,
-    parallelism: int,
+    required: RequiredCores,
     timeout_s: float,
     *,
     restart: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Refuse a job that could never run: slots hold their cores for good, and epochs would wait for ever.
+    """Refuse a job that could never run: slots hold their cores for good, and epochs or relays would wait for ever.
 
     Args:
         spark: The session.
-        parallelism: Of the job.
+        required: What the job needs.
         timeout_s: How long the executors of a cluster may take to come.
         restart: Whether the job has run before.
         say: Takes a sentence for people: what is waited for.
@@ -89,14 +89,11 @@ def check_cores(
         JobExecutionError: There are too few cores.
         SparkLostError: This application will never get any.
     """
-    needed = needed_cores(parallelism)
     threads = local_threads(str(spark.sparkContext.master))
     if threads is None:
-        # what is left of a cluster will do for a job that has run before, though not at full speed
-        least = least_cores(parallelism) if restart else needed
-        CoreWatch(SparkExecutors(spark), parallelism, needed, timeout_s, restart=restart, say=say, least=least).wait()
-    elif threads < needed:
-        raise _too_few(parallelism, needed, threads, "", f"the Spark master {spark.sparkContext.master} has {threads}")
+        CoreWatch(SparkExecutors(spark), required, timeout_s, restart=restart, say=say).wait()
+    elif threads < required.cores:
+        raise _too_few(required, threads, "", f"the Spark master {spark.sparkContext.master} has {threads}")
 
 
 class CoreWatch:
@@ -104,31 +101,27 @@ class CoreWatch:
 
     Args:
         executors: The application's.
-        parallelism: Of the job.
-        needed: How many cores.
-        timeout_s: How long they may take to come.
-        restart: Whether the job has run before.
+        required: What the job needs.
+        timeout_s: How long the cores may take to come.
+        restart: Whether the job has run before: what is left of a cluster will do for it, though not at full speed.
         say: Takes a sentence for people: what is waited for.
-        least: With how many the job goes on where no more have come after a while; `needed` where None.
         clock: Seconds.
     """
 
     def __init__(
         self,
         executors: Executors,
-        parallelism: int,
-        needed: int,
+        required: RequiredCores,
         timeout_s: float,
         *,
         restart: bool,
         say: Callable[[str], object],
-        least: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._executors = executors
-        self._parallelism = parallelism
-        self._needed = needed
-        self._least = needed if least is None else least
+        self._required = required
+        self._needed = required.cores
+        self._least = required.least if restart else required.cores
         self._timeout_s = timeout_s
         self._restart = restart
         self._say = say
@@ -176,7 +169,7 @@ class CoreWatch:
             raise SparkLostError(lost_sentence(application, master, view, self._timeout_s), where=SparkOptions.MASTER.key)
         found = cores_sentence(application, master, cores, view)
         if state is ApplicationState.TOO_FEW:
-            raise _too_few(self._parallelism, self._needed, cores, master, found)
+            raise _too_few(self._required, cores, master, found)
         worth_telling = waited >= _SLOW_S or is_blocked(application, view)
         if worth_telling and found != self._said:
             self._say(f"Waiting for {self._needed} cores: {found}.")
@@ -184,12 +177,13 @@ class CoreWatch:
         return False
 
 
-def _too_few(parallelism: int, needed: int, cores: int, master: str, found: str) -> JobExecutionError:
-    formula = " (2 x parallelism + 2)" if needed == needed_cores(parallelism) else ""
-    fitting = (cores - 2) // 2
+def _too_few(required: RequiredCores, cores: int, master: str, found: str) -> JobExecutionError:
+    fitting, missing = required.fitting(cores), required.cores - cores
     more = f"give Spark more cores{_where_cores_come_from(master)}"
-    hint = f"run with -p {fitting} or {more}" if fitting >= 1 else more
-    message = f"Parallelism {parallelism} needs {needed} cores{formula}; {found}."
+    hint = f"run with -p {fitting} or {more}" if fitting is not None else more
+    formula = f" ({required.formula})" if required.formula else ""
+    needs = f"Parallelism {required.parallelism} needs {required.cores} cores{formula}"
+    message = f"{needs}; {found}; {missing} {'is' if missing == 1 else 'are'} missing."
     return JobExecutionError(message, where=SparkOptions.MASTER.key, hint=hint)
 
 

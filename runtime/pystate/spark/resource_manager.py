@@ -10,7 +10,8 @@ from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription
 from pystate.spark.application import CoreWatch, SparkExecutors, check_cores, driver_address, is_alive, is_forgotten
 from pystate.spark.executor_check import check_executors
-from pystate.spark.session import check_session, least_cores
+from pystate.spark.required_cores import RequiredCores
+from pystate.spark.session import check_session
 from pystate.spark.slot_job import SlotJob
 
 if TYPE_CHECKING:
@@ -48,19 +49,27 @@ class SparkResourceManager:
         guard_listeners()  # of a session that the program has made itself
 
     def check_slots(
-        self, count: int, modules: Sequence[str], timeout_s: float, *, restart: bool, say: Callable[[str], object]
+        self,
+        required: RequiredCores,
+        modules: Sequence[str],
+        timeout_s: float,
+        *,
+        restart: bool,
+        say: Callable[[str], object],
     ) -> None:
         """Refuse a job for which there are too few cores, or whose modules an executor lacks."""
-        check_cores(self._spark, count, timeout_s, restart=restart, say=say)
+        check_cores(self._spark, required, timeout_s, restart=restart, say=say)
         if not self.one_machine:
             check_executors(self._spark, modules)
 
-    def watch(self, count: int, timeout_s: float, *, restart: bool, say: Callable[[str], object]) -> CoreWatch | None:
+    def watch(
+        self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
+    ) -> CoreWatch | None:
         """Return what looks after the executors of a cluster, some of which may be gone with the attempt before."""
         if self.one_machine:
             return None
-        # with fewer cores than at first the job is slower; without one to spare for an epoch it would stand still
-        return CoreWatch(SparkExecutors(self._spark), count, least_cores(count), timeout_s, restart=restart, say=say)
+        # with fewer cores than at first a job may be slower; without one to spare for an epoch it would stand still
+        return CoreWatch(SparkExecutors(self._spark), required.to_go_on(), timeout_s, restart=restart, say=say)
 
     def allocate(
         self,

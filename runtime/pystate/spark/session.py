@@ -25,7 +25,8 @@ from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
 from pystate.spark.python_files import add_python_files
-from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, real_time_cores
+from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, real_time_threads
+from pystate.spark.required_cores import micro_batch_cores
 from pystate.spark.secret_settings import secret_settings, secrets_by_file
 from pystate.spark.shipping import ship
 
@@ -68,16 +69,6 @@ _LEAST = {
 }
 
 
-def needed_cores(parallelism: int) -> int:
-    """Return how many tasks must be able to run at once: the slots, as many exchanges, and two to feed them."""
-    return 2 * parallelism + 2
-
-
-def least_cores(parallelism: int) -> int:
-    """Return how many tasks must be able to run at once for epochs to end at all: the slots, and one task after another."""
-    return parallelism + 1
-
-
 def python_path() -> str:
     """Return where this process looks for modules, as `PYTHONPATH` has it."""
     return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
@@ -93,7 +84,7 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     target = execution_target(configuration)
     is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
-    cores = real_time_cores(parallelism) if is_real_time else needed_cores(parallelism)
+    cores = real_time_threads(parallelism) if is_real_time else micro_batch_cores(parallelism).cores
     master = str(configuration.get(SparkOptions.MASTER) or f"local[{cores},{1 if is_real_time else 4}]")
     users = configuration.spark_properties()
     for key, reason in _REFUSED.items():

@@ -137,6 +137,14 @@ def test_cores(monkeypatch, master, parallelism, health):
     assert machine.check_cores(Configuration(settings)).health is health
 
 
+def test_cores_of_the_real_time_engine():
+    settings = {"parallelism.default": "2", "execution.engine": "real-time", "pystate.spark.master": "local[3,1]"}
+    asked = "parallelism 2 needs 4 tasks at once, and 2 more for each further task of the real-time engine"
+    assert machine.check_cores(Configuration(settings)) == fail(
+        "cores", f"{asked}, and local[3,1] gives 3", "leave pystate.spark.master out, or local[4,1]"
+    )
+
+
 def test_disks(monkeypatch, tmp_path):
     limit = 1 << 30
     for free, health in ((1 << 30, Health.OK), ((1 << 30) - 1, Health.WARN), (1 << 20, Health.FAIL)):

@@ -43,6 +43,7 @@ from pystate.spark.micro_batch.source_replay import SourceReplay
 from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 from pystate.spark.micro_batch.translator import source_frame, source_type
+from pystate.spark.required_cores import RequiredCores, micro_batch_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,6 +142,10 @@ class MicroBatchJobEngine:
     def _completed_epoch(self) -> int:
         snapshot = self._job.coordinator.latest_snapshot()
         return -1 if snapshot is None or snapshot.starting else snapshot.metadata.epoch
+
+    def required_cores(self, plan: JobPlan) -> RequiredCores:
+        """Return those of slots, exchanges, and what feeds them."""
+        return micro_batch_cores(plan.width)
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
         """Return the engine of an attempt, whose query goes on behind a snapshot."""

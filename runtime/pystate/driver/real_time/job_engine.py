@@ -27,6 +27,7 @@ from pystate.plan.task import JobEnvironment
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.real_time.query import RelayQuery
 from pystate.spark.real_time.settings import application_notices
+from pystate.spark.required_cores import RequiredCores, real_time_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +107,10 @@ class RealTimeJobEngine:
     def _completed_checkpoint(self) -> int:
         snapshot = self._job.coordinator.latest_snapshot()
         return -1 if snapshot is None or snapshot.starting else snapshot.metadata.checkpoint_id
+
+    def required_cores(self, plan: JobPlan) -> RequiredCores:
+        """Return those of slots and relays."""
+        return real_time_cores(plan.width, (task.parallelism for task in plan.tasks))
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> RealTimeEngine:
         """Return the engine of an attempt.

@@ -48,6 +48,6 @@ CORES_PER_SUBTASK = 16
 """Slots and relays are tasks that last as long as the attempt, and mostly wait: on one machine there is room for many."""
 
 
-def real_time_cores(parallelism: int) -> int:
+def real_time_threads(parallelism: int) -> int:
     """Return for how many tasks there is room on one machine, whatever the number of levels."""
     return CORES_PER_SUBTASK * parallelism + 2
