@@ -10,6 +10,7 @@ from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription
 from pystate.spark.application import CoreWatch, SparkExecutors, check_cores, driver_address, is_alive, is_forgotten
 from pystate.spark.executor_check import check_executors
+from pystate.spark.python_daemons import PythonDaemons
 from pystate.spark.required_cores import RequiredCores
 from pystate.spark.session import check_session
 from pystate.spark.slot_job import SlotJob
@@ -79,6 +80,8 @@ class SparkResourceManager:
         on_end: Callable[[str | None], None],
     ) -> SlotJob:
         """Return the job whose tasks are the slots."""
+        if self.one_machine:
+            PythonDaemons(self._spark).revive()  # the attempt before may have ended while they started
         return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
 
     def loss(self) -> str | None:
