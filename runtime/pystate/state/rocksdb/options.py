@@ -31,6 +31,9 @@ _ARENA_BLOCK_BYTES = 256 << 10  # a write buffer grows by this; the default of 1
 _BLOOM_BITS_PER_KEY = 10
 _MAX_OPEN_FILES = 512  # well below the usual limit of 1024 per process
 _LOG_BYTES = 1 << 20
+_MANIFEST_BYTES = 1 << 20
+"""RocksDB's list of its files has a line for each change, is part of each native snapshot, and begins anew behind so many
+bytes; the default of 1 GB would come with every checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ def database_options(memory: RocksDBMemory) -> Options:
     options.set_max_open_files(_MAX_OPEN_FILES)
     options.set_max_log_file_size(_LOG_BYTES)
     options.set_keep_log_file_num(2)
+    options.set_max_manifest_file_size(_MANIFEST_BYTES)
     # no threads that write statistics
     options.set_stats_dump_period_sec(0)
     options.set_stats_persist_period_sec(0)
