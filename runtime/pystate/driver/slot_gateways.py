@@ -50,7 +50,7 @@ class SlotGateways:
         arguments: Callable[[int], dict[str, Any]],
         answered: Callable[[int], object] = lambda _: None,
         bounded: str | None = None,
-    ) -> None:
+    ) -> dict[int, Any]:
         """Call all slots at the same time and wait for their answers.
 
         Args:
@@ -59,13 +59,17 @@ class SlotGateways:
             answered: Called with each slot that has done it.
             bounded: What they are to do, in words, where they have only as long as a checkpoint has.
 
+        Returns:
+            What each slot has answered.
+
         Raises:
             PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
         """
 
-        def call(slot: RegisteredSlot) -> None:
-            slot.control.call(op, **arguments(slot.index))
+        def call(slot: RegisteredSlot) -> Any:
+            answer = slot.control.call(op, **arguments(slot.index))
             answered(slot.index)
+            return answer
 
         limit_s = self._timeout_s
         deadline = None if bounded is None or limit_s is None else time.monotonic() + limit_s
@@ -75,12 +79,14 @@ class SlotGateways:
             if deadline is not None and time.monotonic() >= deadline:
                 self._slots_hang(sorted(calls[one] for one in left), str(bounded), limit_s or 0.0)
                 deadline = None  # the attempt ends, and with it the wait
-        for done in calls:
+        answers = {}
+        for done, index in calls.items():
             try:
-                done.result()
+                answers[index] = done.result()
             except ConnectionLostError:
                 self._await_death()
                 raise
+        return answers
 
     def call(self, index: int, op: str, **arguments: Any) -> Any:
         """Call one slot, for something that doesn't take long.

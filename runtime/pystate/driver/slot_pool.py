@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pyspark import cloudpickle
 
 from pystate.common.control import Address, ControlClient, ControlServer
 from pystate.common.errors import ControlError, JobExecutionError
+from pystate.common.open_files import allow_open_files
 from pystate.common.option_types import ANY_PORT
 from pystate.driver.checkpoint_notifier import CheckpointNotifier
 from pystate.driver.crash_output import crash_cause
@@ -23,6 +25,9 @@ from pystate.slot.process import Deployment, SlotDescription
 _LOOK_S = 1.0
 _LAST_WORDS_S = 1.0
 _DEATH_NOTICE_S = 1.0
+_CONNECTIONS_OF_A_SLOT = 8
+"""Two of ours to it, its heartbeats, its watchdog, and those over which its threads call: seldom more than three."""
+_FILES_BESIDE = 512
 
 
 class SlotEvents(Protocol):
@@ -82,6 +87,7 @@ class SlotPool:
         self._closing = False
         self._closed = False
         self._failure: str | None = None
+        _have_room_for(parallelism)
         self._server = ControlServer(secret, self._handle, host=host, ports=ports, session=lambda: SlotSession(self))
         at_once = max(4, parallelism)
         self._gateways = SlotGateways(
@@ -164,9 +170,9 @@ class SlotPool:
         arguments: Callable[[int], dict[str, Any]],
         answered: Callable[[int], object] = lambda _: None,
         bounded: str | None = None,
-    ) -> None:
+    ) -> dict[int, Any]:
         """Call all slots at the same time and wait for their answers, see `SlotGateways.call_all`."""
-        self._gateways.call_all(op, arguments, answered, bounded)
+        return self._gateways.call_all(op, arguments, answered, bounded)
 
     def call(self, index: int, op: str, **arguments: Any) -> Any:
         """Call one slot, see `SlotGateways.call`."""
@@ -299,3 +305,13 @@ class SlotPool:
             if slot is not None:
                 slot.sign(text)
             self._changed.notify_all()
+
+
+def _have_room_for(slots: int) -> None:
+    """Have as many open files as the connections of so many slots need, and warn where there can't be."""
+    needed = _FILES_BESIDE + slots * _CONNECTIONS_OF_A_SLOT
+    if not allow_open_files(needed):
+        sys.stderr.write(
+            f"WARNING: {slots} slots need up to {needed} open files in the driver, more than the hard limit of this "
+            "process: raise it (ulimit -Hn, LimitNOFILE).\n"
+        )

@@ -19,7 +19,7 @@ from pystate.snapshot.barrier import CheckpointBarrier
 class Slots(Protocol):
     """Those of an attempt."""
 
-    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> None:
+    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> object:
         """Call all slots at the same time and wait for their answers."""
 
 

@@ -15,11 +15,8 @@ from pystate.snapshot.barrier import CheckpointBarrier
 class Slots(Protocol):
     """Those of an attempt."""
 
-    def call(self, index: int, op: str, **arguments: Any) -> Any:
-        """Call one slot."""
-
-    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> None:
-        """Call all slots at the same time and wait for their answers."""
+    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> dict[int, Any]:
+        """Call all slots at the same time, and return the answer of each."""
 
 
 class RoomInFront:
@@ -62,8 +59,7 @@ class RoomInFront:
             self._paused = checkpoint_id
             self._slots.call_all("pause", lambda _: {"checkpoint_id": checkpoint_id})
         tasks = self._channels.tasks
-        width = max(task.parallelism for task in tasks.values())
-        answers = [set(self._slots.call(index, "has_room")) for index in range(width)]
+        answers = {index: set(answer) for index, answer in self._slots.call_all("has_room", lambda _: {}).items()}
         have_room = {uid for uid, task in tasks.items() if all(uid in answers[index] for index in range(task.parallelism))}
         ready = [uid for uid in tasks if have_room.issuperset(self._channels.targets[uid])]
         self._slots.call_all("room_made", lambda _: {"checkpoint_id": checkpoint_id, "uids": ready})
