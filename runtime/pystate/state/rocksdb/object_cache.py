@@ -15,9 +15,9 @@ from pystate.state.base.epoch_size import mapping_size
 MISSING = object()
 """Stands for a key that the cache doesn't know."""
 
-MAX_DIRTY = 20_000
+MAX_DIRTY = 5_000
 """With incremental checkpoints no more values than this wait to be written: each barrier writes all of them, which takes
-some 40 ms of its synchronous part. Other snapshots take them from memory."""
+some 10 ms of its synchronous part. Other snapshots take them from memory."""
 
 
 class ObjectCache:
