@@ -58,15 +58,15 @@ class Row:
     _values: list[Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args and kwargs:
-            message = "A Row is positional or named, not both."
-            raise ValueError(message)
         if kwargs:
+            if args:
+                message = "A Row is positional or named, not both."
+                raise ValueError(message)
             _set_fields(self, tuple(kwargs))
             _set_values(self, list(kwargs.values()))
         else:
             _set_fields(self, None)
-            _set_values(self, list(args))
+            _set_values(self, [*args])
 
     @classmethod
     def of_fields(cls, fields: tuple[str, ...] | None, values: list[Any]) -> Row:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pystate.api.state import MapState, map_entries
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
+from pystate.common.type_info import TypeKind
 from pystate.state.base.epoch_size import object_size, sample_of, scaled
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
@@ -93,7 +94,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         user_keys: Of the map keys.
     """
 
-    __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_to_bytes")
+    __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_plain_key", "_to_bytes")
 
     def __init__(
         self, name: str, context: KeyContext, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
@@ -102,6 +103,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         self._open_map: Callable[[Hashable, int], Any] = store.open
         self._internal = user_keys.internal
         self._external = user_keys.external
+        self._plain_key = str if user_keys.key_type is None or user_keys.key_type.kind is TypeKind.STRING else None
         self._mutable = not serializer.immutable
         self._to_bytes = self._mutable or not store.stores_objects
         self._maps: dict[Hashable, _MapOverlay] = {}
@@ -123,7 +125,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     @override
     def get(self, key: Any) -> Any:
         overlay = self._maps.get(self._context.active_key) or self._open()
-        user_key = self._user_key(key)
+        user_key = key if type(key) is self._plain_key else self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
         if value is _UNKNOWN:
             value = overlay.stored.get(user_key, ABSENT)
@@ -145,7 +147,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         self._put(overlay, key, value)
 
     def _put(self, overlay: _MapOverlay, key: Any, value: Any) -> None:
-        user_key = self._user_key(key)
+        user_key = key if type(key) is self._plain_key else self._user_key(key)
         entries = overlay.entries
         if entries.get(user_key, ABSENT) is ABSENT:
             overlay.live += 1
@@ -162,7 +164,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     @override
     def remove(self, key: Any) -> None:
         overlay = self._maps.get(self._context.active_key) or self._open()
-        user_key = self._user_key(key)
+        user_key = key if type(key) is self._plain_key else self._user_key(key)
         entries = overlay.entries
         if entries.get(user_key, ABSENT) is not ABSENT:
             overlay.live -= 1
@@ -174,7 +176,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     @override
     def contains(self, key: Any) -> bool:
         overlay = self._maps.get(self._context.active_key) or self._open()
-        user_key = self._user_key(key)
+        user_key = key if type(key) is self._plain_key else self._user_key(key)
         value = overlay.entries.get(user_key, _UNKNOWN)
         return (overlay.stored.get(user_key, ABSENT) if value is _UNKNOWN else value) is not ABSENT
 
