@@ -503,14 +503,14 @@ class PystateOptions:
         32 << 20,
         "What one epoch reads at most of a source of files that sets neither maxBytesPerTrigger nor maxFilesPerTrigger, for"
         " each subtask of the job's parallelism: files as they stand on the storage, at least one file. 0 for no limit: the"
-        " first epoch is then all that is there, and has to fit in memory.",
+        " first epoch is then all that is there, and has to fit in memory (in slots: what half a second brings).",
     )
     SOURCE_MAX_ROWS_PER_EPOCH = ConfigOption[int](
         "pystate.source.max-rows-per-epoch",
         IntegerType(minimum=0),
         100_000,
-        "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, for each subtask of the job's"
-        " parallelism. 0 for no limit.",
+        "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, and of each source in slots, for"
+        " each subtask of the job's parallelism. 0 for no limit.",
     )
     RECOVERY_ALLOW_OLDER_CHECKPOINT = ConfigOption[bool](
         "pystate.recovery.allow-older-checkpoint",

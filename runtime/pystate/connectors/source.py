@@ -16,6 +16,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -132,8 +133,31 @@ class SourceSplit(ABC):
         """Return it as a plain value, from which `Source.restore_split` makes it again."""
 
 
+@dataclass(frozen=True)
+class EpochBound:
+    """What an epoch of the micro-batch engine takes at most of one subtask of a source.
+
+    Attributes:
+        number: Which epoch.
+        subtask: Which subtask.
+        parallelism: How many there are.
+        most_bytes: Of files as they stand on the storage; 0 for no bound.
+    """
+
+    number: int
+    subtask: int
+    parallelism: int
+    most_bytes: int
+
+
 class ReaderOutput(ABC, Generic[T]):
-    """Where a reader hands its elements."""
+    """Where a reader hands its elements.
+
+    Attributes:
+        epoch: The epoch that takes them, the same object until it ends; None where there are none.
+    """
+
+    epoch: EpochBound | None = None
 
     @abstractmethod
     def collect(self, record: T, timestamp: int | None = None) -> None:

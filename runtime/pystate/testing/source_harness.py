@@ -10,6 +10,7 @@ from typing import Any
 from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.source import EpochBound
 from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
 from pystate.slot.operators.source_input import SourceInput
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
@@ -37,10 +38,10 @@ class _Subtask(OperatorTestHarness):
         super().open()
         self.source.connect(*self._ways)
 
-    def take(self, *, whole: bool) -> None:
+    def take(self, *, whole: bool, epoch: EpochBound | None = None) -> None:
         """Have the running epoch take what there is."""
         self._begin()
-        self.source.take(self._chain.watermarks.valves[0], whole=whole)
+        self.source.take(self._chain.watermarks.valves[0], whole=whole, epoch=epoch)
         self._chain.advance_watermarks()
 
 
@@ -56,6 +57,7 @@ class SourceTestHarness:
         parallelism: How many subtasks there are.
         output_type: The type of the elements, None for untyped.
         rows_per_epoch: How many elements an epoch takes of a subtask at most; None for as many as in a job.
+        file_bytes_per_epoch: How many bytes of files, where the source says of how many; 0 for no bound.
         options: See `OperatorTestHarness`.
     """
 
@@ -67,9 +69,12 @@ class SourceTestHarness:
         parallelism: int = 1,
         output_type: TypeInformation | None = None,
         rows_per_epoch: int | None = None,
+        file_bytes_per_epoch: int = 0,
         **options: Any,
     ) -> None:
         self.woken = 0
+        self._epoch = 0
+        self._file_bytes = file_bytes_per_epoch
         self._operators = [SourceOperator(source(), output_type) for _ in range(parallelism)]
         options = {**options, "parallelism": parallelism, "output_type": output_type}
         self._subtasks = [
@@ -102,10 +107,11 @@ class SourceTestHarness:
             whole: Wait for all that will ever come, as in BATCH mode.
         """
         elements = []
+        self._epoch += 1
         for index, subtask in enumerate(self._subtasks):
             if only is None or index in only:
                 before = len(subtask.extract_output())
-                subtask.take(whole=whole)
+                subtask.take(whole=whole, epoch=EpochBound(self._epoch, index, len(self._subtasks), self._file_bytes))
                 subtask.end_epoch()
                 elements += subtask.extract_output()[before:]
         return elements

@@ -57,6 +57,8 @@ class Batch:
 
 
 class _Output:
+    epoch = None
+
     def __init__(self):
         self.elements = []
         self.wanted = sys.maxsize

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,7 +74,7 @@ def test_a_file_that_has_become_shorter_is_not_taken_for_read(kind, tmp_path):
     reader = FileSourceReader(None, split_format, None)
     reader.add_splits([FileSourceSplit(FoundFile(f"file:{path}", 0), 500)])
     with pytest.raises(RecordError, match="f can't be read: it has become shorter than the 500"):
-        reader.poll_next(None)
+        reader.poll_next(SimpleNamespace(epoch=None))
     reader.close()
 
 

@@ -9,6 +9,7 @@ from pystate.common import Types
 from pystate.common.errors import PystateError
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
+from pystate.datastream.connectors.file_system import FileSource
 from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
 from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
@@ -36,7 +37,7 @@ class Coordinator(RecordingCoordinator):
         self.pokes += 1
 
 
-def subtask(tmp_path, coordinator, function, index=0, parallelism=1, *, type_info=LONG, batch=False):
+def subtask(tmp_path, coordinator, function, index=0, parallelism=1, *, type_info=LONG, batch=False, **settings):
     folder = tmp_path / str(index)
     folder.mkdir()
     task = TaskSpec(
@@ -49,7 +50,7 @@ def subtask(tmp_path, coordinator, function, index=0, parallelism=1, *, type_inf
         head=OperatorSpec("numbers", "Source: numbers", OperatorKind.SOURCE, SourceOperator(function, type_info)),
         chain=Chain(outputs=[OutputSpec(1, OutputKind.FRAME, "out", type_info)]),
     )
-    environment = JobEnvironment(JOB_ID, "job", 0, {}, "hashmap", 1 << 20, str(folder), batch=batch)
+    environment = JobEnvironment(JOB_ID, "job", 0, settings, "hashmap", 1 << 20, str(folder), batch=batch)
     made = MicroBatchSubtask(task, index, environment, coordinator, coordinator, lambda run: run(), -1)
     made.open()
     return made
@@ -78,6 +79,31 @@ def test_an_epoch_tells_how_many_rows_it_took_and_when_the_source_is_at_its_end(
     assert (prepared.rows_in, prepared.rows_out, prepared.source_ended, prepared.next_timer) == (0, 700, True, None)
     one.finish_epoch(0, 0, None)
     one.close()
+
+
+def rows_of_epochs(one, wanted):
+    """Run epochs until all rows have come; return how many each has taken."""
+    rows = []
+    while sum(rows) < wanted:
+        rows.append(run(one, len(rows)).rows_out)
+        one.finish_epoch(len(rows) - 1, 0, None)
+    one.close()
+    return rows
+
+
+def test_an_epoch_takes_so_many_rows_as_the_job_says(tmp_path):
+    one = subtask(tmp_path, Coordinator(), NumberSequenceSource(1, 700), **{"pystate.source.max-rows-per-epoch": "300"})
+    assert rows_of_epochs(one, 700) == [300, 300, 100]
+
+
+@pytest.mark.parametrize(("most_files", "epochs"), [(2, [8, 8, 4]), (None, [12, 8])])
+def test_an_epoch_takes_so_many_files_as_the_source_says_or_their_bytes_as_the_job_says(tmp_path, most_files, epochs):
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_text("a\n" * 4)
+    source = FileSource(f"file:{tmp_path}/*.txt", None, most_files).in_slots(None, "files")[0]
+    settings = {"pystate.source.max-bytes-per-epoch": "25"}
+    one = subtask(tmp_path, Coordinator(), source, type_info=Types.STRING(), **settings)
+    assert rows_of_epochs(one, 20) == epochs
 
 
 def test_readers_of_other_slots_get_their_splits_from_the_first_one(tmp_path):

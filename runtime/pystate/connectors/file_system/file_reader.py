@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import current_time_ms
 from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
 from pystate.connectors.file_system.split_format import FileRecords, SplitFormat
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
@@ -25,6 +26,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         split_format: Makes elements of files.
         interval_ms: How often to ask for another file while there is none.
         clock: Returns the time, ms since 1970.
+        most_files: See `FilesOfEpoch`.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         split_format: SplitFormat,
         interval_ms: int | None,
         clock: Callable[[], int] = current_time_ms,
+        most_files: int | None = None,
     ) -> None:
         self._context = context
         self._format = split_format
@@ -44,18 +47,22 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         self._ask_at = 0
         self._no_more = False
         self._size = PollSize(_MOST_AT_ONCE)
+        self._of_epoch = FilesOfEpoch(most_files)
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
         """Hand on the next elements of the first file."""
+        self._of_epoch.begin(output.epoch)
         if not self._splits:
             if self._no_more:
                 return InputStatus.END_OF_INPUT
-            if self._clock() >= self._ask_at:
+            if self._of_epoch.has_room() and self._clock() >= self._ask_at:
                 self._ask_at = self._clock() + self._pause_ms
                 self._context.send_split_request()
             return InputStatus.NOTHING_AVAILABLE
         split = self._splits[0]
         try:
+            if not self._of_epoch.is_counted and not self._of_epoch.admit(self._bytes_of(split)):
+                return InputStatus.NOTHING_AVAILABLE
             if self._records is None:
                 self._open(split)
             assert self._records is not None  # noqa: S101 - just opened
@@ -68,6 +75,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         if elements is None:
             self._close_file()
             self._splits.popleft()
+            self._of_epoch.file_ended()
             return InputStatus.MORE_AVAILABLE
         self._size.begin()
         for element in elements:
@@ -81,7 +89,9 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         return 1000 if self._interval_ms is None else max(1, self._interval_ms)
 
     def available_at(self) -> int | None:
-        """Return when to ask for another file."""
+        """Return when to ask for another file: in the next epoch, where this one must not have any more."""
+        if self._splits or self._of_epoch.is_full:
+            return self._clock()
         return None if self._splits or self._interval_ms is None else self._ask_at
 
     def snapshot_state(self, checkpoint_id: int) -> list[FileSourceSplit]:
@@ -101,6 +111,12 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
     def close(self) -> None:
         """Close the file."""
         self._close_file()
+
+    def _bytes_of(self, split: FileSourceSplit) -> int:
+        if not self._of_epoch.needs_size:
+            return 0
+        fs, path, _ = parse_location(split.file.uri)
+        return int(fs.info(path)["size"])
 
     def _open(self, split: FileSourceSplit) -> None:
         fs, path, _ = parse_location(split.file.uri)

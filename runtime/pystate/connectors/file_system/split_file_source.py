@@ -28,13 +28,22 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
         interval_ms: None reads what is there and ends; else folders are watched for new files.
         split_format: How to read them.
         name: Of the source, for errors.
+        most_files: How many an epoch of the micro-batch engine reads at most; None leaves it to their bytes.
     """
 
-    def __init__(self, paths: tuple[str, ...], interval_ms: int | None, split_format: SplitFormat, name: str) -> None:
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        interval_ms: int | None,
+        split_format: SplitFormat,
+        name: str,
+        most_files: int | None = None,
+    ) -> None:
         self._paths = paths
         self._interval_ms = interval_ms
         self._format = split_format
         self._name = name
+        self._most_files = most_files
         self._known: list[str] = []
 
     def get_boundedness(self) -> Boundedness:
@@ -71,7 +80,7 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
 
     def create_reader(self, context: SourceReaderContext) -> FileSourceReader:
         """Return the reader."""
-        return FileSourceReader(context, self._format, self._interval_ms)
+        return FileSourceReader(context, self._format, self._interval_ms, most_files=self._most_files)
 
     def restore_split(self, plain: Any) -> FileSourceSplit:
         """Return the file and its position."""

@@ -170,7 +170,8 @@ class FileSource:
         split_format = self._format.in_slots(spark, self.paths)
         if split_format is None:
             return None
-        source = SplitFileSource(qualified_paths(spark, self.paths), self.monitor_interval_ms, split_format, name)
+        paths, most_files = qualified_paths(spark, self.paths), self.max_files_per_epoch
+        source = SplitFileSource(paths, self.monitor_interval_ms, split_format, name, most_files)
         return source, split_format.element_type
 
 
@@ -215,7 +216,10 @@ class FileSourceBuilder:
         return self
 
     def set_max_files_per_epoch(self, count: int) -> FileSourceBuilder:
-        """Bound what one epoch reads (ours; Spark's `maxFilesPerTrigger`)."""
+        """Bound what one epoch of the micro-batch engine reads (ours; Spark's `maxFilesPerTrigger`)."""
+        if count < 1:
+            message = f"An epoch can't read {count} files at most."
+            raise JobGraphError(message, where="FileSource")
         self._max_files_per_epoch = count
         return self
 

@@ -9,6 +9,7 @@ doesn't count is rolled back as soon as a newer one asks.
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
@@ -16,7 +17,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError
+from pystate.common.options import PystateOptions
+from pystate.connectors.source import EpochBound
+from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH
 from pystate.plan.output import OutputSpec
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.micro_batch.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
@@ -96,6 +101,9 @@ class MicroBatchSubtask(Subtask):
     ) -> None:
         super().__init__(task, index, environment, gateway, upload, self._keep)
         self._environment = environment
+        get = Configuration(environment.configuration).get
+        self._most_rows = get(PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH) or sys.maxsize
+        self._most_file_bytes = get(PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH)
         self._epochs = epochs
         self._ledger = EpochLedger(finished_epoch)
         self._claim: _Claim | None = None  # of the epoch that runs or is prepared
@@ -118,6 +126,7 @@ class MicroBatchSubtask(Subtask):
         if self.source is not None:
             uid, index, epochs = self.task.uid, self.index, self._epochs
             self.source.connect(partial(epochs.source_messages, uid, index), epochs.input_available)
+            self.source.bound(self._most_rows, MOST_BYTES_PER_EPOCH)
 
     @property
     def source(self) -> SourceInput | None:
@@ -171,7 +180,8 @@ class MicroBatchSubtask(Subtask):
             with self._user_code():
                 rows_read = self._process(claim, epoch, batches())
                 if source is not None and (self._environment.batch or not end_of_input):
-                    source.take(self.chain.watermarks.valves[0], whole=self._environment.batch)
+                    bound = EpochBound(epoch, self.index, self.task.parallelism, self._most_file_bytes)
+                    source.take(self.chain.watermarks.valves[0], whole=self._environment.batch, epoch=bound)
                 self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock)
                 self.chain.flush_output()
                 for output, row in self.chain.watermarks_out():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
-from pystate.connectors.source import ReaderOutput
+from pystate.connectors.source import EpochBound, ReaderOutput
 from pystate.connectors.source_feed import Coordinate
 from pystate.connectors.source_operator import (
     LONGEST_TAKE_S,
@@ -32,6 +32,7 @@ class _Output(ReaderOutput[Any]):
         idle: Whether the source says that nobody needs to wait for it.
         most_rows: How many are wanted at once, where they are small.
         assigners: What gives the elements of each split their times.
+        epoch: The bounds of the running epoch; None for none.
     """
 
     def __init__(self, emit: Emit, time: ChainTime) -> None:
@@ -43,6 +44,13 @@ class _Output(ReaderOutput[Any]):
         self.idle = False
         self.most_rows = MOST_ROWS_PER_EPOCH
         self.assigners: Sequence[TimestampsAndWatermarks] = ()
+        self.epoch = None
+        self._since: int | None = None
+
+    def begin(self, epoch: EpochBound | None, *, whole: bool) -> None:
+        """Take note that elements are taken from here on, all there are or as many as are wanted."""
+        self.epoch = None if whole else epoch
+        self._since = None if whole else self.rows
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Bring an element in."""
@@ -58,9 +66,13 @@ class _Output(ReaderOutput[Any]):
         self.watermark = max(self.watermark, watermark)
         self.idle = False
 
-    def room(self) -> int:
-        """Return how many elements are wanted at once."""
+    def most(self) -> int:
+        """Return how many elements are wanted from where it began."""
         return self.sizes.bound(self.most_rows)
+
+    def room(self) -> int:
+        """Return how many of them are still wanted, at least one."""
+        return self.most() if self._since is None else max(1, self.most() - (self.rows - self._since))
 
     def mark_idle(self) -> None:
         """Have nobody wait."""
@@ -139,19 +151,21 @@ class SourceInput:
         """Be the enumerator for a reader; see `SourceOperator.answer`."""
         return self._source.answer(subtask, number, messages)
 
-    def take(self, valve: WatermarkValve, *, whole: bool) -> None:
+    def take(self, valve: WatermarkValve, *, whole: bool, epoch: EpochBound | None = None) -> None:
         """Take what there is.
 
         Args:
             valve: The task's only input: hears of the watermark.
             whole: Wait for all that will ever come.
+            epoch: The bounds of the epoch that takes it; None for none.
 
         Raises:
             Exception: What the user's code raised.
         """
         output, before = self._output, self._output.rows
         seconds = None if whole else self.longest_s
-        limit = TakeLimit(lambda: output.rows - before, seconds, output.room)
+        limit = TakeLimit(lambda: output.rows - before, seconds, output.most)
+        output.begin(epoch, whole=whole)
         try:
             self._source.take(output, limit, wait=whole)
         finally:
