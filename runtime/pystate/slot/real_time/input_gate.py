@@ -13,7 +13,7 @@ from pystate.slot.real_time.checkpointed_input_gate import CheckpointedInputGate
 from pystate.slot.real_time.frames import Frame, FrameKind, unpack_frame
 from pystate.slot.real_time.input_events import CheckpointAborted, InputComplete, InputElement, TakeCheckpoint
 from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.mailbox import TaskMailbox
+from pystate.slot.real_time.mailbox import LONGEST_WAIT_S, TaskMailbox
 from pystate.slot.real_time.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
 from pystate.snapshot.barrier import CheckpointBarrier
 
@@ -173,7 +173,7 @@ class InputGate:
         return self._clock() >= opens_at
 
     def _until_open_s(self) -> float | None:
-        return None if self._opening is None else max(0.0, self._opening[1] - self._clock()) / 1000
+        return None if self._opening is None else min(max(0.0, self._opening[1] - self._clock()) / 1000, LONGEST_WAIT_S)
 
 
 def _element_of(frame: Frame) -> StreamElement:

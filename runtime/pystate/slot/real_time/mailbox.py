@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 Mail = Callable[[], None]
 
+LONGEST_WAIT_S = 3600.0
+"""A lock takes no time that is as far off as timers may be; whoever waits looks again."""
+
 
 class TaskMailbox:
     """Waits for mail, or for something else that whoever notifies knows of.
@@ -39,9 +42,10 @@ class TaskMailbox:
             return self._mail.popleft() if self._mail else None
 
     def wait(self, other: Callable[[], bool], timeout_s: float | None) -> None:
-        """Wait for mail, the end, or what `other` says; for ever where there is no timeout."""
+        """Wait for mail, the end, or what `other` says, at most `LONGEST_WAIT_S`; for ever where there is no timeout."""
+        longest = None if timeout_s is None else min(timeout_s, LONGEST_WAIT_S)
         with self.changed:
-            self.changed.wait_for(lambda: bool(self._mail) or self._closed or other(), timeout_s)
+            self.changed.wait_for(lambda: bool(self._mail) or self._closed or other(), longest)
 
     def notify(self) -> None:
         """Have the subtask's thread look again."""
