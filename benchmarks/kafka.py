@@ -5,7 +5,8 @@
 A broker of its own on loopback (`make servers`), one topic of four partitions with N records of 100 bytes, read from its
 beginning to its end by a query that is told to end there; parallelism 2, a checkpoint each second. *Spark*: its connector
 reads and writes, nothing in between. *pystate*: `KafkaSource`, and `KafkaSink` at-least-once and exactly-once; then the same
-with a keyed count in between. Seconds are those of the whole job, its start (slots, query) and its end among them; the sides
+with a keyed count in between; on the micro-batch engine, and on the real-time engine, which reads in slots. Seconds are
+those of the whole job, its start (slots, query) and its end among them; the sides
 take turns. *empty*: the same jobs over a topic with one record, which is what start and end cost.
 
 From record to visible: one record each 20 ms for N seconds goes through the identity job, and is looked for by a
@@ -48,6 +49,7 @@ PARALLELISM = 2
 KEYS = 1000
 SIZE = 100
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0)
+ENGINES = ("micro-batch", "real-time")
 
 
 class Count(KeyedProcessFunction):
@@ -59,12 +61,13 @@ class Count(KeyedProcessFunction):
         yield value
 
 
-def environment(kafka, session, folder, source, target, guarantee, keyed, *, interval_s=1.0, bounded=True):
+def environment(kafka, session, folder, source, target, guarantee, keyed, engine, *, interval_s=1.0, bounded=True):
     """Return what runs a job, with the job in it."""
 
     class Embedded(LocalExecutor):
         def __init__(self):
             options = {
+                "execution.engine": engine,
                 "parallelism.default": str(PARALLELISM),
                 "execution.checkpointing.interval": f"{interval_s * 1000:.0f} ms",
                 "execution.checkpointing.dir": str(folder / "checkpoints"),
@@ -95,10 +98,10 @@ def job(*arguments):
         register_executor(None)
 
 
-def delays(kafka, session, folder, guarantee, interval_s, seconds):
+def delays(kafka, session, folder, guarantee, engine, interval_s, seconds):
     """Return how long records took to be seen, s."""
     source, target = kafka.new_topic(PARTITIONS), kafka.new_topic(PARTITIONS)
-    env = environment(kafka, session, folder, source, target, guarantee, False, interval_s=interval_s, bounded=False)
+    env = environment(kafka, session, folder, source, target, guarantee, False, engine, interval_s=interval_s, bounded=False)
     client = env.execute_async()
     found, over = [], threading.Event()
 
@@ -153,15 +156,16 @@ def throughput(kafka, session, folder, records, rounds):
     padding = "x" * (SIZE - 9)
     kafka.send(full, [(None, f"{number % KEYS:08} {padding}") for number in range(records)])
     kafka.send(empty, [(None, f"{0:08}")])
-    at_least, exactly = DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE
-    sides = {
-        "Spark's identity query": lambda *topics: spark_query(kafka, session, folder, *topics),
-        "pystate identity, at-least-once": lambda *topics: job(kafka, session, folder, *topics, at_least, False),
-        "pystate identity, exactly-once": lambda *topics: job(kafka, session, folder, *topics, exactly, False),
-        "pystate keyed count, at-least-once": lambda *topics: job(kafka, session, folder, *topics, at_least, True),
-        "pystate keyed count, exactly-once": lambda *topics: job(kafka, session, folder, *topics, exactly, True),
-    }
-    for side in list(sides)[:2]:  # the first of its kind starts more than itself
+    sides = {"Spark's identity query": lambda *topics: spark_query(kafka, session, folder, *topics)}
+    for keyed, what in ((False, "identity"), (True, "keyed count")):
+        for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
+            for engine in ENGINES:
+
+                def run(*topics, guarantee=guarantee, keyed=keyed, engine=engine):
+                    job(kafka, session, folder, *topics, guarantee, keyed, engine)
+
+                sides[f"{engine} {what}, {words(guarantee)}"] = run
+    for side in list(sides)[:3]:  # the first of its kind starts more than itself
         sides[side](empty, kafka.new_topic(PARTITIONS))
     best = {}
     for _ in range(rounds):
@@ -182,15 +186,20 @@ def throughput(kafka, session, folder, records, rounds):
 
 
 def latency(kafka, session, folder, seconds):
-    print("\n| sink | checkpoint interval, s | record to visible, s: median | 99th percentile | longest |")
-    print("|---|---|---|---|---|")
+    print("\n| engine | sink | checkpoint interval, s | record to visible, s: median | 99th percentile | longest |")
+    print("|---|---|---|---|---|---|")
     for guarantee, interval_s in [(DeliveryGuarantee.AT_LEAST_ONCE, 1.0)] + [
         (DeliveryGuarantee.EXACTLY_ONCE, interval_s) for interval_s in INTERVALS_S
     ]:
-        found = delays(kafka, session, folder, guarantee, interval_s, seconds)
-        high = found[int(len(found) * 0.99)]
-        figures = f"{interval_s:g} | {statistics.median(found):.2f} | {high:.2f} | {found[-1]:.2f}"
-        print(f"| {guarantee.name.lower().replace('_', '-')} | {figures} |", flush=True)
+        for engine in ENGINES:
+            found = delays(kafka, session, folder, guarantee, engine, interval_s, seconds)
+            high = found[int(len(found) * 0.99)]
+            figures = f"{interval_s:g} | {statistics.median(found):.3f} | {high:.3f} | {found[-1]:.3f}"
+            print(f"| {engine} | {words(guarantee)} | {figures} |", flush=True)
+
+
+def words(guarantee):
+    return guarantee.name.lower().replace("_", "-")
 
 
 def main():
@@ -202,7 +211,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kafka-benchmark-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "broker").mkdir()
-        options = {"pystate.spark.master": "local[8,4]", "spark.jars": ",".join(spark_jars())}
+        options = {
+            "pystate.spark.master": "local[10,4]",
+            "spark.jars": ",".join(spark_jars()),
+            "execution.engine": ENGINES[1],
+        }
         with running_broker(folder / "broker") as kafka:
             print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
             session = create_session(Configuration(options), "benchmark", folder / "spark.log")

@@ -71,6 +71,7 @@ def expected(partitions, count, rounds=1):
     return {f"{p}.{n}:{r + 1}": 1 for p in range(partitions) for n in range(count) for r in range(rounds)}
 
 
+@pytest.mark.slow
 def test_counts_are_there_once_though_slots_are_killed_and_the_job_is_rescaled(kafka, job, capsys):
     words, out = kafka.new_topic(3), kafka.new_topic(2)
     numbered(kafka, words, 400, partitions=3)
@@ -98,6 +99,7 @@ def test_counts_are_there_once_though_slots_are_killed_and_the_job_is_rescaled(k
     assert counts_of(kafka, out) == expected(3, 400, 2)
 
 
+@pytest.mark.slow
 def test_a_partition_is_found_while_it_runs_and_a_broker_that_comes_back_is_read_on(kafka, job):
     words, out = kafka.new_topic(1), kafka.new_topic(1)
     numbered(kafka, words, 10, partitions=1)
