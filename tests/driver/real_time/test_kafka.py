@@ -9,6 +9,7 @@ import pytest
 
 from pystate.catalog.split_positions import kafka_positions
 from pystate.common import Duration
+from pystate.common.errors import JobGraphError
 from pystate.common.job_status import JobStatus
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.offsets import partition_offsets
@@ -16,6 +17,7 @@ from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaO
 from pystate.driver.restore import load_snapshot
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.kafka_programs import EARLIEST, LATEST, builder, counting, firing, printing
+from tests.servers.kafka_broker import missing, running_broker
 from tests.waiting import wait_until
 
 
@@ -175,3 +177,28 @@ def test_an_idle_partition_holds_nobody_up_once_its_time_is_over(kafka, job, cap
     wait_until(lambda: 1000 in fired.look(), 60)
     kafka.send(topic, [(None, "b")], 0, timestamp=91_000)
     fired.wait_for(1000, 2000, 90_000)
+
+
+@pytest.mark.slow
+def test_a_password_is_passed_on_and_a_wrong_one_is_told_at_the_start(job, tmp_path, capsys):
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    (tmp_path / "broker").mkdir()
+    with running_broker(tmp_path / "broker", {}, passwords={"alice": "secret"}) as kafka:
+        topic = kafka.new_topic()
+        kafka.send(topic, [(None, "a")])
+
+        def reading(password):
+            plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            made = builder(kafka.secure_address).set_topics(topic).set_bounded(LATEST)
+            made.set_property("security.protocol", "SASL_PLAINTEXT").set_property("sasl.mechanism", "PLAIN")
+            made.set_property("sasl.jaas.config", f'{plain} username="alice" password="{password}";')
+            return printing(made.build())
+
+        assert job(reading("secret"), parallelism=1).end() is JobStatus.FINISHED
+        assert printed(capsys) == ["a"]
+        refused = job(reading("wrong"), parallelism=1)
+        with pytest.raises(JobGraphError, match="uthentication"):
+            refused.end()
+        assert refused.relays.made == [], "no attempt was made"

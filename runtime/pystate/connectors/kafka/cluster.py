@@ -34,6 +34,7 @@ class KafkaCluster:
         self._settings = settings
         self._timeout_s = timeout_s
         self._admin: Any = None
+        self._told: list[Any] = []
 
     def partitions(self) -> list[KafkaTopicPartition]:
         """Return the partitions that the source reads.
@@ -120,15 +121,24 @@ class KafkaCluster:
                     raise client.KafkaException(place.error)
         return {KafkaTopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
 
+    def _refusal(self) -> str | None:
+        """Return why brokers refuse the client, where they do: a question only says that none has answered."""
+        if self._admin is not None:
+            self._admin.poll(0)
+        refused = {kafka_client().KafkaError._AUTHENTICATION, kafka_client().KafkaError._SSL}  # noqa: SLF001 - public names
+        return next((error.str().strip().rstrip(".") for error in self._told if error.code() in refused), None)
+
     @contextmanager
     def _asking(self) -> Iterator[Any]:
         client = kafka_client()
         try:
             if self._admin is None:
-                self._admin = new_admin(self._settings.properties, self._settings.name)
+                self._told = []
+                listening: dict[str, Any] = {**self._settings.properties, "error_cb": self._told.append}
+                self._admin = new_admin(listening, self._settings.name)
             yield self._admin
         except (client.KafkaException, AnswerTimeoutError, TimeoutError) as error:
+            said = self._refusal() or reason(error) or f"no answer within {self._timeout_s:g} s"
             self.close()
-            said = reason(error) or f"no answer within {self._timeout_s:g} s"
             message = f"Kafka's brokers don't say what the source needs to know: {said}."
             raise JobGraphError(message, where=self._settings.name, hint=self._look) from error
