@@ -4,14 +4,17 @@
         [--pyflink PYTHON]
 
 `source -> map -> key_by -> count in state`, with a checkpoint a second, on both engines and in PyFlink (thread mode), one
-after the other; then as many records as go. PyFlink gets `--slow-rate` records a second, since it can't do the other rate;
-the real-time engine is measured with that one, too.
-Ages are those of all records behind the first seconds; a record of a micro-batch waits for its epoch.
+after the other; then as many records as go, which is the throughput of each. PyFlink gets `--slow-rate` records a
+second, since it can't do the other rate; the real-time engine is measured with that one, too.
+Ages are those of all records behind the first seconds; a record of a micro-batch waits for its epoch. A side that doesn't
+run says why.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +28,7 @@ from running_job import RunningJob
 
 JOB = Path(__file__).with_name("real_time_job.py")
 WARM_SECONDS = 5
+PATIENCE_SECONDS = 300
 PORT = 18599
 
 
@@ -38,10 +42,11 @@ class Run:
 
     def watch(self, died):
         """Wait until there have been enough full seconds of records."""
-        deadline = time.monotonic() + 120 + self.seconds
+        deadline = time.monotonic() + PATIENCE_SECONDS + 2 * self.seconds
         while len(self._full_seconds()) < self.seconds + WARM_SECONDS:
-            if time.monotonic() > deadline or died():
-                sys.exit(f"too few records came: {died()}")
+            found = died()
+            if found or time.monotonic() > deadline:
+                sys.exit(f"records of {len(self._full_seconds())} seconds came, and no more: {found or 'it still runs'}")
             time.sleep(0.5)
 
     def _full_seconds(self):
@@ -72,7 +77,7 @@ def percentile(ages, share):
 
 def pystate(folder, engine, rate, seconds, parallelism):
     run = Run(folder, seconds)
-    arguments = [run.folder, rate, seconds + 60, parallelism]
+    arguments = [run.folder, rate, seconds + PATIENCE_SECONDS, parallelism]
     settings = {"execution.engine": engine, "execution.checkpointing.interval": "1 s"}
     with RunningJob(folder, JOB, arguments, parallelism, settings) as job:
         run.watch(lambda: job.ended)
@@ -83,16 +88,17 @@ def pystate(folder, engine, rate, seconds, parallelism):
 def flink(python, folder, rate, seconds, parallelism):
     run = Run(folder, seconds)
     environment = {**os.environ, "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = [python, str(JOB), str(run.folder), str(rate), str(seconds + 120), str(parallelism), str(PORT)]
+    command = [python, str(JOB), str(run.folder), str(rate), str(seconds + PATIENCE_SECONDS), str(parallelism), str(PORT)]
     with (folder / "log").open("w") as log:
-        job = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        job = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
-            run.watch(lambda: "" if job.poll() is None else (folder / "log").read_text()[-2000:])
+            run.watch(lambda: "" if job.poll() is None else (folder / "log").read_text()[-2000:] or "it ended")
             jobs = _ask("jobs")["jobs"]
             history = _ask(f"jobs/{jobs[0]['id']}/checkpoints")["history"]
         finally:
-            job.kill()
-            subprocess.run(["pkill", "-f", str(run.folder)])
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)  # with its JVM
+            job.wait()
     durations = [one["end_to_end_duration"] for one in history if one["status"] == "COMPLETED"]
     return *run.figures(), statistics.median(durations) if durations else float("nan")
 

@@ -8,6 +8,7 @@ With REST_PORT it runs in PyFlink, else in pystate. ROWS_PER_SECOND 0: as many a
 import json
 import sys
 import time
+import uuid
 from pathlib import Path
 
 IN_FLINK = len(sys.argv) > 5
@@ -55,7 +56,7 @@ class CountAges(KeyedProcessFunction):
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        self.name = runtime_context.get_index_of_this_subtask()
+        self.name = uuid.uuid4().hex  # PyFlink 2.3 can't tell the number of a subtask in thread mode
         self.second, self.ages = 0, [0] * (BUCKETS + 1)
 
     def process_element(self, value, ctx):
@@ -87,6 +88,7 @@ def main():
             "python.client.executable": sys.executable,
             "python.execution-mode": "thread",
             "rest.port": sys.argv[5],
+            "restart-strategy.type": "none",  # what fails is told, and not tried again and again
             "execution.checkpointing.interval": "1 s",
             "execution.checkpointing.dir": f"file://{folder}/checkpoints",
             "taskmanager.numberOfTaskSlots": str(parallelism),
