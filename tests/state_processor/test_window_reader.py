@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pystate.api.aggregation import ElementCount
 from pystate.api.state import ReducingStateDescriptor, ValueStateDescriptor
 from pystate.api.window.assigners import (
     EventTimeSessionWindows,
@@ -166,3 +167,38 @@ def test_windows_with_an_evictor_and_their_other_states(local: None, tmp_path: A
         ("b", 0, 8, [0, 0], []),
         ("b", 20, 28, [0, 0], []),
     ]
+
+
+class Counted(WindowReaderFunction):
+    def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Any) -> Any:
+        window = ctx.window()
+        yield key, window.start, window.end, list(elements), ctx.registered_event_time_timers()
+
+
+OPEN = [
+    ("a", -5, 15, [3], [14]),
+    ("a", 0, 20, [3], [19]),
+    ("a", 5, 25, [1], [24]),
+    ("a", 10, 30, [1], [29]),
+    ("b", -5, 15, [1], [14]),
+    ("b", 0, 20, [1], [19]),
+    ("b", 5, 25, [1], [24]),
+    ("b", 10, 30, [1], [29]),
+    ("b", 15, 35, [1], [34]),
+    ("b", 20, 40, [1], [39]),
+    ("b", 25, 45, [1], [44]),
+]
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_windows_that_share_panes_are_read_as_windows(local: None, tmp_path: Any, backend: str) -> None:
+    assigner = SlidingEventTimeWindows.of(ms(20), ms(5))
+    counted = {"aggregate_function": ElementCount(), "accumulator_type": Types.LONG()}
+    read = savepoint(local, tmp_path, assigner, state_backend=backend, watermark=9, **counted)
+    frame = read.window(assigner).aggregate("w", ElementCount(), Counted(), output_type=ROW)
+    assert rows(frame) == OPEN
+    for key in (None, "b"):
+        table = state_table(select_state(SnapshotReader(str(tmp_path / "savepoint")), "w", WINDOW_CONTENTS, key))
+        assert table.columns == ("key", "key_group", "namespace", "value")
+        found = sorted((row[0], *row[2], [row[3]]) for row in table.rows)
+        assert found == [one[:4] for one in OPEN if key in (None, one[0])]

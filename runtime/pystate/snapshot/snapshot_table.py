@@ -11,6 +11,7 @@ from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.option_types import nearest_name
 from pystate.common.type_info import TypeInformation
 from pystate.snapshot.key_text import parse_key
+from pystate.snapshot.pane_rows import PaneRows, shares_panes, windows_of_panes
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.state_rows import PartDecoders, RowDecoder, value_decoder
 from pystate.snapshot.window_rows import merged_rows
@@ -68,7 +69,7 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
     Args:
         reader: The snapshot.
         uid: The operator.
-        name: The state.
+        name: The state; `window-contents` of windows that share panes, too, which keep those.
         key: Only this key, as people type it: of keyed state; the map key of broadcast state.
 
     Raises:
@@ -76,6 +77,10 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
         UsageError: The text is no key, or the state has none.
     """
     keyed = {state.name: state for state in reader.described_states(uid)}
+    if name == WINDOW_CONTENTS and shares_panes(keyed):
+        panes = PaneRows(reader, uid)
+        wanted = None if key is None else [parse_key(key, panes.decoder.key_type)]
+        return KeyedSelection(panes.decoder, windows_of_panes(reader, uid, wanted))
     if name in keyed:
         state = keyed[name]
         wanted = None if key is None else [parse_key(key, state.key_type)]

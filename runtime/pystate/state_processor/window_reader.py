@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,20 +23,25 @@ from pystate.api.time_domain import TimeDomain
 from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.keyed_state_store import DescribedStates
 from pystate.slot.operators.windowing.merging_window_set import MergingWindowSet
+from pystate.slot.operators.windowing.pane_conversion import contents_of_panes
 from pystate.slot.operators.windowing.window_namespaces import WindowNamespaces, window_namespaces
 from pystate.slot.operators.windowing.window_operator import WINDOW_TIMERS
 from pystate.slot.operators.windowing.window_state_stores import MergingWindowStateStore, PerWindowStateStore, WindowStates
 from pystate.snapshot.keyed_files import key_type_of
+from pystate.snapshot.pane_rows import shares_panes
+from pystate.snapshot.pane_states import PaneState
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.window_states import WINDOW_CONTENTS
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.canonical import CanonicalReader
 from pystate.state.base.namespaces import split_namespace
 from pystate.state.base.schema import StateSchema
+from pystate.state.base.timer_schema import TimerSchema
 from pystate.state_processor.functions import WindowReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
@@ -134,7 +140,9 @@ class WindowSavepointReader:
     ) -> DataFrame:
         snapshot = self._snapshot
         operator = snapshot.operator(uid)
-        state = snapshot.keyed_state(uid, WINDOW_CONTENTS)
+        names = [state.name for state in snapshot.described_states(uid)]
+        panes = next((name for name in names if PaneState.of(name) is not None), WINDOW_CONTENTS)
+        state = snapshot.keyed_state(uid, panes)
         stored = StateKind.LIST if self._evicting else kind
         if state.kind != stored.value:
             message = f"The windows of operator {uid!r} keep {state.kind} state, not {stored.value}."
@@ -152,8 +160,8 @@ class WindowSavepointReader:
         if output_type is None:
             message = "What the windows' reader returns needs a type."
             raise SnapshotError(message, hint="give output_type=Types.ROW_NAMED([...], [...])")
-        descriptor = _descriptor(stored, function, value_type)
-        contents = _Contents(kind, self._evicting, pickled(descriptor), pickled(function))
+        describe = functools.partial(_descriptor, stored, function, value_type)
+        contents = _Contents(kind, self._evicting, pickled(describe), pickled(function))
         task = _WindowTask(
             SplitSource.of(snapshot, operator),
             pickled(reader_function or _PassThrough()),
@@ -166,12 +174,12 @@ class WindowSavepointReader:
         return frame_of(self._spark, splits, RecordCodec(output_type, uid).schema, task)
 
 
-def _descriptor(stored: StateKind, function: Any, value_type: TypeInformation | None) -> StateDescriptor:
+def _descriptor(stored: StateKind, function: Any, value_type: TypeInformation | None, name: str) -> StateDescriptor:
     if stored is StateKind.REDUCING:
-        return ReducingStateDescriptor(WINDOW_CONTENTS, function, value_type)
+        return ReducingStateDescriptor(name, function, value_type)
     if stored is StateKind.AGGREGATING:
-        return AggregatingStateDescriptor(WINDOW_CONTENTS, function, value_type)
-    return ListStateDescriptor(WINDOW_CONTENTS, value_type)
+        return AggregatingStateDescriptor(name, function, value_type)
+    return ListStateDescriptor(name, value_type)
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ class _Contents:
 
     kind: StateKind
     evicting: bool
-    descriptor: bytes
+    describe: bytes
     function: bytes
 
     def elements(self, stored: Any) -> list[Any]:
@@ -295,15 +303,21 @@ class _WindowTask:
         assigner: WindowAssigner = unpickled(self.assigner)
         namespaces = window_namespaces(assigner)
         states = WindowStates(backend, namespaces)
-        handle = states.handle(unpickled(self.contents.descriptor))
+        describe = unpickled(self.contents.describe)
+        handle = states.handle(describe(WINDOW_CONTENTS))
         timers = ReadTimers(reader, WINDOW_TIMERS, namespaces.serializer)
+        of_panes: dict[int, dict[bytes, list[Any]]] | None = None
+        if shares_panes(backend.state_names()):
+            of_panes = _windows_of_panes(backend, states, describe)
+            timers = _EndsOfWindows(timers, namespaces)
         where = f"uid {self.source.operator.uid}"
         merging = isinstance(assigner, MergingWindowAssigner)
         store = MergingWindowStateStore(where) if merging else PerWindowStateStore(states, where)
         ctx = _WindowReaderContext(backend, states, timers, store, where)
         for group in groups:
             timers.select(group)
-            for data, found in _windows(reader, namespaces, group):
+            windows = _windows(reader, namespaces, group) if of_panes is None else of_panes.get(group, {}).items()
+            for data, found in windows:
                 internal = backend.key_codec.decode(data)
                 backend.set_current_key(internal, group)
                 of_state_window = _merged(backend, assigner, namespaces)
@@ -327,6 +341,46 @@ def _windows(reader: CanonicalReader, namespaces: WindowNamespaces, group: int) 
             found.setdefault(data, {})[split_namespace(sub_key)[0]] = None
     for data, written in found.items():
         yield data, [namespaces.window(serializer.external(serializer.decode(one))) for one in written]
+
+
+def _windows_of_panes(
+    backend: KeyedStateBackend, states: WindowStates, describe: Callable[[str], StateDescriptor]
+) -> dict[int, dict[bytes, list[Any]]]:
+    """Make windows of panes, and return those of each key, as it is written, by key group."""
+    schema = TimerSchema(WINDOW_TIMERS, TimeDomain.EVENT_TIME, states.namespaces.serializer)
+    contents_of_panes(describe, states, backend.get_priority_queue(schema), backend, WINDOW_CONTENTS)
+    codec = backend.key_codec
+    found: dict[int, dict[bytes, list[Any]]] = {}
+    for key, namespace in backend.get_keys_and_namespaces(WINDOW_CONTENTS):
+        internal = codec.internal(key)
+        of_group = found.setdefault(codec.key_group(internal, backend.max_parallelism), {})
+        of_group.setdefault(codec.encode(internal), []).append(states.namespaces.window(namespace))
+    return found
+
+
+class _EndsOfWindows(ReadTimers):
+    """The timers that windows have which share panes: each its own, at its end, though snapshots have those of panes.
+
+    Args:
+        timers: The others.
+        namespaces: Of the windows.
+    """
+
+    def __init__(self, timers: ReadTimers, namespaces: WindowNamespaces) -> None:
+        self._others = timers
+        self._namespaces = namespaces
+
+    @override
+    def select(self, key_group: int) -> None:
+        self._others.select(key_group)
+
+    @override
+    def of(self, domain: TimeDomain, key: bytes, namespace: bytes) -> list[int]:
+        if domain is TimeDomain.PROCESSING_TIME:
+            return self._others.of(domain, key, namespace)
+        serializer = self._namespaces.serializer
+        window = self._namespaces.window(serializer.external(serializer.decode(split_namespace(namespace)[0])))
+        return [window.max_timestamp()]
 
 
 def _merged(backend: KeyedStateBackend, assigner: WindowAssigner, namespaces: WindowNamespaces) -> dict[Any, Any]:

@@ -187,6 +187,16 @@ class _SlidingWindows(_TimeWindows):
         self._offset = offset
 
     @property
+    def size(self) -> int:
+        """How long a window is, ms."""
+        return self._size
+
+    @property
+    def slide(self) -> int:
+        """After how long the next window begins, ms."""
+        return self._slide
+
+    @property
     def panes(self) -> tuple[int, int]:
         """Size and offset, in ms, of panes: all times of a pane are in the same windows."""
         return math.gcd(self._size, self._slide), self._offset

@@ -39,6 +39,7 @@ from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.slot.operators.two_input import two_input_handlers
 from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
+from pystate.slot.operators.windowing.pane_windows import PaneWindowOperator, pane_state
 from pystate.slot.operators.windowing.window_columns import window_columns
 from pystate.slot.operators.windowing.window_operator import WindowOperator
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -314,6 +315,8 @@ class Operator:
         if kind is OperatorKind.WINDOW:
             where = f"uid {self.spec.uid}"
             made = AlignedWindowOperator if is_aligned(function) else WindowOperator
+            if pane_state(function, input_type) is not None and not self._time.sorted_input:
+                made = PaneWindowOperator
             windows = made(function, input_type, backend, self._context, self._time, timers, output, where)
             if isinstance(windows, AlignedWindowOperator):
                 self.process_batch = windows.process_batch

@@ -49,6 +49,14 @@ class BulkTriggerable(Triggerable, Protocol):
         """Iterate over the timers that it keeps."""
 
 
+@runtime_checkable
+class TimelyTriggerable(BulkTriggerable, Protocol):
+    """What may set timers for later when it fires, so that each time is fired for itself: all timers of it, and its own."""
+
+    def begin_time(self, time: int) -> None:
+        """Take note that `on_event_times` comes next with timers of that time, if there are any, then `on_own_timers`."""
+
+
 class InternalTimerService:
     """The timers of one service, in both domains of time.
 
@@ -74,6 +82,7 @@ class InternalTimerService:
         self._target = target
         self._event = backend.get_priority_queue(TimerSchema(name, TimeDomain.EVENT_TIME, namespaces))
         self._bulk = target if isinstance(target, BulkTriggerable) else None
+        self._timely = target if isinstance(target, TimelyTriggerable) else None
         self._processing = backend.get_priority_queue(TimerSchema(name, TimeDomain.PROCESSING_TIME, namespaces))
 
     @property
@@ -131,6 +140,8 @@ class InternalTimerService:
         Returns:
             How many fired.
         """
+        if self._timely is not None:
+            return self._fire_time_by_time(self._timely, watermark)
         if self._bulk is not None:
             return self._fire_in_bulk(self._bulk, watermark)
         return self._fire(self._event, watermark, self._target.on_event_time)
@@ -171,6 +182,28 @@ class InternalTimerService:
                 self._backend.limit_epoch(count, 0)
                 fired += count
             fired += self._fire_due(target, limit)
+        finally:
+            time.timestamp = before
+            if fired:
+                self._backend.key_context.clear()
+        return fired
+
+    def _fire_time_by_time(self, target: TimelyTriggerable, limit: int) -> int:
+        time = self._time
+        fired = 0
+        before = time.timestamp
+        try:
+            while True:
+                first, own = self._event.peek(), target.times_up_to(limit)
+                due = [*own[:1], *([] if first is None or first.timestamp > limit else [first.timestamp])]
+                if not due:
+                    break
+                at = min(due)
+                target.begin_time(at)
+                fired += self._fire_due(target, at)
+                count = target.on_own_timers(at)
+                self._backend.limit_epoch(count, 0)
+                fired += count
         finally:
             time.timestamp = before
             if fired:

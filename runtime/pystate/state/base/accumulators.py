@@ -97,6 +97,14 @@ class Accumulators(ABC):
             return self._load(address, key_group)
         return accumulator
 
+    def checked(self, accumulator: Any) -> Any:
+        """Return an accumulator as the state keeps it.
+
+        Raises:
+            StateError: It isn't of the type.
+        """
+        return self._checked(accumulator)
+
     def remove(self, address: Hashable, key_group: int) -> None:
         """Forget the accumulator of an address."""
         self._values.hold(address, key_group, None)

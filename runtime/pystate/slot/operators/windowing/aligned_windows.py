@@ -54,9 +54,12 @@ class AlignedWindowOperator(WindowOperator):
         self.pane_size, self.pane_offset = assigner.panes
         self._keys = self._backend.key_context
         self._event_timers = self._timers.event_time_timers
-        self._tables = WindowTables(accumulators, self._event_timers, self._backend.kept_bytes)
+        self._tables = self._new_tables()
         self._panes: dict[int, Pane] = {}
         self._panes_at = (MIN_TIMESTAMP, -1)
+
+    def _new_tables(self) -> WindowTables:
+        return WindowTables(self._accumulators, self._event_timers, self._backend.kept_bytes)
 
     def process_batch(
         self,

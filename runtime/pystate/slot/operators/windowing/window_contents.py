@@ -145,11 +145,25 @@ class EvictedContents(WindowContents):
         self._state.update(kept)
 
 
+def contents_descriptor(
+    operation: WindowOperation, input_type: TypeInformation | None, name: str = WINDOW_CONTENTS
+) -> StateDescriptor:
+    """Return what declares the contents of a step's windows, under a name."""
+    if operation.evictor is not None:
+        return ListStateDescriptor(name, Types.TUPLE([input_type or Types.PICKLED_BYTE_ARRAY(), Types.LONG()]))
+    if operation.reduce_function is not None:
+        return ReducingStateDescriptor(name, operation.reduce_function, input_type)
+    if operation.aggregate_function is not None:
+        return AggregatingStateDescriptor(name, operation.aggregate_function, operation.accumulator_type)
+    return ListStateDescriptor(name, input_type)
+
+
 def window_contents(
     operation: WindowOperation,
     input_type: TypeInformation | None,
     states: WindowStates,
     context: Evictor.EvictorContext,
+    name: str = WINDOW_CONTENTS,
 ) -> WindowContents:
     """Return the contents of a step's windows.
 
@@ -158,14 +172,13 @@ def window_contents(
         input_type: The type of the elements; None for untyped.
         states: Keeps them.
         context: What an evictor may ask.
+        name: Of the state.
     """
+    descriptor = contents_descriptor(operation, input_type, name)
     if operation.evictor is not None:
-        timestamped = Types.TUPLE([input_type or Types.PICKLED_BYTE_ARRAY(), Types.LONG()])
-        return EvictedContents(states, ListStateDescriptor(WINDOW_CONTENTS, timestamped), operation, context)
-    if operation.reduce_function is not None:
-        reducing = ReducingStateDescriptor(WINDOW_CONTENTS, operation.reduce_function, input_type)
-        return AccumulatedContents(states, reducing)
-    if operation.aggregate_function is not None:
-        function, accumulator_type = operation.aggregate_function, operation.accumulator_type
-        return AccumulatedContents(states, AggregatingStateDescriptor(WINDOW_CONTENTS, function, accumulator_type))
-    return ListedContents(states, ListStateDescriptor(WINDOW_CONTENTS, input_type))
+        return EvictedContents(states, descriptor, operation, context)
+    return (
+        ListedContents(states, descriptor)
+        if isinstance(descriptor, ListStateDescriptor)
+        else AccumulatedContents(states, descriptor)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -23,10 +24,12 @@ from pystate.slot.operators.windowing.contexts import (
     window_function_call,
 )
 from pystate.slot.operators.windowing.merging_window_set import MergingWindowSet
-from pystate.slot.operators.windowing.window_contents import window_contents
+from pystate.slot.operators.windowing.pane_conversion import contents_of_panes
+from pystate.slot.operators.windowing.window_contents import contents_descriptor, window_contents
 from pystate.slot.operators.windowing.window_namespaces import window_namespaces
 from pystate.slot.operators.windowing.window_state_stores import MergingWindowStateStore, PerWindowStateStore, WindowStates
 from pystate.slot.timers.internal_timer_service import InternalTimeServiceManager
+from pystate.snapshot.window_states import WINDOW_CONTENTS
 from pystate.state.base.backend import KeyedStateBackend
 
 WINDOW_TIMERS = "window-timers"
@@ -73,8 +76,9 @@ class WindowOperator:
         self._backend = backend
         self._namespaces = window_namespaces(assigner)
         self._timers = timers.get_internal_timer_service(WINDOW_TIMERS, self, self._namespaces.serializer)
-        states = WindowStates(backend, self._namespaces)
-        self._contents = window_contents(operation, input_type, states, EvictorContext(self._timers))
+        states = self._states = WindowStates(backend, self._namespaces)
+        own = self._contents_name
+        self._contents = window_contents(operation, input_type, states, EvictorContext(self._timers), own)
         self._assigner_context = AssignerContext(self._timers, runtime)
         self._trigger_context = TriggerContext(self._timers, states, runtime)
         merging = isinstance(assigner, MergingWindowAssigner)
@@ -86,6 +90,13 @@ class WindowOperator:
         self._call = window_function_call(function)
         self._clears = function if isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)) else None
         self._late_records = runtime.get_metrics_group().counter(LATE_RECORDS)
+        describe = functools.partial(contents_descriptor, operation, input_type)
+        contents_of_panes(describe, states, self._timers.event_time_timers, backend, own)
+
+    @property
+    def _contents_name(self) -> str:
+        """The name of the state that has the contents."""
+        return WINDOW_CONTENTS
 
     def process_element(self, value: Any) -> None:
         """Put an element into its windows; too late for all of them it goes to the side output, or is dropped."""

@@ -88,11 +88,14 @@ class WindowTables(EpochFront):
         """Return the table of a window, for accumulators of keys whose key groups are put into `key_groups`."""
         table = self._tables.get(namespace)
         if table is None:
-            if self._restored is None:
-                self._restored = self._timers.highest_stored()
-            is_new = end > self._restored and end not in self._ends
-            table = self._tables[namespace] = WindowTable(namespace, end, is_new=is_new)
+            table = self._tables[namespace] = WindowTable(namespace, end, is_new=self._is_new(end))
         return table
+
+    def _is_new(self, end: int) -> bool:
+        """Return whether the state knows no window that ends then."""
+        if self._restored is None:
+            self._restored = self._timers.highest_stored()
+        return end > self._restored and end not in self._ends
 
     def load(self, table: WindowTable, key: Hashable, key_group: int) -> object:
         """Return the accumulator of a key that the running epoch hasn't; None where there is none."""
