@@ -15,6 +15,7 @@ from pystate.datastream import KeyedProcessFunction, ProcessWindowFunction, Stre
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.window import TumblingProcessingTimeWindows
 from tests.e2e.test_event_time import Folder
+from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, Sink, kept_in
 
 WORD = Types.STRING()
@@ -63,7 +64,15 @@ def total(sink, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every_epoch", [False, True])
+@pytest.mark.parametrize(
+    ("engine", "every_epoch"),
+    [
+        pytest.param(MICRO_BATCH, False, id="False"),
+        pytest.param(MICRO_BATCH, True, id="True"),
+        pytest.param(REAL_TIME, False, id="False-real-time"),
+    ],
+    indirect=["engine"],
+)
 def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures(run_job, tmp_path, every_epoch):
     folder, seen, counted = Folder(tmp_path), Sink(), Sink()
     options = dict(RECOVERING)

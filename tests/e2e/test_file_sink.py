@@ -16,6 +16,7 @@ from pystate.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvS
 from pystate.datastream.formats.json import JsonLinesEncoder, JsonLinesFormat
 from pystate.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from tests.connectors.file_system.faulty_disk import files, hidden, visible
+from tests.engines import on_both_engines, on_micro_batch
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import needs_proc
 from tests.faults.workload import COUNTED, RECOVERING, Count, Watched
@@ -43,6 +44,7 @@ def faults(tmp_path):
     made.disarm()
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_slots_that_die_and_another_parallelism(run_job, tmp_path, faults):
     watched, out = Watched(tmp_path), tmp_path / "out"
@@ -80,6 +82,7 @@ ROW = Types.ROW_NAMED(["id", "name", "tags"], [Types.INT(), Types.STRING(), Type
 ROWS = [Row(id=number, name=f'say "{number}", you', tags=["a", str(number)]) for number in range(20)]
 
 
+@on_micro_batch
 def test_what_is_written_is_read_again(run_job, tmp_path):
     columns = CsvSchema.builder().add_number_column("id", Types.INT()).add_string_column("name")
     schema = columns.add_array_column("tags", "|").set_use_header().build()

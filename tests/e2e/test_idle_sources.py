@@ -8,9 +8,11 @@ from pystate.common import Duration, WatermarkStrategy
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from tests.e2e.test_event_time import BOUND, SMALL, Folder, Second, expected, windows
+from tests.engines import on_both_engines
 from tests.faults.workload import Sink
 
 
+@on_both_engines
 @pytest.mark.slow
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_windows_of_a_union_fire_though_one_source_is_idle(run_job, tmp_path, has_begun):

@@ -13,6 +13,7 @@ from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import AsyncDataStream, AsyncFunction, ProcessJoinFunction, StreamExecutionEnvironment
 from pystate.datastream.window import TumblingEventTimeWindows
+from tests.engines import on_both_engines
 from tests.faults.workload import Sink
 
 CLICK = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
@@ -45,6 +46,7 @@ def random_clicks(seed, count=150):
     return [(chosen.choice("abcde"), chosen.randrange(2_000), number) for number in range(count)]
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_joins_of_looked_up_elements_are_those_of_all_pairs(run_job):
     first, second, close, together = random_clicks(1), random_clicks(2), Sink(), Sink()

@@ -19,6 +19,7 @@ from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from tests.connectors.own_sources import Counter, Raising
 from tests.e2e.test_event_time import Folder
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, on_micro_batch, slowly_on_real_time
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, kept_in
 
 LONG = Types.LONG()
@@ -38,7 +39,15 @@ def named(stream, name):
     return stream.map(lambda number: (name, number), COUNTED)
 
 
-@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize(
+    ("engine", "mode"),
+    [
+        pytest.param(MICRO_BATCH, "streaming", id="streaming"),
+        pytest.param(MICRO_BATCH, "batch", id="batch"),
+        pytest.param(REAL_TIME, "streaming", id="streaming-real-time", marks=pytest.mark.slow),
+    ],
+    indirect=["engine"],
+)
 def test_a_job_of_own_sources_ends_behind_their_last_element(run_job, mode):
     seen = Collected()
 
@@ -85,6 +94,7 @@ def slowly(number):
     return "numbers", number
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_golden_run_over_a_killed_slot_and_a_savepoint_at_other_parallelisms_beside_a_source_of_sparks(run_job, tmp_path):
     folder, ends = Folder(tmp_path), 10_000
@@ -143,6 +153,7 @@ def test_golden_run_over_a_killed_slot_and_a_savepoint_at_other_parallelisms_bes
     assert done["made"] > first["made"]
 
 
+@slowly_on_real_time
 def test_what_run_raises_fails_the_job_with_its_trace(run_job):
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
@@ -173,6 +184,7 @@ class Waits(SourceFunction):
         self.running = False
 
 
+@on_micro_batch
 @pytest.mark.slow
 def test_an_idle_source_runs_no_epochs_and_wakes_the_job_and_is_drained(run_job, tmp_path):
     seen, sign = Collected(), tmp_path / "sign"
@@ -195,6 +207,7 @@ def test_an_idle_source_runs_no_epochs_and_wakes_the_job_and_is_drained(run_job,
     assert job.status["state"] == "FINISHED"
 
 
+@on_micro_batch
 def test_epochs_that_are_run_again_are_refused_with_sources_in_slots(run_job):
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()

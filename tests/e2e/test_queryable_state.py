@@ -20,6 +20,7 @@ from pystate.datastream import (
 )
 from pystate.datastream.functions import SourceFunction
 from pystate.queryable import Consistency, KvStateRequest, QueryableStateClient, UnknownJobError
+from tests.engines import on_both_engines
 from tests.servers import nginx
 from tests.testing.test_examples import example
 from tests.waiting import wait_until
@@ -147,6 +148,7 @@ class Reader:
         assert self.wrong == []
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_two_states_of_a_key_agree_in_every_answer_over_a_killed_slot_another_parallelism_and_backend(run_job, tmp_path):
     port = nginx.free_port()

@@ -12,6 +12,7 @@ from pystate.common.job_status import JobStatus
 from pystate.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from tests.connectors.folder_sink import FolderSink, RememberingSink
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, slowly_on_real_time
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import needs_proc
 from tests.faults.workload import COUNTED, RECOVERING, Count, Watched
@@ -41,12 +42,20 @@ def bounded(sink, mode):
 
 
 @pytest.mark.parametrize(
-    ("mode", "options"),
+    ("engine", "mode", "options"),
     [
-        (RuntimeExecutionMode.STREAMING, {"execution.checkpointing.interval": "1 h"}),
-        (RuntimeExecutionMode.STREAMING, {}),
-        (RuntimeExecutionMode.BATCH, {}),
+        (MICRO_BATCH, RuntimeExecutionMode.STREAMING, {"execution.checkpointing.interval": "1 h"}),
+        (MICRO_BATCH, RuntimeExecutionMode.STREAMING, {}),
+        (MICRO_BATCH, RuntimeExecutionMode.BATCH, {}),
+        pytest.param(
+            REAL_TIME,
+            RuntimeExecutionMode.STREAMING,
+            {"execution.checkpointing.interval": "1 h"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(REAL_TIME, RuntimeExecutionMode.STREAMING, {}, marks=pytest.mark.slow),
     ],
+    indirect=["engine"],
 )
 def test_the_end_of_a_bounded_job_makes_all_visible(run_job, tmp_path, mode, options):
     sink = RememberingSink(tmp_path / "out", least=1000)  # holds all back until the end
@@ -77,6 +86,7 @@ def faults(tmp_path):
     made.disarm()
 
 
+@slowly_on_real_time
 def test_a_slot_killed_in_front_of_and_behind_a_commit_and_other_parallelisms(run_job, tmp_path, faults):
     watched, sink = Watched(tmp_path), FolderSink(tmp_path / "out")
     watched.add(2)
@@ -104,6 +114,7 @@ def test_a_slot_killed_in_front_of_and_behind_a_commit_and_other_parallelisms(ru
     assert stopped_at <= sink.lines()
 
 
+@slowly_on_real_time
 @pytest.mark.parametrize("action", [Action.KILL, pytest.param(Action.FAIL, marks=pytest.mark.slow)])
 def test_a_slot_that_dies_while_a_stop_commits(run_job, tmp_path, faults, action):
     watched, sink = Watched(tmp_path), FolderSink(tmp_path / "out")
@@ -120,6 +131,7 @@ def test_a_slot_that_dies_while_a_stop_commits(run_job, tmp_path, faults, action
     assert not sink.waiting()
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_a_slot_that_dies_while_the_last_checkpoint_is_committed(run_job, tmp_path, faults):
     sink = FolderSink(tmp_path / "out")

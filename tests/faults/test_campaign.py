@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.campaign import HEADER, run_campaign
+from tests.engines import on_both_engines
+from tests.faults.campaign import HEADER, Campaign
 from tests.faults.processes import needs_proc
 
 pytestmark = needs_proc
@@ -17,14 +18,15 @@ def check(report):
 
 
 @pytest.mark.slow  # tests/faults/test_killed_workers.py and test_broken_shuffles.py have each kind of damage alone
-@pytest.mark.timeout(600)
-def test_the_campaign_in_short(run_job, spark, tmp_path):
-    check(run_campaign(run_job, spark, tmp_path, kills=7, seed=1))
+@pytest.mark.timeout(900)
+@on_both_engines
+def test_the_campaign_in_short(run_job, spark, tmp_path, engine):
+    check(Campaign(run_job, spark, tmp_path, seed=1, engine=engine).run(7, turn_every=4))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_the_campaign_at_length(run_job, spark, tmp_path, request):
+@pytest.mark.timeout(10_800)
+def test_the_campaign_at_length(run_job, spark, tmp_path, engine, request):
     option = request.config.getoption
-    kills, seed, backend = (option(f"--campaign-{name}") for name in ("kills", "seed", "backend"))
-    check(run_campaign(run_job, spark, tmp_path, kills=kills, seed=seed, backend=backend))
+    kills, seed, backend, turns = (option(f"--campaign-{name}") for name in ("kills", "seed", "backend", "turn-every"))
+    check(Campaign(run_job, spark, tmp_path, seed=seed, engine=engine, backend=backend).run(kills, turns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobCancelledError
+from tests.engines import slowly_on_real_time
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 
@@ -19,6 +20,7 @@ def finish(job, watched, sink, tmp_path):
     return path
 
 
+@slowly_on_real_time
 @pytest.mark.parametrize(
     ("first", "second"), [("hashmap", "rocksdb"), pytest.param("rocksdb", "hashmap", marks=pytest.mark.slow)]
 )

@@ -10,6 +10,7 @@ import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.job_folder.temporary_folders import folder_prefix
+from tests.engines import MICRO_BATCH, REAL_TIME, on_micro_batch, slowly_on_real_time
 from tests.faults.processes import children, daemons, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 from tests.waiting import wait_until
@@ -19,6 +20,10 @@ pytestmark = [needs_proc, pytest.mark.timeout(180)]
 
 def slots_of(job):
     return wait_until(lambda: job.master.slot_pids)
+
+
+def workers_of(spark):
+    return [pid for daemon in daemons(spark) for pid in children(daemon)]
 
 
 def wait_for_checkpoint(job):
@@ -39,7 +44,17 @@ def check_exact(job, watched, sink, tmp_path):
     assert set(sink.rows) == watched.pairs, "every row has reached the sink, and none with a count that never was"
 
 
-@pytest.mark.parametrize("victim", ["slot", "daemon"])
+@pytest.mark.parametrize(
+    ("engine", "victim"),
+    [
+        pytest.param(MICRO_BATCH, "slot", id="slot"),
+        pytest.param(MICRO_BATCH, "daemon", id="daemon"),
+        pytest.param(REAL_TIME, "slot", id="slot-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, "daemon", id="daemon-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, "relay", id="relay-real-time", marks=pytest.mark.slow),
+    ],
+    indirect=["engine"],
+)
 def test_a_job_goes_on_from_its_checkpoint_when_state_dies(run_job, spark, tmp_path, victim):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)
@@ -50,6 +65,8 @@ def test_a_job_goes_on_from_its_checkpoint_when_state_dies(run_job, spark, tmp_p
     slots = slots_of(job)
     if victim == "slot":
         kill(slots[1])
+    elif victim == "relay":
+        kill(next(pid for pid in workers_of(spark) if pid not in slots.values()))
     else:
         for pid in daemons(spark):
             kill(pid)
@@ -62,6 +79,7 @@ def test_a_job_goes_on_from_its_checkpoint_when_state_dies(run_job, spark, tmp_p
     assert not list(Path("/dev/shm").glob(f"{prefix}*"))
 
 
+@on_micro_batch
 def test_a_killed_exchange_is_run_again_and_its_epoch_counts_once(run_job, spark, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(1)
@@ -72,7 +90,7 @@ def test_a_killed_exchange_is_run_again_and_its_epoch_counts_once(run_job, spark
     watched.add(1, words_per_file=60_000, different=20_000)  # more than fits between worker and slot at once
     job.wait_for(lambda: (tmp_path / "entered").exists())
     slots = set(slots_of(job).values())
-    workers = [pid for daemon in daemons(spark) for pid in children(daemon) if pid not in slots]
+    workers = [pid for pid in workers_of(spark) if pid not in slots]
     for pid in workers:
         kill(pid)
     wait_until(lambda: all(is_gone(pid) for pid in workers))
@@ -82,6 +100,7 @@ def test_a_killed_exchange_is_run_again_and_its_epoch_counts_once(run_job, spark
     assert set(sink.rows.values()) == {1}, "the epoch has counted once"
 
 
+@slowly_on_real_time
 def test_a_job_without_restarts_fails_with_its_slot(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     job = run_job(counting(watched, sink), {**RECOVERING, "restart-strategy.type": "none"})
@@ -93,6 +112,7 @@ def test_a_job_without_restarts_fails_with_its_slot(run_job, tmp_path):
     assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(folder_prefix(job.job_id))]
 
 
+@slowly_on_real_time
 def test_without_a_checkpoint_a_job_begins_again_at_its_savepoint(run_job, tmp_path, capfd):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
