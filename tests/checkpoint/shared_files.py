@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,12 +52,14 @@ class CrashError(BaseException):
 class FolderSnapshot(NativeSnapshot):
     """The files of a backend at one moment."""
 
+    shared_files: Mapping[str, str] = {}
+    private_files: Mapping[str, str] = {}
+
     def __init__(self, folder: str, backend_id: str) -> None:
         self.format = "folder"
         self.backend_id = backend_id
         self._folder = folder
         self.shared_files = {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))}
-        self.private_files = {}
 
     def write_meta(self, sink: BinaryIO) -> None:
         sink.write(b"meta")

@@ -17,14 +17,15 @@ from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.state.base.canonical import (
+    BLOCK_BYTES,
     PIECE_BYTES,
     CanonicalHeader,
     CanonicalReader,
     CanonicalWriter,
     Entry,
+    PieceSize,
     StateMetaInfoSnapshot,
     pieces_of,
-    weight_of,
 )
 from pystate.state.base.keys import KEY_ENCODING
 from pystate.state.base.serializers import serializer_for
@@ -75,29 +76,49 @@ def test_what_is_written_is_read_whatever_the_block_size(block_bytes: int) -> No
     assert read(written(CONTENT, block_bytes)) == (HEADER, CONTENT)
 
 
+def lengths(data: bytes) -> dict[int, list[int]]:
+    """Return how long the blocks of each key group of the first state are."""
+    reader = CanonicalReader(io.BytesIO(data))
+    return {group: [block.length for block in blocks] for (_, group), blocks in reader._blocks.items()}
+
+
 def test_blocks_stay_small_whatever_comes_together() -> None:
     entries = [(b"\x01%d" % number, b"", bytes(900 if number % 7 == 6 else 1)) for number in range(5_000)]
     piece = [part for entry in entries for part in entry]
     sink = io.BytesIO()
     writer = CanonicalWriter(sink, HEADER, block_bytes=1_000)
-    writer.write_pieces("count", 10, [(piece, weight_of(piece))])
-    writer.write("count", 11, iter(entries))
+    writer.write_pieces("count", 10, [piece[:24], piece[24:]])  # which is far larger than what is wanted
+    writer.write_parts("count", 11, piece)
     writer.finish()
     reader = CanonicalReader(io.BytesIO(sink.getvalue()))
     assert list(reader.entries("count", 10)) == list(reader.entries("count", 11)) == entries
-    assert max(block.length for blocks in reader._blocks.values() for block in blocks) < 2_000 + 900
-    one, other = ([(block.length, block.entries) for block in reader._blocks[0, group]] for group in (10, 11))
-    assert one == other
-    assert len(one) > 600
+    found = lengths(sink.getvalue())
+    assert max(found[10] + found[11]) < 2_000 + 900
+    assert min(len(found[10]), len(found[11])) > 600
+
+
+def test_blocks_of_entries_that_come_one_by_one_are_about_as_large_as_they_shall_be() -> None:
+    entries = [(b"\x01%d" % number, b"", bytes(300)) for number in range(5_000)]
+    found = lengths(written({("count", 10): entries}, BLOCK_BYTES))[10]
+    assert len(found) > 3
+    assert BLOCK_BYTES < min(found[:-1])
+    assert max(found) < BLOCK_BYTES + 2 * PIECE_BYTES
 
 
 def test_pieces_weigh_about_the_same_however_large_entries_are() -> None:
     entries = [(b"k", b"", bytes(size)) for size in [1] * 4_000 + [1 << 18] * 200 + [1] * 20]
-    counts = [len(parts) // 3 for parts, _ in pieces_of(entries)]
+    size, pieces = PieceSize(), []
+    for parts in pieces_of(entries, size):
+        pieces.append((len(parts) // 3, sum(map(len, parts))))
+        size.took(*pieces[-1])
+    counts = [count for count, _ in pieces]
     assert sum(counts) == len(entries)
     assert max(counts) > 100
     assert counts.count(1) > 50, "one at a time where they are large"
-    assert max(weight for _, weight in pieces_of(entries[:4_000])) < 2 * PIECE_BYTES
+    assert max(weight for count, weight in pieces[:10]) < 2 * PIECE_BYTES
+    size.count = 200
+    size.start()
+    assert next(pieces_of(entries, size)) == [b"k", b"", b"\0"] * 8, "few at first: the next ones may be large"
 
 
 def test_an_empty_file_has_a_header_and_nothing_else() -> None:

@@ -88,7 +88,9 @@ def test_states_are_told_apart_and_numbers_follow_the_state(open_backend):
 def test_every_level_has_its_files(open_backend):
     backend = open_backend("num-files-at-level", "live-sst-files-size")
     write(backend, range(1000))
-    backend.snapshot_native().release()  # puts what is written into files
+    snapshot = backend.snapshot_native()
+    assert snapshot.shared_files, "what is written is in files"
+    snapshot.release()
     found = values(backend)
     assert sum(found.pop(f"count.rocksdb.num-files-at-level{level}") for level in range(7)) == 1
     assert found.keys() == {"count.rocksdb.live-sst-files-size"}

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rocksdict import Options, SstFileWriter
 
 from pystate.api.state import ValueStateDescriptor
 from pystate.checkpoint.shared_state_registry import SharedStateRegistry
 from pystate.common import Row, Types
-from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
@@ -91,6 +92,56 @@ def test_key_groups_that_were_given_away_are_not_there_after_coming_back(root: s
     whole = Operator(root, 1, halves.checkpoint(2))
     assert whole.values(KEYS) == {key: "new" for key in KEYS[30:]}
     assert whole.backends[0].entry_count() == 30
+
+
+def test_rows_of_other_databases_are_taken_in_as_several_files_and_given_on(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pystate.state.rocksdb.database._INGESTED_BYTES", 1)
+    monkeypatch.setattr("pystate.state.rocksdb.database._ROWS_AT_ONCE", 7)
+    first = filled(root)
+    thirds = Operator(root, 3, first.checkpoint(1))
+    thirds.write({key: "new" for key in KEYS[20:]})
+    whole = Operator(root, 1, thirds.checkpoint(2))
+    expected = {key: number + 1 if number < 20 else "new" for number, key in enumerate(KEYS)}
+    assert whole.values(KEYS) == expected
+    assert whole.backends[0].entry_count() == 60
+    whole.write({KEYS[0]: "newer", KEYS[1]: None})
+    halves = Operator(root, 2, whole.checkpoint(3))
+    del expected[KEYS[1]]
+    assert halves.values(KEYS) == {**expected, KEYS[0]: "newer"}
+
+
+@pytest.mark.parametrize("what", ["open", "finish"])
+def test_a_disk_that_is_full_while_rows_are_taken_in_leaves_the_backend_empty(
+    root: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    class Full:
+        def __init__(self, options: Options) -> None:
+            self._writer = SstFileWriter(options)
+            self.file_size = self._writer.file_size
+
+        def open(self, path: str) -> None:
+            self._writer.open(path)
+            self._fill("open")
+
+        def __setitem__(self, row: bytes, value: bytes) -> None:
+            self._writer[row] = value
+
+        def finish(self) -> None:
+            self._writer.finish()
+            self._fill("finish")
+
+        def _fill(self, done: str) -> None:
+            if done == what:
+                message = "No space left on device"
+                raise Exception(message)  # noqa: TRY002 - as rocksdict does
+
+    handles = filled(root, 2).checkpoint(1)
+    with monkeypatch.context() as patch, pytest.raises(StateError, match="No space left"):
+        patch.setattr("pystate.state.rocksdb.database.SstFileWriter", Full)
+        Operator(root, 1, handles)
+    assert Operator(root, 1, handles).values(KEYS) == {key: number + 1 for number, key in enumerate(KEYS)}
 
 
 def test_after_a_restore_the_chain_goes_on(root: str) -> None:
@@ -209,6 +260,7 @@ def test_two_snapshots_at_the_same_time_hold_their_own_moments(root: str) -> Non
 def test_a_snapshot_that_was_released_is_not_written_and_leaves_no_shared_file(root: str) -> None:
     operator = filled(root)
     target_free = operator.freeze(1)
+    operator.backends[0]._tables.database.await_links()
     for name in os.listdir(operator.folder):
         if name.startswith("native-"):
             for file in Path(operator.folder, name).glob("CURRENT"):

@@ -219,4 +219,9 @@ def test_newer_rows_stand_in_the_place_of_older_ones() -> None:
         newer = {bytes([chance.randrange(20)]): chance.choice([b"new", None]) for _ in range(chance.randrange(10))}
         rows = UnwrittenRows(newer.items)
         expected = {key: value for key, value in {**stored, **newer}.items() if value is not None}
-        assert list(rows.over(sorted(stored.items()))) == sorted(expected.items())
+        pieces = sorted(stored.items())
+        cut = chance.randrange(len(pieces) + 1)
+        batches = [batch for batch in (pieces[:cut], pieces[cut:]) if batch]
+        found = list(rows.over(batches))
+        assert [pair for batch in found for pair in batch] == sorted(expected.items())
+        assert all(found), "no batch is empty"

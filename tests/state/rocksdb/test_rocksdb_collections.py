@@ -53,7 +53,7 @@ class Bench:
     def rows(self, name: str) -> list[tuple[bytes, bytes]]:
         store = dict(self.backend._tables.declared())[name]
         assert store.family is not None
-        return list(self.backend._tables.database.freeze(store.family).items())
+        return list(self.backend._tables.database.freeze_scan(store.family).items())
 
     def to_files(self) -> list[Path]:
         """Move all that is written from memory to files; return them."""

@@ -151,7 +151,7 @@ def test_snapshots_taken_meanwhile_are_of_the_last_finished_epoch(spilling: Spil
     meta.seek(0)
     other = Spilling(spilling.folder)
     folder = os.path.join(spilling.folder, "copy")
-    os.rename(native._directory, folder)
+    os.rename(os.path.dirname(next(iter(native.private_files.values()))), folder)
     other.backend.restore_native([NativeSource(folder, meta, "here", KeyGroupRange(0, MAX_PARALLELISM - 1))])
     assert other.read("a") == (1, [1], [1], {1: 1})
     assert other.read("b") == (None, [], None, {})

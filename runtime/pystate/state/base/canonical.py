@@ -32,7 +32,7 @@ from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.compression import codec_from_plain, compress, decompress
 from pystate.state.base.interpreter_share import InterpreterShare
-from pystate.state.base.plain_lists import unpack_flat
+from pystate.state.base.plain_lists import LONGEST_LIST, list_head_bytes, unpack_flat
 
 FORMAT_VERSION = 3
 """Of the files that are written, and the newest that is read. Older ones have neither namespaces nor timers; else they are
@@ -51,23 +51,21 @@ _END_MAGIC = b"SYEKTSYP"
 _START = struct.Struct(">8sHI")
 _BLOCK = struct.Struct(">HHII")
 _CRC = struct.Struct(">I")
+_LIST_HEAD = struct.Struct(">BI")
 _TRAILER = struct.Struct(">QIII")
 _TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
-ENTRY_OVERHEAD = 15
-"""What an entry takes in a block besides its bytes, at most."""
-
-_FIRST_ENTRIES, _MOST_ENTRIES = 8, 128
+_FIRST_ENTRIES, _MOST_ENTRIES = 8, 256
 _GROWTH = 4
 _PART_OVERHEAD = 5
 
 Entry = tuple[bytes, bytes, bytes]
 """Key, sub-key, value."""
 
-Piece = tuple[list[bytes], int]
-"""Some entries as a flat list (key, sub-key, value, key, ...), and what they weigh."""
+Piece = list[bytes]
+"""Some entries as a flat list: key, sub-key, value, key, ..."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +201,7 @@ class CanonicalWriter:
     Attributes:
         entries: Entries written so far.
         bytes: Bytes written so far.
+        piece_size: How many entries are wanted at once.
     """
 
     def __init__(self, sink: BinaryIO, header: CanonicalHeader, *, block_bytes: int = BLOCK_BYTES) -> None:
@@ -213,6 +212,8 @@ class CanonicalWriter:
         self._index: list[int] = []
         self._finished = False
         self._share = InterpreterShare()
+        self._packer = msgpack.Packer(use_bin_type=True)
+        self.piece_size = PieceSize()
         self.entries = 0
         self.bytes = 0
         plain = msgpack.packb(header.to_plain(), use_bin_type=True)
@@ -231,71 +232,79 @@ class CanonicalWriter:
 
     def write(self, state_key: str, key_group: int, entries: Iterable[Entry]) -> None:
         """Write entries (key, sub-key, value) of one state and key group; may be called again for the same pair."""
-        self.write_pieces(state_key, key_group, pieces_of(entries))
+        self.write_pieces(state_key, key_group, pieces_of(entries, self.piece_size))
 
     def write_pieces(self, state_key: str, key_group: int, pieces: Iterable[Piece]) -> None:
-        """Write entries in pieces: what is done per entry is then done in C.
+        """Write entries in pieces: what is done per entry is then done in C, and the bytes of a piece are made at once.
 
         Args:
             state_key: Of the state or a part of it.
             key_group: Its key group.
-            pieces: The entries, some at a time. They don't show in the file.
+            pieces: The entries, some at a time, as many as `piece_size` says. They don't show in the file.
         """
-        if key_group not in self._header.key_group_range:
-            message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
-            raise SnapshotError(message, where=state_key)
-        state = self._states[state_key]
-        pending: list[bytes] = []
-        size, limit = 0, self._block_bytes
-        for parts, weight in pieces:
-            self._share.after(weight)
-            if size + weight < limit:
-                pending += parts
-                size += weight
+        state = self._number_of(state_key, key_group)
+        waiting: list[bytes] = []
+        size = count = 0
+        limit, pack, piece_size = self._block_bytes, self._packer.pack, self.piece_size
+        piece_size.start()
+        for parts in pieces:
+            try:
+                data = pack(parts)
+            except ValueError as error:
+                raise self._too_large(state, str(error)) from error
+            piece_size.took(len(parts) // 3, len(data))
+            self._share.after(len(data))
+            if len(data) > limit:  # entries are larger than those before them were
+                self._write_waiting(state, key_group, count, waiting)
+                waiting, size, count = [], 0, 0
+                self._write_parts(state, key_group, parts)
                 continue
-            ends = list(accumulate(map(_PART_OVERHEAD.__add__, map(len, parts))))
-            start, before = 0, 0
-            while (place := bisect_left(ends, before + limit - size, start)) < len(ends):
-                end = (place // 3 + 1) * 3  # a block is full behind the entry that fills it
-                self._write_block(state, key_group, pending + parts[start:end])
-                pending, size, start, before = [], 0, end, ends[end - 1]
-            pending += parts[start:]
-            size += weight - before
-        if pending:
-            self._write_block(state, key_group, pending)
-
-    def write_block(self, state_key: str, key_group: int, parts: list[bytes]) -> None:
-        """Write entries as one block: who has cut them as `write` would spares the writer doing it."""
-        if key_group not in self._header.key_group_range:
-            message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
-            raise SnapshotError(message, where=state_key)
-        self._write_block(self._states[state_key], key_group, parts)
+            waiting.append(data)
+            size += len(data)
+            count += len(parts) // 3
+            if size >= limit:
+                self._write_waiting(state, key_group, count, waiting)
+                waiting, size, count = [], 0, 0
+        self._write_waiting(state, key_group, count, waiting)
 
     def write_parts(self, state_key: str, key_group: int, parts: list[bytes]) -> None:
         """Write entries, as `write`, of a list with the key, sub-key and value of one, those of the next, and so on."""
+        self._write_parts(self._number_of(state_key, key_group), key_group, parts)
+
+    def _number_of(self, state_key: str, key_group: int) -> int:
         if key_group not in self._header.key_group_range:
             message = f"Key group {key_group} is not in the file's range {self._header.key_group_range}."
             raise SnapshotError(message, where=state_key)
-        state = self._states[state_key]
+        return self._states[state_key]
+
+    def _write_parts(self, state: int, key_group: int, parts: list[bytes]) -> None:
         ends = list(accumulate(map(_PART_OVERHEAD.__add__, map(len, parts))))
         start, before = 0, 0
         while start < len(parts):
-            end = (bisect_left(ends, before + self._block_bytes, start) // 3 + 1) * 3  # cut as `write` cuts them
-            self._write_block(state, key_group, parts[start:end])
+            # a block is full behind the entry that fills it
+            end = (bisect_left(ends, before + self._block_bytes, start) // 3 + 1) * 3
+            try:
+                payload = msgpack.packb(parts[start:end], use_bin_type=True)
+            except ValueError as error:
+                raise self._too_large(state, str(error)) from error
+            self._write_block(state, key_group, len(parts[start:end]) // 3, payload)
             start, before = end, ends[min(end, len(ends)) - 1]
 
-    def _write_block(self, state: int, key_group: int, parts: list[bytes]) -> None:
+    def _write_waiting(self, state: int, key_group: int, count: int, waiting: list[bytes]) -> None:
+        """Write lists of so many entries in all as one list, and that as a block."""
+        if len(waiting) > 1:
+            items = (memoryview(data)[list_head_bytes(data) :] for data in waiting)
+            waiting = [b"".join((_LIST_HEAD.pack(LONGEST_LIST, 3 * count), *items))]
+        if waiting:
+            self._write_block(state, key_group, count, waiting[0])
+
+    def _write_block(self, state: int, key_group: int, count: int, entries: bytes) -> None:
         try:
-            payload = compress(self._header.compression, msgpack.packb(parts, use_bin_type=True))
+            payload = compress(self._header.compression, entries)
         except ValueError as error:
-            message = f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {error}."
-            raise SnapshotError(message) from error
+            raise self._too_large(state, str(error)) from error
         if len(payload) > _MAX_BLOCK_BYTES:
-            message = (
-                f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {len(payload)} bytes."
-            )
-            raise SnapshotError(message)
-        count = len(parts) // 3
+            raise self._too_large(state, f"{len(payload)} bytes")
         head = _BLOCK.pack(state, key_group, count, len(payload))
         block_bytes = len(head) + len(payload) + _CRC.size
         self._index += (state, key_group, self.bytes, block_bytes, count)
@@ -303,6 +312,10 @@ class CanonicalWriter:
         self._write(payload)
         self._write(_CRC.pack(zlib.crc32(payload, zlib.crc32(head))))
         self.entries += count
+
+    def _too_large(self, state: int, why: str) -> SnapshotError:
+        message = f"An entry of state {self._header.states[state].name!r} is too large for a snapshot: {why}."
+        return SnapshotError(message)
 
     def finish(self) -> None:
         """Write index and trailer. Without them the file is no snapshot."""
@@ -315,13 +328,11 @@ class CanonicalWriter:
         self._write(trailer + _CRC.pack(zlib.crc32(trailer)) + _END_MAGIC)
 
 
-def pieces_of(entries: Iterable[Entry]) -> Iterator[Piece]:
+def pieces_of(entries: Iterable[Entry], size: PieceSize) -> Iterator[Piece]:
     """Return entries as `CanonicalWriter.write_pieces` takes them."""
-    pieces = PieceSize()
     waiting = iter(entries)
-    while piece := list(islice(waiting, pieces.count)):
-        parts = list(chain.from_iterable(piece))
-        yield parts, pieces.took(parts)
+    while piece := list(islice(waiting, size.count)):
+        yield list(chain.from_iterable(piece))
 
 
 class PieceSize:
@@ -336,16 +347,14 @@ class PieceSize:
     def __init__(self) -> None:
         self.count = _FIRST_ENTRIES
 
-    def took(self, parts: list[bytes]) -> int:
-        """Take in a piece; return what it weighs."""
-        weight = weight_of(parts)
-        self.count = min(self.count * PIECE_BYTES // weight + 1, self.count * _GROWTH, _MOST_ENTRIES)
-        return weight
+    def start(self) -> None:
+        """Take in that other entries follow, which may be larger."""
+        self.count = min(self.count, _FIRST_ENTRIES)
 
-
-def weight_of(parts: list[bytes]) -> int:
-    """Return about how many bytes entries take in a block."""
-    return sum(map(len, parts)) + len(parts) // 3 * ENTRY_OVERHEAD
+    def took(self, entries: int, size: int) -> None:
+        """Take in a piece of so many entries and bytes."""
+        if entries and size:
+            self.count = min(entries * PIECE_BYTES // size + 1, entries * _GROWTH, _MOST_ENTRIES)
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,27 @@ class NativeSnapshot(ABC):
     Attributes:
         format: Which backend reads them.
         backend_id: The very backend that wrote them.
-        shared_files: Name -> path of files that later snapshots of this backend will hold, too. What a name stands for never
-            changes within one backend.
-        private_files: Name -> path of the others.
     """
 
     format: str
     backend_id: str
-    shared_files: Mapping[str, str]
-    private_files: Mapping[str, str]
+
+    @property
+    @abstractmethod
+    def shared_files(self) -> Mapping[str, str]:
+        """Name -> path of files that later snapshots of this backend will hold, too; may wait until they are there.
+
+        What a name stands for never changes within one backend.
+
+        Raises:
+            StateError: The files can't be made.
+            SnapshotError: The snapshot was released before they were there.
+        """
+
+    @property
+    @abstractmethod
+    def private_files(self) -> Mapping[str, str]:
+        """Name -> path of the other files; see `shared_files`."""
 
     @abstractmethod
     def write_meta(self, sink: BinaryIO) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 
 import msgpack
 
-_SHORT, _LONG, _LONGEST = 0x90, 0xDC, 0xDD
+_SHORT, _LONG, LONGEST_LIST = 0x90, 0xDC, 0xDD
+
+
+def list_head_bytes(data: bytes) -> int:
+    """Return how many bytes stand in front of the items of a list as msgpack writes it."""
+    return {_LONG: 3, LONGEST_LIST: 5}.get(data[0], 1)
 
 
 def unpack_flat(data: bytes | memoryview) -> list[Any]:
@@ -25,7 +30,7 @@ def unpack_flat(data: bytes | memoryview) -> list[Any]:
         count, start = first & 0x0F, 1
     elif first == _LONG:
         count, start = int.from_bytes(view[1:3], "big"), 3
-    elif first == _LONGEST:
+    elif first == LONGEST_LIST:
         count, start = int.from_bytes(view[1:5], "big"), 5
     else:
         message = "no list"

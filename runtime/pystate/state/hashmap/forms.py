@@ -46,9 +46,9 @@ class TableForm(ABC):
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return the entries of a snapshot for (address, stored value) pairs. Safe to run on any thread."""
 
-    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any]) -> Iterator[Piece]:
+    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any], size: PieceSize) -> Iterator[Piece]:
         """Return the entries of addresses and their stored values, as `CanonicalWriter.write_pieces` takes them."""
-        return pieces_of(self.entries(zip(addresses, stored, strict=True)))
+        return pieces_of(self.entries(zip(addresses, stored, strict=True)), size)
 
     @abstractmethod
     def count(self, table: StateTable) -> int:
@@ -134,19 +134,18 @@ class ValueForm(StoredForm):
             raise self._twice(what="a key")
 
     @override
-    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any]) -> Iterator[Piece]:
+    def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any], size: PieceSize) -> Iterator[Piece]:
         if not self._addresses.is_void:
-            yield from super().pieces(addresses, stored)
+            yield from super().pieces(addresses, stored, size)
             return
         encode_all, serialize_all, immutable = self._keys.encode_all, self._serialize_all, self._immutable
-        size = PieceSize()
         waiting, values = iter(addresses), iter(stored)
         while keys := list(islice(waiting, size.count)):
             of_keys = list(islice(values, len(keys)))
             parts = [b""] * (3 * len(keys))  # without sub-keys
             parts[0::3] = encode_all(keys)
             parts[2::3] = serialize_all(of_keys) if immutable else of_keys
-            yield parts, size.took(parts)
+            yield parts
 
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
         """Return an entry per address."""

@@ -45,7 +45,8 @@ class HashMapSnapshot(CountedSnapshot):
                 elif self._is_filtered(name):
                     self._write_entries(writer, name, key_group, view[1].entries(view[0].entries(key_group)))
                 else:
-                    writer.write_pieces(name, key_group, view[1].pieces(*view[0].columns(key_group)))
+                    pieces = view[1].pieces(*view[0].columns(key_group), writer.piece_size)
+                    writer.write_pieces(name, key_group, pieces)
 
     def _let_go(self) -> None:
         self._views = {}

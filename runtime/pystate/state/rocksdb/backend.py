@@ -285,4 +285,5 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         self._tables.detach()
         self._spill.close()
         self._forget_declared()
+        self._tables.database.await_links()
         self._tables.database.release()

@@ -6,18 +6,21 @@ rocksdict raises bare `Exception` for all that RocksDB says; here it becomes a S
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, starmap
 from typing import Any
 from urllib.parse import quote
 
-from rocksdict import Checkpoint, Rdict, ReadOptions, WriteBatch
+from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, SstFileWriter, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
+from pystate.state.rocksdb.linked_files import LinkedFiles
 from pystate.state.rocksdb.options import RocksDBMemory, database_options, scan_options, sweep_options, write_options
 
 CHUNK_BYTES = 2 << 20
@@ -26,6 +29,8 @@ CHUNK_BYTES = 2 << 20
 MAX_VALUE_BYTES = 3 << 30
 """RocksDB takes values below 4 GiB, with what it adds to them."""
 
+_ROWS_AT_ONCE = 256
+_INGESTED_BYTES = 64 << 20
 _FAMILY_PREFIX = "state-"
 _DEFAULT_FAMILY = "default"  # RocksDB's own, which is always there
 _HINT = "look for a full or damaged disk; the job goes on from its latest checkpoint"
@@ -59,16 +64,6 @@ class FrozenRows:
         self._lock = threading.Lock()  # one position, so one reader at a time
         with _explained(self._what, self._where):
             self._rows = family.rows.iter(scan_options())
-
-    def items(self) -> Generator[tuple[bytes, bytes], None, None]:
-        """Iterate over (row key, value) in the order of the row keys. Exhaust or close it before the database goes.
-
-        Raises:
-            SnapshotError: RocksDB can't read a row. (rocksdict's own `items()` would end there as if there were no more.)
-        """
-        with self._lock, _explained(self._what, self._where, SnapshotError):
-            self._rows.seek_to_first()
-            yield from _rest_of(self._rows)
 
     def get(self, row: bytes) -> bytes | None:
         """Return the value of a row; None where there is none.
@@ -104,10 +99,43 @@ class FrozenRows:
                 yield row, value
 
 
+class FrozenScan:
+    """The rows of a column family at the moment this object is made, for who reads all of them."""
+
+    def __init__(self, family: ColumnFamily, directory: str) -> None:
+        self._where = directory
+        self._what = f"read column family {family.name!r}"
+        self._lock = threading.Lock()
+        with _explained(self._what, self._where):
+            self._rows = family.rows.iter(scan_options())
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over (row key, value) in the order of the row keys; see `batches`."""
+        return chain.from_iterable(self.batches(lambda: _ROWS_AT_ONCE))
+
+    def batches(self, count: Callable[[], int]) -> Generator[list[tuple[bytes, bytes]], None, None]:
+        """Iterate over (row key, value) in the order of the row keys, some at a time.
+
+        Exhaust or close it before the database goes.
+
+        Args:
+            count: Returns how many are wanted next.
+
+        Raises:
+            SnapshotError: RocksDB can't read a row.
+        """
+        with self._lock, _explained(self._what, self._where, SnapshotError):
+            self._rows.seek_to_first()
+            rest = _rest_of(self._rows)
+            while batch := list(islice(rest, count())):
+                yield batch
+
+
 class Database:
     """A database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
 
-    Writes and new column families are one thread's; `retain` and `release` may come from any.
+    Writes, new column families and `start_links` are one thread's; `retain` and `release` may come from any. What changes
+    the database waits for links that are being made.
 
     Args:
         parent: An existing folder; the database makes one of its own in it.
@@ -135,6 +163,7 @@ class Database:
         self._users = 1
         self._batch = WriteBatch(raw_mode=True)
         self._batch_bytes = 0
+        self._links: list[LinkedFiles] = []
         try:
             with _explained("open a database", self.directory):
                 names = [] if existing is None else Rdict.list_cf(existing)
@@ -151,6 +180,7 @@ class Database:
 
     def family(self, state_name: str) -> ColumnFamily:
         """Make a column family for a state; one that the state has already stays as it is."""
+        self.await_links()
         self._families_made += 1
         name = f"{_FAMILY_PREFIX}{self._families_made}-{quote(state_name, safe='', errors='surrogatepass')}"
         with _explained(f"make column family {name!r}", self.directory):
@@ -167,12 +197,14 @@ class Database:
 
     def drop_family(self, family: ColumnFamily) -> None:
         """Remove a column family with what is in it. Views of it stay readable; nobody may write it any more."""
+        self.await_links()
         del self._families[family.name]
         with _explained(f"drop column family {family.name!r}", self.directory):
             self._rows.drop_column_family(family.name)
 
     def drop_families(self) -> None:
         """Remove all column families with what is in them. Nobody may read or write them any more."""
+        self.await_links()
         names = list(self._families)
         self._families.clear()
         with _explained("drop column families", self.directory):
@@ -182,6 +214,10 @@ class Database:
     def freeze(self, family: ColumnFamily) -> FrozenRows:
         """Return a view of what is written now. Costs the same whatever the size. It needs the database retained."""
         return FrozenRows(family, self.directory)
+
+    def freeze_scan(self, family: ColumnFamily) -> FrozenScan:
+        """Return the same for who reads all of it."""
+        return FrozenScan(family, self.directory)
 
     def scan(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
         """Iterate over (row key, value) from `start` up to `end`, as they are when the first one is asked for.
@@ -193,6 +229,19 @@ class Database:
         """
         with _explained("read", self.directory):
             yield from _rest_of(self._seek(family, start, end))
+
+    def scan_batches(
+        self, family: ColumnFamily, start: bytes, end: bytes
+    ) -> Generator[list[tuple[bytes, bytes]], None, None]:
+        """Iterate over the rows from `start` up to `end` without a trace in the cache, many at a time; see `scan`."""
+        options = scan_options()
+        options.set_iterate_upper_bound(end)
+        with _explained("read", self.directory):
+            rows = family.rows.iter(options)
+            rows.seek(start)
+            rest = _rest_of(rows)
+            while batch := list(islice(rest, _ROWS_AT_ONCE)):
+                yield batch
 
     def last(self, family: ColumnFamily, start: bytes, end: bytes) -> bytes | None:
         """Return the last row key from `start` up to `end`; None where there is none."""
@@ -273,6 +322,37 @@ class Database:
                 put, delete, size = self._begin(family)
         self._batch_bytes = size
 
+    def ingest(self, family: ColumnFamily, batches: Iterable[list[tuple[bytes, bytes]]]) -> None:
+        """Write rows that come in order as files of RocksDB, which no write buffer has to hold.
+
+        Args:
+            family: The column family, which has no rows between those.
+            batches: The rows, many at a time.
+
+        Raises:
+            StateError: RocksDB can't do it; the database is to be released.
+        """
+        paths: list[str] = []
+        writer: SstFileWriter | None = None
+        for batch in batches:
+            with _explained("write", self.directory):
+                if writer is None:
+                    paths.append(os.path.join(self.directory, f"taken-{len(paths)}.sst"))
+                    writer = SstFileWriter(self._options)
+                    writer.open(paths[-1])
+                deque(starmap(writer.__setitem__, batch), maxlen=0)
+                if writer.file_size() > _INGESTED_BYTES:
+                    writer.finish()
+                    writer = None
+        with _explained("take in files", self.directory):
+            if writer is not None:
+                writer.finish()
+            if paths:
+                self.await_links()
+                options = IngestExternalFileOptions()
+                options.set_move_files(True)
+                family.rows.ingest_external_file(paths, options)
+
     def write_all(self, family: ColumnFamily, rows: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Write rows, some hundreds at a time, as `write` does; nothing is done in Python for a single one."""
         put, _, size = self._begin(family)
@@ -290,6 +370,7 @@ class Database:
         """Write what waits."""
         batch, self._batch, self._batch_bytes = self._batch, WriteBatch(raw_mode=True), 0
         if not batch.is_empty():
+            self.await_links()
             with _explained("write", self.directory):
                 self._rows.write(batch, self._write_options)
 
@@ -307,7 +388,27 @@ class Database:
             StateError: RocksDB can't do it.
         """
         with _explained(f"link its files to {directory}", self.directory):
+            for family in list(self._families.values()):
+                family.rows.flush()  # others run meanwhile; a checkpoint that has to do it stops them
             Checkpoint(self._rows).create_checkpoint(directory)
+
+    def start_links(self, directory: str) -> LinkedFiles:
+        """Have `link_files` done on another thread, for all that is written now; what is written later waits for it."""
+        self._links = [links for links in self._links if not links.are_made]
+        self.retain()
+        try:
+            links = LinkedFiles(directory, self.link_files, self.release)
+        except BaseException:
+            self.release()
+            raise
+        self._links.append(links)
+        return links
+
+    def await_links(self) -> None:
+        """Wait for the links that are being made. Who releases the database for good does so first."""
+        while self._links:
+            self._links[-1].wait()
+            self._links.pop()
 
     def property(self, family: ColumnFamily | None, name: str) -> str | None:
         """Return what RocksDB says about itself, from whichever thread; None where it has nothing to say.
@@ -324,7 +425,7 @@ class Database:
 
     def count(self, family: ColumnFamily) -> int:
         """Return the number of rows. Reads all of them."""
-        return sum(1 for _ in FrozenRows(family, self.directory).items())
+        return sum(1 for _ in self.freeze_scan(family).items())
 
     def read_error(self, error: Exception) -> StateError:
         """Return what to raise after `ColumnFamily.get` failed."""

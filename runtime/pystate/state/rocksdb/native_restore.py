@@ -84,10 +84,10 @@ class RestoredDatabases:
             state = meta.states[info.key]
             yield info, families[state.family], state.next_number
 
-    def other_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, int, Iterator[Row]]]:
-        """Iterate over the states of the other databases: (info, above the numbers of all list parts, rows).
+    def other_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, int, Iterator[list[Row]]]]:
+        """Iterate over the states of the other databases: (info, above the numbers of all list parts, rows in batches).
 
-        Rows are those of our key groups. They end when the next state is asked for.
+        Rows are those of our key groups, in order. They end when the next state is asked for.
         """
         for index, meta in enumerate(self._metas):
             if index == self.base:
@@ -102,8 +102,8 @@ class RestoredDatabases:
                 for info in meta.header.states:
                     state = meta.states[info.key]
                     start, end = _prefix(wanted.start), _prefix(wanted.end + 1)
-                    with contextlib.closing(database.scan(families[state.family], start, end)) as rows:
-                        yield info, state.next_number, self._checked(rows, meta, info)
+                    with contextlib.closing(database.scan_batches(families[state.family], start, end)) as batches:
+                        yield info, state.next_number, self._checked(batches, meta, info)
             finally:
                 database.release()
 
@@ -150,20 +150,21 @@ class RestoredDatabases:
                 pass
         self.database.end_write()
 
-    def _to_check(self, family: ColumnFamily, meta: NativeMeta) -> Iterator[Row]:
+    def _to_check(self, family: ColumnFamily, meta: NativeMeta) -> Iterator[list[Row]]:
         if meta.header.key_type == self._codec.key_type:
             return iter(())
-        return self.database.scan(family, _prefix(self._mine.start), _prefix(self._mine.end + 1))
+        return self.database.scan_batches(family, _prefix(self._mine.start), _prefix(self._mine.end + 1))
 
-    def _checked(self, rows: Iterator[Row], meta: NativeMeta, info: StateMetaInfoSnapshot) -> Iterator[Row]:
+    def _checked(self, batches: Iterator[list[Row]], meta: NativeMeta, info: StateMetaInfoSnapshot) -> Iterator[list[Row]]:
         """Where the snapshot has keys of another type than the backend, make sure that each is one of the backend's."""
-        return rows if meta.header.key_type == self._codec.key_type else _decoded(rows, self._codec, layout_of(info))
+        return batches if meta.header.key_type == self._codec.key_type else _decoded(batches, self._codec, layout_of(info))
 
 
-def _decoded(rows: Iterator[Row], codec: KeyCodec, layout: RowLayout) -> Iterator[Row]:
-    for row in rows:
-        codec.decode(layout.split(row[0])[1])
-        yield row
+def _decoded(batches: Iterator[list[Row]], codec: KeyCodec, layout: RowLayout) -> Iterator[list[Row]]:
+    for batch in batches:
+        for row, _ in batch:
+            codec.decode(layout.split(row)[1])
+        yield batch
 
 
 def _prefix(key_group: int) -> bytes:

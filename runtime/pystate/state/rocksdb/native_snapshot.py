@@ -6,8 +6,7 @@ without blocks: its header holds the header of a canonical file, and per state t
 
 from __future__ import annotations
 
-import os
-import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,6 +14,7 @@ from pystate.common.errors import CorruptSnapshotError
 from pystate.state.base.block_file import BlockFileFormat, BlockReader, BlockWriter
 from pystate.state.base.canonical import CanonicalHeader
 from pystate.state.base.native import NativeSnapshot
+from pystate.state.rocksdb.linked_files import LinkedFiles
 
 ROCKSDB_FORMAT = "rocksdb"
 """How handles call these files."""
@@ -97,18 +97,25 @@ class RocksDBNativeSnapshot(NativeSnapshot):
     """A RocksDB checkpoint in a folder of its own.
 
     Args:
-        directory: The folder; removed at `release`.
+        linked: The folder; removed at `release`.
         meta: What the meta file will say.
     """
 
-    def __init__(self, directory: str, meta: NativeMeta) -> None:
+    def __init__(self, linked: LinkedFiles, meta: NativeMeta) -> None:
         self.format = ROCKSDB_FORMAT
         self.backend_id = meta.backend_id
-        self._directory = directory
+        self._linked = linked
         self._meta = meta
-        files = {name: os.path.join(directory, name) for name in sorted(os.listdir(directory))}
-        self.shared_files = {name: path for name, path in files.items() if name.endswith(_SST)}
-        self.private_files = {name: path for name, path in files.items() if name not in self.shared_files}
+
+    @property
+    def shared_files(self) -> Mapping[str, str]:
+        """SST files."""
+        return {name: path for name, path in self._linked.files().items() if name.endswith(_SST)}
+
+    @property
+    def private_files(self) -> Mapping[str, str]:
+        """Which SST files there are, and RocksDB's options."""
+        return {name: path for name, path in self._linked.files().items() if not name.endswith(_SST)}
 
     def write_meta(self, sink: BinaryIO) -> None:
         """Write the meta file."""
@@ -116,7 +123,7 @@ class RocksDBNativeSnapshot(NativeSnapshot):
 
     def release(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._linked.release()
 
 
 def check_families(meta: NativeMeta, found: set[str], where: str) -> None:

@@ -6,6 +6,7 @@ who reads a warm key neither asks RocksDB nor deserializes, and a key that many 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -18,6 +19,9 @@ MISSING = object()
 MAX_DIRTY = 5_000
 """With incremental checkpoints no more values than this wait to be written: each barrier writes all of them, which takes
 some 10 ms of its synchronous part. Other snapshots take them from memory."""
+
+_ROWS_AT_ONCE = 128
+_row_of: Callable[[tuple[bytes, Any]], bytes] = itemgetter(0)
 
 
 class ObjectCache:
@@ -97,18 +101,24 @@ class UnwrittenRows:
     def __init__(self, rows: Callable[[], Iterable[tuple[bytes, bytes | None]]]) -> None:
         self._rows = rows
 
-    def over(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        """Return rows of RocksDB in their order with these in their places."""
-        newer = sorted(self._rows(), key=itemgetter(0))
+    def over(self, batches: Iterable[list[tuple[bytes, bytes]]]) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Return rows of RocksDB, which come in their order, some at a time, with these in their places."""
+        newer = sorted(self._rows(), key=_row_of)
         place, count = 0, len(newer)
-        for row, value in rows:
-            while place < count and newer[place][0] < row:
-                new, data = newer[place]
-                place += 1
-                if data is not None:
-                    yield new, data
-            if place == count or newer[place][0] != row:
-                yield row, value
-        for new, data in newer[place:]:
-            if data is not None:
-                yield new, data
+        for batch in batches:
+            end = bisect_right(newer, batch[-1][0], place, count, key=_row_of)
+            merged = batch if end == place else _merged(batch, newer[place:end])
+            place = end
+            if merged:
+                yield merged
+        while place < count:
+            rest = _merged([], newer[place : place + _ROWS_AT_ONCE])
+            place += _ROWS_AT_ONCE
+            if rest:
+                yield rest
+
+
+def _merged(rows: list[tuple[bytes, bytes]], newer: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes]]:
+    values: dict[bytes, bytes | None] = dict(rows)
+    values.update(newer)
+    return sorted((row, value) for row, value in values.items() if value is not None)

@@ -53,7 +53,8 @@ class RocksDBRestoreOperation:
     def native(self, sources: Sequence[NativeSource]) -> int | None:
         """Take over the database of the snapshot with most of our key groups as it is, less what isn't ours.
 
-        Rows of the others are written to it. See `KeyedStateBackend.restore_native`.
+        Rows of the others, which are in order, are written as files that it takes in.
+        See `KeyedStateBackend.restore_native`.
         """
         tables = self._tables
         tables.check_empty()
@@ -65,8 +66,8 @@ class RocksDBRestoreOperation:
             tables.database = restored.database
             for info, family, next_number in restored.base_states():
                 tables.take_family(info, family, next_number)
-            for info, next_number, rows in restored.other_states():
-                tables.take_rows(info, rows, next_number)
+            for info, next_number, batches in restored.other_states():
+                tables.take_rows(info, batches, next_number)
             tables.database.end_write()
         except BaseException:
             tables.clear()

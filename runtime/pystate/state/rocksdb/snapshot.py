@@ -6,22 +6,23 @@ iterator takes microseconds, a checkpoint must flush the write buffers first (0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 
-from pystate.state.base.canonical import BLOCK_BYTES, ENTRY_OVERHEAD, CanonicalHeader, CanonicalWriter, Entry
+from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, Piece
 from pystate.state.base.counted_snapshot import CountedSnapshot
-from pystate.state.base.interpreter_share import InterpreterShare
 from pystate.state.base.ttl.cleanup import EntryFilter
-from pystate.state.rocksdb.database import Database, FrozenRows
+from pystate.state.rocksdb.database import Database, FrozenScan
 from pystate.state.rocksdb.object_cache import UnwrittenRows
 from pystate.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, RowLayout
 
 Row = tuple[bytes, bytes]
 
-_HALF_BLOCK = BLOCK_BYTES // 2
-_NO_GROUP = b"\xff" * KEY_GROUP_BYTES
+_ROWS_AT_ONCE = 128
+_KEY_LENGTH = struct.Struct(">I")
 
 
 class RocksDBSnapshot(CountedSnapshot):
@@ -39,7 +40,7 @@ class RocksDBSnapshot(CountedSnapshot):
         self,
         header: CanonicalHeader,
         database: Database,
-        rows: dict[str, tuple[FrozenRows, RowLayout]],
+        rows: dict[str, tuple[FrozenScan, RowLayout]],
         filters: Mapping[str, EntryFilter],
         unwritten: Mapping[str, UnwrittenRows],
     ) -> None:
@@ -53,13 +54,18 @@ class RocksDBSnapshot(CountedSnapshot):
             self._check_open()
             unwritten = self._unwritten.get(name)
             if layout is KEYED_ROWS and not self._is_filtered(name):
-                for key_group, parts in _blocks_of(frozen, unwritten):
-                    self._check_open()
-                    writer.write_block(name, key_group, parts)
+                pieces = pieces_by_group(frozen, unwritten, lambda: writer.piece_size.count)
+                for key_group, of_group in groupby(pieces, itemgetter(0)):
+                    writer.write_pieces(name, key_group, self._while_open(of_group))
                 continue
             for key_group, entries in entries_of(frozen, layout, unwritten):
                 self._check_open()
                 self._write_entries(writer, name, key_group, entries)
+
+    def _while_open(self, pieces: Iterator[tuple[int, Piece]]) -> Iterator[Piece]:
+        for _, piece in pieces:
+            self._check_open()
+            yield piece
 
     def _let_go(self) -> None:
         self._rows = {}
@@ -68,38 +74,52 @@ class RocksDBSnapshot(CountedSnapshot):
 
 
 def entries_of(
-    frozen: FrozenRows, layout: RowLayout, unwritten: UnwrittenRows | None = None
+    frozen: FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
     """Iterate over (key group, entries) of all rows; each key group's entries end when the next one is asked for."""
-    with closing(frozen.items()) as rows:
-        for prefix, of_group in groupby(rows if unwritten is None else unwritten.over(rows), _group_prefix):
+    with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
+        rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
+        for prefix, of_group in groupby(rows, _group_prefix):
             yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
 
 
-def _blocks_of(frozen: FrozenRows, unwritten: UnwrittenRows | None) -> Iterator[tuple[int, list[bytes]]]:
-    """Iterate over (key group, parts of entries) of all rows of `KEYED_ROWS`, a block at a time; it is all one loop."""
-    share = InterpreterShare(_HALF_BLOCK)
-    prefix, room, pause = _NO_GROUP, BLOCK_BYTES, _HALF_BLOCK
-    parts: list[bytes] = []
-    add, number_of = parts.append, int.from_bytes
-    with closing(frozen.items()) as rows:
-        for row, value in rows if unwritten is None else unwritten.over(rows):
-            if room <= pause or not row.startswith(prefix):
-                share.after(_HALF_BLOCK)
-                pause = 0
-                if room <= 0 or not row.startswith(prefix):
-                    if parts:
-                        yield number_of(prefix, "big"), parts
-                    prefix, room, pause = row[:KEY_GROUP_BYTES], BLOCK_BYTES, _HALF_BLOCK
-                    parts = []
-                    add = parts.append
-            end = HEAD_BYTES + number_of(row[KEY_GROUP_BYTES:HEAD_BYTES], "big")
-            add(row[HEAD_BYTES:end])
-            add(row[end:])
-            add(value)
-            room -= len(row) - HEAD_BYTES + len(value) + ENTRY_OVERHEAD
-    if parts:
-        yield number_of(prefix, "big"), parts
+def pieces_by_group(
+    frozen: FrozenScan, unwritten: UnwrittenRows | None, count: Callable[[], int]
+) -> Iterator[tuple[int, Piece]]:
+    """Iterate over (key group, entries) of all rows of `KEYED_ROWS`, some at a time.
+
+    Args:
+        frozen: The rows.
+        unwritten: What isn't among them yet.
+        count: Returns how many are wanted next.
+    """
+    with closing(frozen.batches(count)) as batches:
+        for batch in batches if unwritten is None else unwritten.over(batches):
+            first, last = batch[0][0][:KEY_GROUP_BYTES], batch[-1][0][:KEY_GROUP_BYTES]
+            if first == last:
+                yield int.from_bytes(first, "big"), _piece(batch)
+                continue
+            for prefix, of_group in groupby(batch, _group_prefix):
+                yield int.from_bytes(prefix, "big"), _piece(list(of_group))
+
+
+def _piece(batch: list[Row]) -> Piece:
+    flat = list(chain.from_iterable(batch))
+    rows = flat[0::2]
+    parts = [b""] * (3 * len(batch))
+    parts[2::3] = flat[1::2]
+    lengths = {row[KEY_GROUP_BYTES:HEAD_BYTES] for row in rows}
+    if len(lengths) == 1:  # as keys of numbers have it
+        end = HEAD_BYTES + int.from_bytes(lengths.pop(), "big")
+        parts[0::3] = [row[HEAD_BYTES:end] for row in rows]
+        if set(map(len, rows)) != {end}:
+            parts[1::3] = [row[end:] for row in rows]
+        return parts
+    ends = [HEAD_BYTES + length for (length,) in map(_KEY_LENGTH.unpack_from, rows, repeat(KEY_GROUP_BYTES))]
+    parts[0::3] = [row[HEAD_BYTES:end] for row, end in zip(rows, ends, strict=True)]
+    if ends != list(map(len, rows)):
+        parts[1::3] = [row[end:] for row, end in zip(rows, ends, strict=True)]
+    return parts
 
 
 def _group_prefix(row: Row) -> bytes:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pystate.common.configuration import Configuration
 from pystate.state.base.canonical import CanonicalHeader
@@ -47,29 +45,18 @@ class RocksDBSnapshotStrategy:
             filters: State name -> what leaves expired values out.
         """
         database = self._tables.database
-        rows = {name: (database.freeze(family), layout) for name, family, layout in self._tables.families()}
+        rows = {name: (database.freeze_scan(family), layout) for name, family, layout in self._tables.families()}
         database.retain()
         return RocksDBSnapshot(self._header(), database, rows, filters, self._tables.unwritten())
 
     def native(self) -> RocksDBNativeSnapshot:
-        """Freeze the database as hard links to its files. It writes what isn't in files yet.
+        """Freeze the database as hard links to its files, which are made on another thread: what is written next waits.
 
-        Raises:
-            StateError: The files can't be made.
+        They hold what isn't in files yet as well.
         """
-        with self._linked_files() as directory:
-            meta = NativeMeta(self._header(), self.backend_id, self._tables.native_states())
-            return RocksDBNativeSnapshot(directory, meta)
+        meta = NativeMeta(self._header(), self.backend_id, self._tables.native_states())
+        directory = os.path.join(self._parent, f"native-{uuid.uuid4().hex}")
+        return RocksDBNativeSnapshot(self._tables.database.start_links(directory), meta)
 
     def _header(self) -> CanonicalHeader:
         return canonical_header(self._context, self._configuration, self._tables.meta_infos())
-
-    @contextlib.contextmanager
-    def _linked_files(self) -> Iterator[str]:
-        directory = os.path.join(self._parent, f"native-{uuid.uuid4().hex}")
-        try:
-            self._tables.database.link_files(directory)
-            yield directory
-        except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
-            raise

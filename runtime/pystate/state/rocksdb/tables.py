@@ -131,11 +131,11 @@ class RocksDBTables:
         """Write the entries of canonical files as rows; some may wait for `end_write`. See `StateRegistry.restore`."""
         self._registry.restore(self._context, sources, self._take)
 
-    def take_rows(self, info: StateMetaInfoSnapshot, rows: Iterable[tuple[bytes, bytes]], next_number: int) -> None:
-        """Write rows of a restored state; some may wait for `end_write`."""
+    def take_rows(self, info: StateMetaInfoSnapshot, batches: Iterable[list[tuple[bytes, bytes]]], next_number: int) -> None:
+        """Write rows of a restored state, which come in order, some at a time; their key groups have none so far."""
         raw = self._registry.add_restored(info)
         raw.next_number = max(raw.next_number, next_number)
-        self.database.write(raw.family, rows)
+        self.database.ingest(raw.family, batches)
 
     def take_family(self, info: StateMetaInfoSnapshot, family: ColumnFamily, next_number: int) -> None:
         """Take in a restored state whose rows are in the database already."""
@@ -183,7 +183,7 @@ class RocksDBTables:
         database, family = self.database, self.database.family(name)
         try:
             for raw, migration in parts:
-                for key_group, entries in entries_of(database.freeze(raw.family), raw.layout):
+                for key_group, entries in entries_of(database.freeze_scan(raw.family), raw.layout):
                     migrated = entries if migration is None else migration.entries(kind, entries)
                     database.write(family, raw.layout.restored(key_group, migrated))
             database.end_write()

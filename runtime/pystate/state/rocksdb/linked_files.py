@@ -1,0 +1,82 @@
+"""Hard links to the files of a database, made beside the records that come behind the barrier.
+
+RocksDB writes its buffers to a file first, which takes as long as they are large, and syncs it. Records go on meanwhile: the
+running epoch is in memory. What it writes when it ends waits for the links, so that they show the moment of the barrier.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+
+from pystate.common.errors import PystateError, SnapshotError, StateError
+
+
+class LinkedFiles:
+    """A folder with the files of a database, on its way. Any thread may call it.
+
+    Args:
+        directory: The folder; it doesn't exist yet.
+        link: Makes it.
+        done: Called in the end, whatever happened.
+    """
+
+    def __init__(self, directory: str, link: Callable[[str], None], done: Callable[[], None]) -> None:
+        self._directory = directory
+        self._link = link
+        self._done = done
+        self._files: dict[str, str] = {}
+        self._error: PystateError | None = None
+        self._made = self._released = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="rocksdb-links", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._link(self._directory)
+            self._files = {name: os.path.join(self._directory, name) for name in sorted(os.listdir(self._directory))}
+        except BaseException as error:  # who asks for the files is told
+            self._error = error if isinstance(error, PystateError) else StateError(repr(error), where=self._directory)
+        finally:
+            with self._lock:
+                self._made = True
+                unwanted = self._released or self._error is not None
+            if unwanted:
+                shutil.rmtree(self._directory, ignore_errors=True)
+            self._done()
+
+    @property
+    def are_made(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Wait until the links are there, or can't be made."""
+        self._thread.join()
+
+    def files(self) -> Mapping[str, str]:
+        """Wait for the files, and return name -> path.
+
+        Raises:
+            StateError: They can't be made.
+            SnapshotError: They were released first.
+        """
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        with self._lock:
+            if self._released:
+                message = "The snapshot was released before it was written."
+                raise SnapshotError(message, where=self._directory)
+        return self._files
+
+    def release(self) -> None:
+        """Remove the folder, now or as soon as it is there; waits for nothing. May be called again."""
+        with self._lock:
+            self._released = True
+            made = self._made
+        if made:
+            shutil.rmtree(self._directory, ignore_errors=True)
