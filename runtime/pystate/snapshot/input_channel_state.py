@@ -14,15 +14,17 @@ class ChannelStateRescaleError(RestoreError):
     """A checkpoint with data in flight can't be restored to other channels."""
 
 
-def data_in_flight_stays(uid: str, why: str) -> ChannelStateRescaleError:
+def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> ChannelStateRescaleError:
     """Return the error for a job whose subtasks don't have the channels of the checkpoint.
 
     Args:
         uid: The task.
         why: What differs.
+        parallelism: What it has to be; None where something else differs, too.
     """
     message = f"The checkpoint holds data in flight to task {uid}, which can be replayed only to the same channels: {why}."
-    hint = "keep program and parallelism as the checkpoint has them and take a savepoint, which holds no data in flight"
+    same = "with program and parallelism as the checkpoint has them" if parallelism is None else f"with -p {parallelism}"
+    hint = f"start from it {same}; to rescale, take a savepoint of that job, which holds no data in flight"
     return ChannelStateRescaleError(message, hint=hint)
 
 

@@ -110,7 +110,8 @@ class StateAssignmentOperation:
         in_flight = {(vertex.uid, index): state.input_channel_state for index, state in enumerate(old)}
         found = {place: state for place, state in in_flight.items() if state is not None}
         if found and vertex.parallelism != operator.parallelism:
-            raise data_in_flight_stays(vertex.uid, f"its parallelism was {operator.parallelism} and is {vertex.parallelism}")
+            before = operator.parallelism
+            raise data_in_flight_stays(vertex.uid, f"its parallelism was {before} and is {vertex.parallelism}", before)
         assignment.in_flight.update(found)
 
     def _max_parallelism(self, vertex: JobVertex, operator: OperatorState | None) -> int:

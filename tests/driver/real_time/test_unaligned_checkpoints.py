@@ -127,8 +127,9 @@ def test_a_checkpoint_with_records_in_flight_is_resumed_at_its_parallelism_and_n
     path = stopped_with_data_in_flight(job, tmp_path)
     restore = {"execution.state-recovery.path": path}
     other = job("b", counts(COUNT, FAST), parallelism=3, **restore)
-    with pytest.raises(ChannelStateRescaleError, match="its parallelism was 2 and is 3"):
+    with pytest.raises(ChannelStateRescaleError, match="its parallelism was 2 and is 3") as refused:
         other.end()
+    assert "start from it with -p 2; to rescale, take a savepoint" in refused.value.hint
     same = job("c", counts(COUNT, FAST), **restore)
     assert same.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, COUNT)
