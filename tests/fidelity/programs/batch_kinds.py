@@ -266,7 +266,15 @@ def side_outputs(env):
     return {"main": main, "side": main.get_side_output(side())}
 
 
-ONE_SUBTASK = ("order_of_a_key", "timers_behind_timers", "count_windows", "reduced_behind_reduced", "times_of_reduced")
+ONE_SUBTASK = (
+    "order_of_a_key",
+    "timers_behind_timers",
+    "count_windows",
+    "count_trigger",
+    "global_windows",
+    "reduced_behind_reduced",
+    "times_of_reduced",
+)
 BATCH = (
     "order_of_a_key",
     "watermarks",
