@@ -116,7 +116,7 @@ def processors_s():
             except OSError:
                 continue
             parents[int(entry.name)] = int(text[1])
-            used[int(entry.name)] = (int(text[11]) + int(text[12])) / tick
+            used[int(entry.name)] = sum(map(int, text[11:15])) / tick  # with that of children that have ended
     mine, grown = {os.getpid()}, True
     while grown:
         more = {pid for pid, parent in parents.items() if parent in mine} - mine

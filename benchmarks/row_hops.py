@@ -88,15 +88,20 @@ def processor_times():
             name, fields = _stat(task)
             kind = next((kind for start, kind in JVM_THREADS if name.startswith(start)), "JVM: the rest")
             times[kind] += int(fields[11]) + int(fields[12])
+    _, fields = _stat(Path(f"/proc/{jvm}"))
+    below = int(fields[13]) + int(fields[14])  # of daemons that have ended
     listening = listening_inodes()
     for daemon in children(jvm):
+        with contextlib.suppress(OSError):
+            _, fields = _stat(Path(f"/proc/{daemon}"))
+            below += sum(map(int, fields[11:15]))  # with that of its workers that have ended
         for worker in children(daemon):
             with contextlib.suppress(OSError):
                 _, fields = _stat(Path(f"/proc/{worker}"))
-                times["slots" if inodes(worker) & listening else "workers"] += int(fields[11]) + int(fields[12])
-        with contextlib.suppress(OSError):  # those that have ended meanwhile, and the daemon itself
-            _, fields = _stat(Path(f"/proc/{daemon}"))
-            times["workers"] += sum(int(field) for field in fields[11:15])
+                used = int(fields[11]) + int(fields[12])
+                below += used
+                times["slots"] += used if inodes(worker) & listening else 0
+    times["below"] = below
     _, fields = _stat(Path("/proc/self"))
     times["driver"] = int(fields[11]) + int(fields[12])
     return times
@@ -114,6 +119,7 @@ class Sampler:
         self.program, self.folder = program, folder
         self.ended = threading.Event()
         self.recorders = {}
+        self.slots = set()
 
     def run(self):
         (jvm,) = [pid for pid in children(os.getpid()) if "java" in os.readlink(f"/proc/{pid}/exe")]
@@ -121,9 +127,10 @@ class Sampler:
             listening = listening_inodes()
             for daemon in children(jvm):
                 for worker in children(daemon):
+                    if inodes(worker) & listening:
+                        self.slots.add(worker)
                     if worker not in self.recorders:
-                        kind = "slot" if inodes(worker) & listening else "worker"
-                        path = self.folder / f"{kind}-{worker}.txt"
+                        path = self.folder / f"{worker}.txt"
                         command = [self.program, "record", "-p", str(worker), "-r", "97", "-f", "raw", "-o", str(path)]
                         process = subprocess.Popen(
                             [*command, "-d", "3600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -131,8 +138,11 @@ class Sampler:
                         self.recorders[worker] = process
         for recorder in self.recorders.values():
             recorder.send_signal(2)
-        for recorder in self.recorders.values():
+        for worker, recorder in self.recorders.items():
             recorder.wait(60)
+            path = self.folder / f"{worker}.txt"
+            if path.exists():
+                path.rename(path.with_name(f"{'slot' if worker in self.slots else 'worker'}-{worker}.txt"))
 
 
 def stacks(folder, kind):
@@ -201,7 +211,7 @@ class Slots:
         after = processor_times()
         taken = {kind: (after[kind] - before[kind]) / TICK for kind in after}
         taken["slots"] = self.last["slots"] / TICK
-        taken["workers"] -= taken["slots"]  # the daemon has waited for them as well
+        taken["workers"] = taken.pop("below") - taken["slots"]
         return taken
 
 
@@ -237,7 +247,7 @@ def main():
     print(f"{asked.rows:,} rows, {asked.keys:,} keys, parallelism {asked.parallelism}, {asked.backend}\n")
     kinds = sorted({kind for rounds in taken.values() for one in rounds for kind in one})
     print(f"| microseconds of a processor per row | {' | '.join(kinds)} | all |\n{'|---' * (len(kinds) + 2)}|")
-    for name, rounds in taken.items():
+    for name, rounds in taken.items() if asked.rounds else ():
         row = [statistics.median(one.get(kind, 0) for one in rounds) / asked.rows * 1e6 for kind in kinds]
         print(f"| {name} | {' | '.join(f'{value:.2f}' for value in row)} | {sum(row):.2f} |", flush=True)
     if asked.py_spy:
