@@ -57,7 +57,7 @@ _TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
-_FIRST_ENTRIES, _MOST_ENTRIES = 8, 256
+_FIRST_ENTRIES, _NEXT_ENTRIES, _MOST_ENTRIES = 8, 32, 256
 _GROWTH = 4
 _PART_OVERHEAD = 5
 
@@ -349,7 +349,7 @@ class PieceSize:
 
     def start(self) -> None:
         """Take in that other entries follow, which may be larger."""
-        self.count = min(self.count, _FIRST_ENTRIES)
+        self.count = min(self.count, _NEXT_ENTRIES)
 
     def took(self, entries: int, size: int) -> None:
         """Take in a piece of so many entries and bytes."""
