@@ -49,6 +49,13 @@ class FrozenOperator:
     raw_keyed: RawStateSnapshot | None = None
     raw_operator: RawStateSnapshot | None = None
 
+    def hold(self, keyed: KeyedStateSnapshot | NativeUpload) -> None:
+        """Take the keyed state, in whichever form."""
+        if isinstance(keyed, NativeUpload):
+            self.native = keyed
+        else:
+            self.keyed = keyed
+
     def write(
         self, location: SnapshotLocation, subtask: int, inline_threshold: int, compression: str | None = None
     ) -> OperatorSubtaskState:

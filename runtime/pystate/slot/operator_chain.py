@@ -36,7 +36,6 @@ from pystate.slot.sorted_keys import SortedKeys
 from pystate.slot.task_metrics import TaskMetrics
 from pystate.slot.task_watermarks import TaskWatermarks
 from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.native_state import NativeUpload
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
 from pystate.state.base.keys import KeyCodec
@@ -305,11 +304,7 @@ class OperatorChain:
             for operator in self.operators:
                 frozen.operators.append(operator.snapshot_state(checkpoint_id, barrier.trigger_timestamp))
                 if operator.backend is not None and self._keyed is not None:
-                    keyed = self._keyed.freeze(checkpoint_id, shared, native=barrier.native)
-                    if isinstance(keyed, NativeUpload):
-                        frozen.operators[-1].native = keyed
-                    else:
-                        frozen.operators[-1].keyed = keyed
+                    frozen.operators[-1].hold(self._keyed.freeze(checkpoint_id, shared, native=barrier.native))
         except BaseException:
             frozen.release()
             raise

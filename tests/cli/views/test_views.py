@@ -16,23 +16,19 @@ from pystate.rest.checkpoints import (
     RestoredCheckpointStatistics,
     TaskCheckpointStatisticsWithSubtaskDetails,
 )
-from pystate.rest.job_details import RootExceptionInfo
 from pystate.rest.jobs import JobDetails
 from pystate_cli.commands import checkpoints as checkpoints_command
 from pystate_cli.console.console import Console
-from pystate_cli.tables import fitted_table
 from pystate_cli.views import (
     checkpoint_details,
     checkpoint_list,
     checkpoint_summary,
-    failure_list,
     job_lines,
     job_list,
     watch_view,
 )
 from pystate_cli.views.checkpoint_details import CheckpointDetails
 from pystate_cli.views.checkpoint_list import CheckpointRow
-from pystate_cli.views.failure_list import FailureRow
 from tests.rest_messages import message
 
 NOW = int(datetime(2026, 11, 21, 12, 0, 0).astimezone().timestamp() * 1000)
@@ -596,56 +592,3 @@ def test_the_summary_says_of_what():
         "2 completed checkpoints and savepoints",
         "10001 completed checkpoints and savepoints; percentiles of the last 10,000",
     ]
-
-
-# -- failures
-
-
-def failure(attempt: int, said: str, **changes: Any) -> FailureRow:
-    ours = {"class": "PystateError", "message": said, "where": None, "hint": "see /log", "attempt": attempt, **changes}
-    plain = {"exceptionName": ours["class"], "stacktrace": f"Trace\n  {said}", "timestamp": NOW - 1000, "pystate": ours}
-    return FailureRow.of(message(RootExceptionInfo, plain), JOB_ID)
-
-
-JOB_ID = "6077eb43c7a5ff1950bf7e60379598c1"
-
-
-def test_long_messages_go_on_in_the_next_line():
-    rows = [failure(2, "The driver process " * 8), failure(1, "short", where="count, subtask 1")]
-    for width in (40, 60, 80, 100, 160):
-        for unicode in (True, False):
-            text = rendered(failure_list.FAILURES.table(rows, width, unicode=unicode, now=NOW), width)
-            assert max(map(len, text.splitlines())) <= width
-            assert text.count("driver") == 8
-            assert "at: count, subtask 1" in text
-
-
-def test_hints_stand_once_and_the_job_itself_is_no_place():
-    rows = [failure(2, "a", where=f"job {JOB_ID}"), failure(1, "b")]
-    assert failure_list.hint_lines(rows) == ["try: see /log"]
-    assert "at:" not in rendered(failure_list.FAILURES.table(rows, 80, unicode=True, now=NOW), 80)
-
-
-def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
-    for told in ("a line\n" * 500, "x" * 5000):
-        row = failure(1, told)
-        for shown in (row.message, *failure_list.FAILURES.plain([row])):
-            assert len(shown) < 800
-        assert row.message.endswith(" ... (-v shows more)")
-        assert len("".join(failure_list.trace_lines(row, NOW))) > 3000
-    assert failure(1, "short").message == "short"
-
-
-def test_a_failure_can_not_steer_the_terminal():
-    row = failure(1, "a\x1b[2Jb")
-    text = rendered(failure_list.FAILURES.table([row], 80, unicode=True, now=NOW), 80)
-    for shown in (text, *failure_list.FAILURES.plain([row]), *failure_list.trace_lines(row, NOW)):
-        assert "\x1b" not in shown
-    assert "a?[2Jb" in text
-
-
-def test_a_cut_name_ends_with_a_mark():
-    assert fitted_table.shortened("a long name", 6, unicode=True) == "a lon…"
-    assert fitted_table.shortened("a long name", 6, unicode=False) == "a lo.."
-    assert fitted_table.shortened("统计单词的作业", 6, unicode=True) == "统计 …"
-    assert fitted_table.shortened("short", 6, unicode=True) == "short"

@@ -6,22 +6,22 @@ rocksdict raises bare `Exception` for all that RocksDB says; here it becomes a S
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
 
-from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, SstFileWriter, WriteBatch
+from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.state.rocksdb.linked_files import LinkedFiles
 from pystate.state.rocksdb.options import RocksDBMemory, database_options, scan_options, sweep_options, write_options
+from pystate.state.rocksdb.sorted_files import SortedFiles
 
 CHUNK_BYTES = 2 << 20
 """Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
@@ -30,7 +30,6 @@ MAX_VALUE_BYTES = 3 << 30
 """RocksDB takes values below 4 GiB, with what it adds to them."""
 
 _ROWS_AT_ONCE = 256
-_INGESTED_BYTES = 64 << 20
 _FAMILY_PREFIX = "state-"
 _DEFAULT_FAMILY = "default"  # RocksDB's own, which is always there
 _HINT = "look for a full or damaged disk; the job goes on from its latest checkpoint"
@@ -247,12 +246,7 @@ class Database:
         """Return the last row key from `start` up to `end`; None where there is none."""
         with _explained(f"read column family {family.name!r}", self.directory):
             rows = family.rows.iter(scan_options())
-            rows.seek_for_prev(end)
-            row: bytes | None = rows.key()
-            if row == end:
-                rows.prev()
-                row = rows.key()
-            rows.status()
+            row = _last_before(rows, end)
         return row if row is not None and row >= start else None
 
     def scan_from(self, family: ColumnFamily, start: bytes) -> Generator[tuple[bytes, bytes], None, None]:
@@ -265,12 +259,7 @@ class Database:
     def scan_keys(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[bytes, None, None]:
         """Iterate over the row keys only; see `scan`."""
         with _explained("read", self.directory):
-            rows = self._seek(family, start, end)
-            key_of, advance = rows.key, rows.next
-            while (row := key_of()) is not None:
-                yield row
-                advance()
-            rows.status()
+            yield from _keys_of(self._seek(family, start, end))
 
     def scan_heads(
         self, family: ColumnFamily, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]
@@ -285,14 +274,7 @@ class Database:
         with _explained("read", self.directory):
             rows = family.rows.iter(scan_options())
             rows.seek_to_first()
-            while (row := rows.key()) is not None:
-                yield row
-                head = head_of(row)
-                rows.next()
-                following = rows.key()
-                if following is not None and following.startswith(head):
-                    rows.seek(after(head))
-            rows.status()
+            yield from _first_of_heads(rows, head_of, after)
 
     @staticmethod
     def _seek(family: ColumnFamily, start: bytes, end: bytes) -> Any:
@@ -332,21 +314,12 @@ class Database:
         Raises:
             StateError: RocksDB can't do it; the database is to be released.
         """
-        paths: list[str] = []
-        writer: SstFileWriter | None = None
+        files = SortedFiles(self.directory, self._options)
         for batch in batches:
             with _explained("write", self.directory):
-                if writer is None:
-                    paths.append(os.path.join(self.directory, f"taken-{len(paths)}.sst"))
-                    writer = SstFileWriter(self._options)
-                    writer.open(paths[-1])
-                deque(starmap(writer.__setitem__, batch), maxlen=0)
-                if writer.file_size() > _INGESTED_BYTES:
-                    writer.finish()
-                    writer = None
+                files.add(batch)
         with _explained("take in files", self.directory):
-            if writer is not None:
-                writer.finish()
+            paths = files.finish()
             if paths:
                 self.await_links()
                 options = IngestExternalFileOptions()
@@ -462,6 +435,38 @@ def _rest_of(rows: Any) -> Iterator[tuple[bytes, bytes]]:
         yield row, value_of()
         advance()
     rows.status()
+
+
+def _keys_of(rows: Any) -> Iterator[bytes]:
+    """Iterate over the row keys from where a RocksDB iterator stands."""
+    key_of, advance = rows.key, rows.next
+    while (row := key_of()) is not None:
+        yield row
+        advance()
+    rows.status()
+
+
+def _first_of_heads(rows: Any, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Iterate over the first row key of each head; see `Database.scan_heads`."""
+    while (row := rows.key()) is not None:
+        yield row
+        head = head_of(row)
+        rows.next()
+        following = rows.key()
+        if following is not None and following.startswith(head):
+            rows.seek(after(head))
+    rows.status()
+
+
+def _last_before(rows: Any, end: bytes) -> bytes | None:
+    """Return the last row key in front of one; None where there is none."""
+    rows.seek_for_prev(end)
+    row: bytes | None = rows.key()
+    if row == end:
+        rows.prev()
+        row = rows.key()
+    rows.status()
+    return row
 
 
 @contextlib.contextmanager
