@@ -150,6 +150,14 @@ def test_a_strategy_of_a_source_leaves_generated_uids_as_they_were():
     assert len(uids(BOUNDED)) == 4
 
 
+def test_a_strategy_behind_that_of_a_source_has_a_generated_uid_of_its_own():
+    root = source("words", output_type=PAIRS, watermark_strategy=BOUNDED)
+    printed(by_word(timed(timed(root)), "count"))
+    uids = StreamGraph([root]).assign_uids(auto=True)
+    assert len(set(uids.values())) == len(uids)
+    assert {task.uid for task in planned([root]).tasks} == {"count"}
+
+
 class Alarm(KeyedProcessFunction):
     def process_element(self, value, ctx):
         return None

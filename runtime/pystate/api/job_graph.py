@@ -506,6 +506,8 @@ class StreamGraph:
             kind = step.kind.value
         rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
         place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
+        if isinstance(step, TimestampsTransformation) and as_written(step.parent) is not step.parent:
+            place.append("behind the source's strategy")  # which has the place of this one
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
 
 
