@@ -404,15 +404,18 @@ def test_one_checkpoint_in_a_pipe(manager, running, pystate):
         "alignment_ms",
         "sync_ms",
         "async_ms",
+        "buffered_bytes",
+        "processed_bytes",
+        "persisted_bytes",
         "uid",
     ]
-    acked = ["1970-01-01T00:00:00.110+00:00", "110", "46650", "9330", "34", "0", "4", "5", "count"]
-    dashes = ["-"] * 8
+    acked = ["1970-01-01T00:00:00.110+00:00", "110", "46650", "9330", "34", "0", "4", "5", "0", "0", "0", "count"]
+    dashes = ["-"] * 11
     assert lines[1:] == [
         ["a" * 32, "all", "IN_PROGRESS", "1/2", *acked],
         ["a" * 32, "0", "pending_or_failed", "0/1", *dashes, "count"],
         ["a" * 32, "1", "completed", "1/1", *acked],
-        ["b" * 32, "all", "IN_PROGRESS", "0/1", "-", "-", "0", "0", *dashes[4:], "total"],
+        ["b" * 32, "all", "IN_PROGRESS", "0/1", "-", "-", "0", "0", *["-"] * 4, "0", "0", "0", "total"],
         ["b" * 32, "0", "pending_or_failed", "0/1", *dashes, "total"],
     ]
     assert len({line.index(words[3]) for line, words in zip(out.splitlines()[1:], lines[1:], strict=True)}) == 1

@@ -32,7 +32,7 @@ from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.compression import codec_from_plain, compress, decompress
 from pystate.state.base.interpreter_share import InterpreterShare
-from pystate.state.base.plain_lists import LONGEST_LIST, list_head_bytes, unpack_flat
+from pystate.state.base.plain_lists import list_head_bytes, unpack_flat
 
 FORMAT_VERSION = 3
 """Of the files that are written, and the newest that is read. Older ones have neither namespaces nor timers; else they are
@@ -51,7 +51,6 @@ _END_MAGIC = b"SYEKTSYP"
 _START = struct.Struct(">8sHI")
 _BLOCK = struct.Struct(">HHII")
 _CRC = struct.Struct(">I")
-_LIST_HEAD = struct.Struct(">BI")
 _TRAILER = struct.Struct(">QIII")
 _TRAILER_BYTES = _TRAILER.size + _CRC.size + len(_END_MAGIC)
 _MAX_HEADER_BYTES = 64 * 1024 * 1024
@@ -294,7 +293,7 @@ class CanonicalWriter:
         """Write lists of so many entries in all as one list, and that as a block."""
         if len(waiting) > 1:
             items = (memoryview(data)[list_head_bytes(data) :] for data in waiting)
-            waiting = [b"".join((_LIST_HEAD.pack(LONGEST_LIST, 3 * count), *items))]
+            waiting = [b"".join((self._packer.pack_array_header(3 * count), *items))]
         if waiting:
             self._write_block(state, key_group, count, waiting[0])
 
