@@ -150,6 +150,14 @@ def test_a_strategy_of_a_source_leaves_generated_uids_as_they_were():
     assert len(uids(BOUNDED)) == 4
 
 
+def test_a_strategy_of_a_source_has_the_sources_parallelism():
+    root = source("words", output_type=PAIRS, watermark_strategy=BOUNDED)
+    root.parallelism = 1
+    printed(by_word(root, "count"))
+    (step,) = [step for step in StreamGraph([root]).transformations() if isinstance(step, TimestampsTransformation)]
+    assert step.parallelism == 1
+
+
 def test_a_strategy_behind_that_of_a_source_has_a_generated_uid_of_its_own():
     root = source("words", output_type=PAIRS, watermark_strategy=BOUNDED)
     printed(by_word(timed(timed(root)), "count"))

@@ -205,6 +205,7 @@ class SourceTransformation(Transformation):
             step.kind, step.function = OperatorKind.ASSIGN_TIMESTAMPS, self.watermark_strategy
             step.inserted = True
             self._timestamps = step
+        step.parallelism = self.parallelism  # elements that took another way would tell their times to another subtask
         step.detached = False
         for child in read:
             child.parents = tuple(step if parent is self else parent for parent in child.parents)
