@@ -111,10 +111,12 @@ class Unfinished:
         return names
 
     def finish(self, programs: Iterable[Program]) -> None:
-        """Write the answers of programs as the whole answer."""
-        names = {one.name for one in programs}
+        """Write the answers of programs as the whole answer, each where it is asked of."""
+        asked: dict[str, set[str]] = {}
+        for job in jobs(programs, lambda *_: False):
+            asked.setdefault(job.where, set()).update(job.programs)
         answers = {
-            where: {label: answer for label, answer in given.items() if label.partition(":")[0] in names}
+            where: {label: answer for label, answer in given.items() if label.partition(":")[0] in asked.get(where, ())}
             for where, given in self._found["answers"].items()
         }
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()

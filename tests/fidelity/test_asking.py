@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,16 @@ def test_what_has_changed_in_the_meantime_is_asked_again(ask, tmp_path, monkeypa
     assert ask() == []
     monkeypatch.setenv("FIDELITY_SEEDS", "100-101")
     assert ask() == asked
+
+
+def test_what_is_no_longer_asked_is_no_answer(ask, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(asking.Unfinished, "finish", lambda *words: None)
+        ask()
+    ask(programs=[replace(program, parallelisms=(1,)) for program in ALONE])
+    given = {where: names_of(answers) for where, answers in answered(tmp_path)["answers"].items()}
+    assert given["STREAMING 1"] == {FIRST, SECOND}
+    assert not any(names for where, names in given.items() if where.endswith(" 2"))
 
 
 def test_a_program_that_pyflink_cannot_run_is_alone_at_last_and_spoils_no_other(ask, tmp_path):

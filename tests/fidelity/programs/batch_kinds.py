@@ -272,6 +272,7 @@ ONE_SUBTASK = (
     "count_windows",
     "count_trigger",
     "global_windows",
+    "continuous_trigger",
     "reduced_behind_reduced",
     "times_of_reduced",
 )
