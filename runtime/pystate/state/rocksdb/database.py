@@ -63,6 +63,7 @@ class FrozenRows:
         self._lock = threading.Lock()  # one position, so one reader at a time
         with _explained(self._what, self._where):
             self._rows = family.rows.iter(scan_options())
+        self._family = family  # once nobody has it, and it is dropped, RocksDB's iterators over it read freed memory
 
     def get(self, row: bytes) -> bytes | None:
         """Return the value of a row; None where there is none.
@@ -107,6 +108,7 @@ class FrozenScan:
         self._lock = threading.Lock()
         with _explained(self._what, self._where):
             self._rows = family.rows.iter(scan_options())
+        self._family = family  # as above
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over (row key, value) in the order of the row keys; see `batches`."""
