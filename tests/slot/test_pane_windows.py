@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pystate.api.aggregation import AccumulateType, ElementCount, FieldAggregation
 from pystate.api.functions import AggregateFunction
 from pystate.api.output_tag import OutputTag
+from pystate.api.state import ValueStateDescriptor
 from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.api.window.functions import WindowFunction
+from pystate.api.window.functions import ProcessWindowFunction, WindowFunction
 from pystate.api.window.operation import WindowOperation
 from pystate.api.window.triggers import EventTimeTrigger
 from pystate.api.window.windows import MAX_TIMESTAMP
@@ -301,8 +302,39 @@ def test_windows_go_on_where_a_step_comes_back_with_others(assigner: Any, option
         answers.append((found, windows.output(), windows.entries(), windows.timers()))
         windows.close()
     assert answers[0] == answers[1]
-    if not options:  # lateness that comes later leaves windows of before without a clean-up
-        assert answers[0][2:] == (0, 0)
+    assert answers[0][2:] == (0, 0)
+
+
+class Firings(ProcessWindowFunction):
+    """Has a state of the window."""
+
+    COUNT = ValueStateDescriptor("count", Types.LONG())
+
+    def process(self, key: int, context: ProcessWindowFunction.Context, elements: Any) -> list[Any]:
+        context.window_state().get_state(self.COUNT).update(1)
+        return [(key, context.window().start, *elements)]
+
+    def clear(self, context: ProcessWindowFunction.Context) -> None:
+        context.window_state().get_state(self.COUNT).clear()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_windows_that_allowed_lateness_are_gone_when_those_of_now_share_panes(backend: str) -> None:
+    """Those that have fired, and wait for late elements only, fire no more."""
+    options = {"window_function": Firings()}
+    windows = Windows(SlidingEventTimeWindows(12, 4), "sum", backend, allowed_lateness=50, **options)
+    windows.do("elements", [(1, 1), (5, 6), (2, 9), (9, 14)])
+    windows.do("watermark", 11)
+    fired = windows.output()
+    windows = windows.restarted(backend, 1, shared=True, **options)
+    windows.do("watermark", 11)
+    windows.do("elements", [(4, 2)])  # late for all windows but the one from 0 on, which has fired
+    windows.do("watermark", MAX_TIMESTAMP)
+    windows.do("end", None)
+    assert fired == [(1, -8, 1), (1, -4, 6), (1, 0, 6), (2, 0, 2)]
+    assert windows.output() == [(1, 4, 14), (1, 8, 9), (1, 12, 9), (2, 4, 2), (2, 8, 2)]
+    assert (windows.entries(), windows.timers()) == (0, 0)
+    windows.close()
 
 
 def test_a_step_that_keeps_all_elements_refuses_panes() -> None:

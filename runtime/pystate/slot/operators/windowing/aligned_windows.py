@@ -138,9 +138,11 @@ class AlignedWindowOperator(WindowOperator):
                 namespace = its_namespace
                 window = self._namespaces.window(namespace)
                 table = self._tables.known(namespace)
-            if end != window.end - 1:  # of an operator that allowed more lateness
-                continue
             address = (context.active_key, namespace)
+            if end != window.end - 1:
+                if end >= window.end:  # of an operator that allowed more lateness: the window may have fired there
+                    self._forget(window, address, key_group)
+                continue
             accumulator = None
             if table is not None and context.active_key in table.accumulators:
                 if not table.stored or context.active_key not in table.stored:
@@ -163,6 +165,15 @@ class AlignedWindowOperator(WindowOperator):
             if clears is not None:
                 self._context.select(window)
                 clears.clear(self._context)
+
+    def _forget(self, window: TimeWindow, address: tuple[Hashable, Hashable], key_group: int) -> None:
+        """Forget what the state may have of a window whose end is past, of the current key."""
+        if self._accumulators.read(address, key_group) is None:
+            return
+        self._accumulators.remove(address, key_group)
+        if self._clears is not None:
+            self._context.select(window)
+            self._clears.clear(self._context)
 
     def times_up_to(self, limit: int) -> list[int]:
         """Return the ends up to a time of windows that the epoch has elements of, in order."""

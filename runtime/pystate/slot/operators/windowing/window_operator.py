@@ -91,7 +91,10 @@ class WindowOperator:
         self._clears = function if isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)) else None
         self._late_records = runtime.get_metrics_group().counter(LATE_RECORDS)
         describe = functools.partial(contents_descriptor, operation, input_type)
-        contents_of_panes(describe, states, self._timers.event_time_timers, backend, own)
+        event_timers = self._timers.event_time_timers
+        contents_of_panes(describe, states, event_timers, backend, own)
+        self._restored_until = event_timers.highest_stored()
+        """The last time of restored timers, whose windows may have been made with another lateness."""
 
     @property
     def _contents_name(self) -> str:
@@ -162,8 +165,13 @@ class WindowOperator:
         context.window = window
         call = self._trigger.on_event_time if by_event_time else self._trigger.on_processing_time
         self._heed(call(timestamp, window, context), window)
-        if by_event_time is self._by_event_time and timestamp == self._cleanup_time(window):
+        if by_event_time is not self._by_event_time:
+            return
+        cleanup_time = self._cleanup_time(window)
+        if timestamp == cleanup_time:
             self._clear(window, merging)
+        elif by_event_time and timestamp <= self._restored_until:
+            self._keep_to_lateness(window, timestamp > cleanup_time, merging)
 
     def _heed(self, result: TriggerResult, window: Any) -> None:
         """Do what a trigger says with the window whose contents are selected."""
@@ -196,6 +204,18 @@ class WindowOperator:
         if merging is not None:
             merging.retire_window(window)
             merging.persist()
+
+    def _keep_to_lateness(self, window: Any, is_over: bool, merging: MergingWindowSet | None) -> None:
+        """Forget a window of a snapshot, at once or at the time that the lateness of now says.
+
+        The step that made the window may have allowed another lateness. Its timers are all that the window has then, and
+        none of them need be where it is to be forgotten by now.
+        """
+        if is_over:
+            self._clear(window, merging)
+        else:
+            self._trigger_context.window = window
+            self._register_cleanup_timer(window)
 
     def _merge(self, result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]) -> None:
         end = result.max_timestamp()
