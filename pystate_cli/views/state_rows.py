@@ -32,9 +32,7 @@ class Rows(Protocol):
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell for people: a text as it is, unless it would break or turn the line; all else as JSON."""
-    if value is None:
-        return ""
+    """Return a cell for people: a text as it is, unless it would break or turn the line; all else as JSON, None as null."""
     return value if isinstance(value, str) and value.isprintable() else _printable(json_text(value))
 
 

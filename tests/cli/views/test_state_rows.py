@@ -34,9 +34,11 @@ def test_columns_stand_below_each_other_where_letters_are_as_wide_as_two():
         ("plain ü 日本", "plain ü 日本"),
         ("a\u202eb", '"a\\u202eb"'),
         ("a\nb\x1b[31m", '"a\\nb\\u001b[31m"'),
+        (None, "null"),
+        ("", ""),
         (["\u2066x"], '["\\u2066x"]'),
         ({"\U000e0001": 1}, '{"\\udb40\\udc01": 1}'),
     ],
 )
-def test_what_a_terminal_would_obey_is_escaped(value, shown):
+def test_a_cell_shows_what_it_holds_and_nothing_that_a_terminal_obeys(value, shown):
     assert cell_text(value) == shown
