@@ -5,7 +5,11 @@ from pathlib import Path
 
 from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.checkpoint.snapshot_metadata import Parent, snapshot_metadata
-from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.plan.job_plan import vertex_id
+from pystate.plan.task import TaskInput, TaskSpec
+from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.snapshot.input_channel_state import InputChannelStateHandle
+from pystate.snapshot.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType, TaskState
 from pystate.snapshot.reader import SnapshotReader
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.storage import SnapshotLocation
@@ -52,3 +56,25 @@ def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
 
     assert (child.parent, child.parent_id) == (f"file:{moved}", metadata.snapshot_id)
     assert (child.snapshot_id, child.message, child.code_fingerprint) == ("0123456789ab", "é", "c0de" * 16)
+
+
+def test_what_was_in_flight_to_a_task_without_a_head_is_in_it():
+    task = TaskSpec("frames", "ForEachBatch", vertex_id("frames"), 1, 128, [TaskInput(None)])
+    location = SnapshotLocation("file:/bucket/chk-1")
+    pending = PendingCheckpoint(
+        1,
+        0,
+        checkpoint_type=CheckpointType.CHECKPOINT,
+        format=SavepointFormatType.CANONICAL,
+        trigger_timestamp=0,
+        tasks={("frames", 0)},
+        location=location,
+    )
+    in_flight = InputChannelStateHandle([("count", 0)], [ByteStreamStateHandle(b"12345")])
+    state = TaskState({"frames": OperatorSubtaskState(input_channel_state=in_flight)})
+    pending.acknowledge("frames", 0, state)
+
+    (operator,) = snapshot_metadata(pending, JOB, [task], None).operators
+
+    assert (operator.uid, operator.name, operator.parallelism) == ("frames", "ForEachBatch", 1)
+    assert operator.subtasks[0].input_channel_state == in_flight

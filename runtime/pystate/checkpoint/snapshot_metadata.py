@@ -111,8 +111,16 @@ def snapshot_metadata(
 
 
 def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:
-    """Return the state of a task's operators: of a keyed head always, of others where they have any."""
+    """Return the state of a task's operators: of a keyed head always, of others where they have any.
+
+    A task without a head, such as one that hands rows to `for_each_batch`, has what was in flight to it, under its own uid.
+    """
     states = []
+    if all(operator.uid != task.uid for operator in task.operators):
+        subtasks = pending.operator_states(task.uid, task.uid)
+        if subtasks:
+            numbers = task.parallelism, task.max_parallelism
+            states.append(OperatorState(task.uid, task.name, *numbers, subtasks=subtasks))
     for operator in task.operators:
         subtasks = pending.operator_states(task.uid, operator.uid)
         key = task.key if operator is task.head else None

@@ -82,17 +82,41 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
         RestoreError: It doesn't fit.
         CorruptSnapshotError: It lacks the state of some key groups.
     """
-    if snapshot.metadata.has_data_in_flight and configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.MICRO_BATCH:
+    if snapshot.metadata.has_data_in_flight and not has_channels(configuration):
         raise no_channels(snapshot.location.uri)
     with_state = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
     vertices = vertices_of(graph, uids, configuration, with_state.keys())
     allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
-    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow).assign()
+    parallelisms = parallelisms_of(graph, uids, configuration)
+    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow, parallelisms=parallelisms).assign()
     for step in graph.transformations():
         uid = uids[id(step)]
         refusal = None if uid not in with_state else key_type_refusal(uid, step, with_state[uid])
         if refusal is not None:
             raise refusal
+
+
+def has_channels(configuration: Configuration) -> bool:
+    """Whether the engine can replay what was in flight.
+
+    Args:
+        configuration: The options in force.
+    """
+    return configuration.get(ExecutionOptions.ENGINE) is not ExecutionEngine.MICRO_BATCH
+
+
+def parallelisms_of(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration) -> dict[str, int]:
+    """Return the parallelism of every step of a program, on the engine that has channels, by uid.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+    """
+    parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
+    return {
+        uids[id(step)]: 1 if _is_collection(step) else step.parallelism or parallelism for step in graph.transformations()
+    }
 
 
 def vertices_of(
@@ -112,7 +136,7 @@ def vertices_of(
     return [
         JobVertex(uid, step.name, step.parallelism or parallelism, step.max_parallelism or max_parallelism or None)
         for uid, step in steps
-        if _is_operator(step) and (uid in with_state or _may_keep_state(step)) or uid in with_state and may_be_in_slots(step)
+        if _is_operator(step) and (uid in with_state or _may_keep_state(step)) or uid in with_state and _may_head_task(step)
     ]
 
 
@@ -142,9 +166,19 @@ def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
             raise JobGraphError(message, where=source.place, hint=hint)
 
 
+def _may_head_task(step: Transformation) -> bool:
+    """Whether a step that is no operator may be in a snapshot: with its position, or with what was in flight to it."""
+    return may_be_in_slots(step) or isinstance(step, SinkTransformation)
+
+
 def may_be_in_slots(step: Transformation) -> bool:
     """Whether a step is a source that one of the engines has in slots, with its position as state there."""
-    return isinstance(step, SourceTransformation) and (step.collection is not None or step.in_slots is not None)
+    return isinstance(step, SourceTransformation) and (_is_collection(step) or step.in_slots is not None)
+
+
+def _is_collection(step: Transformation) -> bool:
+    """Whether a step gives elements of the program, which one subtask reads in their order."""
+    return isinstance(step, SourceTransformation) and step.collection is not None
 
 
 def _is_operator(step: Transformation) -> bool:

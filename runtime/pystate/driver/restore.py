@@ -11,9 +11,11 @@ from pystate.common.type_info import TypeInformation
 from pystate.driver.non_restored_state import non_restored_notices
 from pystate.driver.restored_job import RestoredJob
 from pystate.plan.chain import OperatorSpec, needs_slot
+from pystate.plan.channels import upstream_of
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import TaskSpec
 from pystate.slot.restored_operator import RestoredOperator
+from pystate.snapshot.input_channel_state import channels_changed
 from pystate.snapshot.metadata import CheckpointType, OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
@@ -127,7 +129,7 @@ class RestorePlan:
         self, index: int, assignment: StateAssignment, snapshot: Snapshot
     ) -> dict[str, RestoredOperator]:
         """Return the old state of each operator that falls to a slot."""
-        uids = [operator.uid for task in self._plan.tasks for operator in task.operators]
+        uids = {uid for task in self._plan.tasks for uid in (task.uid, *(operator.uid for operator in task.operators))}
         if snapshot.starting:
             owned = self._mode is not RecoveryClaimMode.NO_CLAIM
         else:
@@ -143,7 +145,16 @@ class RestorePlan:
             for operator in task.operators
             if may_keep_state(task, operator) or operator.uid in with_state
         ]
-        return StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored).assign()
+        for task in self._plan.tasks:  # what was in flight to one without a head is under its own uid
+            if task.uid in with_state and all(operator.uid != task.uid for operator in task.operators):
+                vertices.append(JobVertex(task.uid, task.name, task.parallelism, explicit.get(task.uid)))
+        operation = StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored)
+        assignment = operation.assign()
+        for (uid, _), in_flight in assignment.in_flight.items():
+            refusal = channels_changed(uid, in_flight.upstream, upstream_of(self._plan, uid))
+            if refusal is not None:
+                raise refusal
+        return assignment
 
     def _check_key_types(self, snapshot: Snapshot) -> None:
         old = {operator.uid: operator for operator in snapshot.metadata.operators}

@@ -15,7 +15,8 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.options import StateRecoveryOptions
 from pystate.common.type_info import TypeInformation
-from pystate.driver.early_check import key_type_refusal, vertices_of
+from pystate.driver.early_check import has_channels, key_type_refusal, parallelisms_of, vertices_of
+from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
@@ -123,9 +124,12 @@ class _Operators:
         allow: bool,
     ) -> None:
         self._metadata = snapshot.metadata
+        self._where = snapshot.location.uri
         self._allow = allow
         self._old = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
         self._vertices = vertices_of(graph, uids, configuration, self._old.keys())
+        self._parallelisms = parallelisms_of(graph, uids, configuration)
+        self._has_channels = has_channels(configuration)
         self._steps = {uids[id(step)]: step for step in graph.transformations()}
 
     def fitted(self) -> Iterator[Fitted]:
@@ -157,8 +161,10 @@ class _Operators:
 
     def _refusal(self, operator: OperatorState, vertices: list[JobVertex]) -> PystateError | None:
         alone = replace(self._metadata, operators=[operator])
+        if alone.has_data_in_flight and not self._has_channels:
+            return no_channels(self._where)
         try:
-            StateAssignmentOperation(alone, vertices).assign()
+            StateAssignmentOperation(alone, vertices, parallelisms=self._parallelisms).assign()
         except PystateError as error:
             return error
         return None

@@ -74,7 +74,7 @@ class JobChannels:
                     task.max_parallelism,
                     number,
                     first,
-                    _upstream(plan, task.uid),
+                    upstream_of(plan, task.uid),
                     _schemas(plan, task),
                 )
                 first += task.parallelism
@@ -94,7 +94,13 @@ class JobChannels:
         raise KeyError(place)
 
 
-def _upstream(plan: JobPlan, uid: str) -> tuple[SubtaskId, ...]:
+def upstream_of(plan: JobPlan, uid: str) -> tuple[SubtaskId, ...]:
+    """Return who sends to each subtask of a task, by channel.
+
+    Args:
+        plan: The job.
+        uid: The task.
+    """
     senders = [task for task in plan.tasks if any(edge.target == uid for edge in edges_of(task))]
     return tuple((task.uid, index) for task in senders for index in range(task.parallelism))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,23 @@ def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> 
     return ChannelStateRescaleError(message, hint=hint)
 
 
+def channels_changed(
+    uid: str, before: Sequence[tuple[str, int]], now: Sequence[tuple[str, int]]
+) -> ChannelStateRescaleError | None:
+    """Return the error for a subtask with other channels than at the checkpoint; None where it has the same.
+
+    Args:
+        uid: Its task.
+        before: Who sent to it, by channel.
+        now: Who sends to it.
+    """
+    if list(before) == list(now):
+        return None
+    old, new = (sorted({sender for sender, _ in senders}) for senders in (before, now))
+    counts = f"it came from {len(before)} subtasks of {old}, which are {len(now)} of {new}"
+    return data_in_flight_stays(uid, counts)
+
+
 def no_channels(where: str) -> ChannelStateRescaleError:
     """Return the error for an engine that has no channels to replay data in flight on.
 
@@ -50,6 +69,21 @@ class InputChannelStateHandle:
 
     upstream: list[tuple[str, int]]
     handles: list[StateHandle]
+
+    def senders_changed(self, uid: str, parallelisms: Mapping[str, int]) -> ChannelStateRescaleError | None:
+        """Return the error for a program in which a task that sent is not there, or has another parallelism; None for none.
+
+        Args:
+            uid: The task of the subtask.
+            parallelisms: Of the program's tasks, by uid; there may be more of them than those that send.
+        """
+        for sender, before in Counter(sender for sender, _ in self.upstream).items():
+            now = parallelisms.get(sender)
+            if now is None:
+                return data_in_flight_stays(uid, f"it came from {sender}, which the program doesn't have")
+            if now != before:
+                return data_in_flight_stays(uid, f"it came from {sender}, whose parallelism was {before} and is {now}")
+        return None
 
     @property
     def size(self) -> int:

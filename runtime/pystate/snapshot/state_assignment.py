@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -67,14 +67,21 @@ class StateAssignmentOperation:
         metadata: The snapshot's.
         vertices: The job's operators.
         allow_non_restored: Whether state of operators that the job doesn't have may be left behind.
+        parallelisms: Of all that may send to the operators, by uid; None where it isn't known.
     """
 
     def __init__(
-        self, metadata: CheckpointMetadata, vertices: Iterable[JobVertex], *, allow_non_restored: bool = False
+        self,
+        metadata: CheckpointMetadata,
+        vertices: Iterable[JobVertex],
+        *,
+        allow_non_restored: bool = False,
+        parallelisms: Mapping[str, int] | None = None,
     ) -> None:
         self._metadata = metadata
         self._vertices = {vertex.uid: vertex for vertex in vertices}
         self._allow_non_restored = allow_non_restored
+        self._parallelisms = parallelisms
 
     def assign(self) -> StateAssignment:
         """Return which subtask gets what.
@@ -97,8 +104,7 @@ class StateAssignmentOperation:
                 self._assign_operator(operator, vertex, assignment)
         return assignment
 
-    @staticmethod
-    def _assign_operator(operator: OperatorState, vertex: JobVertex, assignment: StateAssignment) -> None:
+    def _assign_operator(self, operator: OperatorState, vertex: JobVertex, assignment: StateAssignment) -> None:
         old = [operator.subtasks.get(index, OperatorSubtaskState()) for index in range(operator.parallelism)]
         keyed = [handle for state in old for handle in state.keyed_state]
         _check_whole(operator, keyed)
@@ -112,6 +118,11 @@ class StateAssignmentOperation:
         if found and vertex.parallelism != operator.parallelism:
             before = operator.parallelism
             raise data_in_flight_stays(vertex.uid, f"its parallelism was {before} and is {vertex.parallelism}", before)
+        if self._parallelisms is not None:
+            for state in found.values():
+                refusal = state.senders_changed(vertex.uid, self._parallelisms)
+                if refusal is not None:
+                    raise refusal
         assignment.in_flight.update(found)
 
     def _max_parallelism(self, vertex: JobVertex, operator: OperatorState | None) -> int:

@@ -15,7 +15,7 @@ from pystate.slot.real_time.stream_elements import Buffer
 from pystate.slot.real_time.subtask_output import SubtaskOutput
 from pystate.slot.restored_operator import RestoredOperator
 from pystate.slot.subtask_checkpoints import Alignment, FrozenCheckpoint, SubtaskCheckpointCoordinator
-from pystate.snapshot.input_channel_state import data_in_flight_stays
+from pystate.snapshot.input_channel_state import channels_changed
 
 IN_MEMORY_BYTES = 1 << 20
 """Of what is left of a batch; past it goes to a file."""
@@ -145,10 +145,9 @@ def restore_in_flight(gate: InputGate, restored: RestoredOperator, uid: str) -> 
     in_flight = restored.in_flight
     if in_flight is None:
         return
-    if in_flight.upstream != list(gate.upstream):
-        before, now = (sorted({sender for sender, _ in senders}) for senders in (in_flight.upstream, gate.upstream))
-        counts = f"it came from {len(in_flight.upstream)} subtasks of {before}, which are {len(gate.upstream)} of {now}"
-        raise data_in_flight_stays(uid, counts)
+    refusal = channels_changed(uid, in_flight.upstream, gate.upstream)
+    if refusal is not None:
+        raise refusal
     for handle in in_flight.handles:
         with restored.open(handle) as file:
             gate.restore([file])
