@@ -260,7 +260,7 @@ class ToyJobEngine:
     def read_sources(self, sources):
         return [WORD]
 
-    def source_notices(self):
+    def notices(self):
         return []
 
     def planned(self, plan):

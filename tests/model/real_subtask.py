@@ -98,6 +98,7 @@ class NotingChain:
 
     current_watermark = 0
     watermarks = types.SimpleNamespace(valves=[None])
+    assigners = types.SimpleNamespace(next_idle=lambda _: None)
     metrics = types.SimpleNamespace(
         batch_out=lambda *_: None, sample_gauges=lambda: None, epoch_finished=lambda _: None, blocked_ns=0
     )

@@ -53,8 +53,8 @@ class JobEngine(Protocol):
             PystateError: A source, or the program's part of it, can't be used.
         """
 
-    def source_notices(self) -> list[str]:
-        """Return what the author of the sources should know."""
+    def notices(self) -> list[str]:
+        """Return what the author of the program should know: of its sources, and of what the engine does otherwise."""
 
     def planned(self, plan: JobPlan) -> None:
         """Take note of the job; called before any attempt.

@@ -50,7 +50,7 @@ def plan_job(
         check_column_names(elements, source.name)
     plan = JobPlanner(graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
     state_settings = StateSettings.of(configuration)
-    plan.warnings.extend(engine.source_notices())
+    plan.warnings.extend(engine.notices())
     check_state_backend(state_settings.backend)
     plan.guarantees = DeliveryGuarantees(graph, uids, configuration, supervised=supervised).all()
     for line in guarantee_lines(plan.guarantees):

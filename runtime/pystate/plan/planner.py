@@ -43,7 +43,6 @@ from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
-from pystate.plan.time_steps import timer_notices
 from pystate.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.records.key_column import KeyColumn
 
@@ -139,8 +138,6 @@ class JobPlanner:
         for source, source_type in zip(sources, source_types, strict=True):
             source.output_type = source.output_type or source_type
         graph.resolve_types()
-        if not graph.batch:  # which has the timers of a key fire at its end
-            self._warnings.extend(timer_notices(steps))
         self._time = EventTime(steps)
         self._stages = SourceStages(graph, self._parallelism)
         for step in steps:

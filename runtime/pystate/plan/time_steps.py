@@ -13,7 +13,7 @@ from pystate.plan.job_plan import JobPlan
 
 
 def timer_notices(steps: Iterable[Transformation]) -> Iterator[str]:
-    """Yield what authors of functions with timers should know."""
+    """Yield what authors of functions with timers should know where time goes on in epochs."""
     for step in steps:
         if isinstance(step, (OneInputTransformation, TwoInputTransformation)) and has_on_timer(step.function):
             yield (

@@ -31,6 +31,11 @@ class ChainAssigners:
         """Return those that see each element while the head hands it on."""
         return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
 
+    def next_idle(self, after: int) -> int | None:
+        """Return when the first of them becomes idle behind a time, ms since 1970; None for none."""
+        times = [assigner.next_idle() for assigner in self.by_uid.values()] if self.by_uid else ()
+        return min((at for at in times if at is not None and at > after), default=None)
+
     def watermark_for(self, uid: str) -> Callable[[], int] | None:
         """Return what tells an operator its event time; None where that is the task's.
 

@@ -61,6 +61,7 @@ class OperatorChain:
         copies: Keeps second copies of the state on this machine; None for none.
         operators: Those of the task, the last first, the head last.
         watermarks: How far event time is.
+        assigners: What gives elements times in the middle of the task.
         metrics: What is measured of the subtask.
     """
 
@@ -100,7 +101,7 @@ class OperatorChain:
             output.tag: OutputBuffer(output, sink, line_prefix(output.identifier, subtask, task.parallelism), self._time)
             for output in task.outputs
         }
-        self._assigners = ChainAssigners(task.chain, self._time)
+        self.assigners = ChainAssigners(task.chain, self._time)
         self._output = compile_chain(task.chain, self._buffers, self._attach)
         self._head: Operator | None = None
         if task.head is not None:
@@ -150,7 +151,7 @@ class OperatorChain:
         )
         self._process = inputs.make(self._head, self._output)
         if self._head is not None and self._head.source is not None:
-            self._head.source.have_times(self._assigners.behind_head())
+            self._head.source.have_times(self.assigners.behind_head())
 
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""
@@ -222,7 +223,7 @@ class OperatorChain:
 
     def watermarks_out(self) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
         """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""
-        return self.watermarks.rows_out(self._assigners.by_uid)
+        return self.watermarks.rows_out(self.assigners.by_uid)
 
     def on_tick(self, now: int | None = None) -> None:
         """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full.
@@ -332,13 +333,13 @@ class OperatorChain:
         self.operators.append(operator)
         (handle,) = operator.handlers(output)
         if operator.assigner is not None:
-            self._assigners.by_uid[spec.uid] = operator.assigner
+            self.assigners.by_uid[spec.uid] = operator.assigner
         return handle
 
     def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
         context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
         self.metrics.operators[spec.uid] = context.metrics
-        return Operator(spec, context, backend, self.key_groups, self._time, self._assigners.watermark_for(spec.uid))
+        return Operator(spec, context, backend, self.key_groups, self._time, self.assigners.watermark_for(spec.uid))
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):

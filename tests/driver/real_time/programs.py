@@ -210,3 +210,19 @@ def late_barriers(count, per_second, seconds):
         stream.key_by(_key, Types.LONG()).process(Count(), PAIR).uid("count").print()
 
     return program
+
+
+class Alarm(KeyedProcessFunction):
+    """Has a timer of event time for each element, which fires at the end of it."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value)
+
+    def on_timer(self, timestamp, ctx):
+        yield f"fired {timestamp}"
+
+
+def alarms(environment):
+    """Timers of event time behind a collection."""
+    numbers = environment.from_collection([1, 2, 3], Types.LONG()).uid("numbers")
+    numbers.key_by(_same, Types.LONG()).process(Alarm(), Types.STRING()).uid("alarms").print()

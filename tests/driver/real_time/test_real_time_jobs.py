@@ -9,7 +9,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from tests.driver.real_time.jobs import RealTimeJob, printed_pairs
-from tests.driver.real_time.programs import KEYS, counts
+from tests.driver.real_time.programs import KEYS, alarms, counts
 
 
 @pytest.fixture
@@ -108,3 +108,11 @@ def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, capsys, mon
 def _refused(*_):
     message = "refused"
     raise PystateError(message)
+
+
+def test_what_is_told_at_the_start_speaks_of_no_epochs(job, capsys):
+    one = job("a", alarms)
+    assert one.end() is JobStatus.FINISHED
+    assert "fired" in capsys.readouterr().out
+    assert one.said, "the guarantees, at least"
+    assert not [line for line in one.said if "epoch" in line]

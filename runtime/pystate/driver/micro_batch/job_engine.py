@@ -33,6 +33,7 @@ from pystate.driver.staying_sources import StayingSources
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
+from pystate.plan.time_steps import timer_notices
 from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.snapshot import Snapshot
 from pystate.spark.micro_batch.determinism import non_determinism, non_determinism_notices
@@ -84,6 +85,8 @@ class MicroBatchJobEngine:
         stay = StayingSources(self._job).uids()
         for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
             self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
+        if not graph.batch:  # which has the timers of a key fire at its end
+            self._notices.extend(timer_notices(graph.transformations()))
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
         """Make the streaming DataFrames, and return what elements each source gives."""
@@ -108,8 +111,8 @@ class MicroBatchJobEngine:
             return frame, []
         return EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM)).bound(frame, where)
 
-    def source_notices(self) -> list[str]:
-        """Return what the author of the sources should know."""
+    def notices(self) -> list[str]:
+        """Return what the author of the program should know of epochs and sources."""
         return self._notices
 
     def planned(self, plan: JobPlan) -> None:

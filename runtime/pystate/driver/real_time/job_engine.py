@@ -75,7 +75,7 @@ class RealTimeJobEngine:
             raise JobGraphError(message, where=source.name, hint=hint)
         return []
 
-    def source_notices(self) -> list[str]:
+    def notices(self) -> list[str]:
         """Return what Spark was not told at its start."""
         return application_notices(self._spark.sparkContext.getConf().get) if self._needs_spark else []
 

@@ -104,8 +104,14 @@ class TimestampsAndWatermarks:
             self._highest, self._seen = self._splits.of(split_id)
 
     def next_idle(self) -> int | None:
-        """Return when the next split holds nobody up any more, ms since 1970; None for never, or without splits."""
-        return None if self._splits is None else self._splits.next_idle()
+        """Return when it holds nobody up any more, or its next split, ms since 1970; None for never.
+
+        Without splits that may be past: it has been idle since then. What has come counts once `finish_epoch` is called.
+        """
+        if self._splits is not None:
+            return self._splits.next_idle()
+        timeout = self._strategy.idle_timeout_ms
+        return None if timeout is None or self._seen else self._heard + timeout
 
     def _keep_split(self) -> None:
         if self._splits is not None:

@@ -14,7 +14,7 @@ _MOST_GROWTH = 4.0
 
 
 class BatchSlices:
-    """Cuts batches by how long the slices before took.
+    """Cuts batches by how long the slices before took; the first one of all is a row.
 
     Args:
         clock: Seconds.
@@ -22,7 +22,7 @@ class BatchSlices:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._rows = 256
+        self._rows = 1
 
     def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the slices of a batch; who takes one asks for the next when it is done with it."""

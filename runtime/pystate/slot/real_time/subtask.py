@@ -26,6 +26,7 @@ from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
 from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
+from pystate.slot.real_time.due_times import DueTimes
 from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
 from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
@@ -90,6 +91,7 @@ class RealTimeSubtask(Subtask):
         self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
+        self._due = DueTimes(self.chain)
         self._is_dirty = False  # something has been processed since results were handed on
 
     @property
@@ -219,7 +221,7 @@ class RealTimeSubtask(Subtask):
             if source.ended:
                 self._end_of_data()
                 return
-            due = source.next_due(self.chain.next_processing_time_timer())
+            due = source.next_due(self._due.next())
         self._rest(due, lambda: source.is_roused)
 
     def _gate_step(self, gate: InputGate) -> None:
@@ -229,7 +231,7 @@ class RealTimeSubtask(Subtask):
             self._rest(gate.next_deadline(), lambda: gate.has_checkpoint_events)
             return
         if event is None:
-            timer = None if self._at_end else self.chain.next_processing_time_timer()
+            timer = None if self._at_end else self._due.next()
             if self._is_dirty or (timer is not None and timer <= current_time_ms()):
                 with self._changed:
                     self._hand_on()
@@ -248,9 +250,8 @@ class RealTimeSubtask(Subtask):
     def _rest(self, due: int | None, is_roused: Any) -> None:
         """Wait for mail, for what comes, or for the clock; at the latest until changes are to be flushed."""
         timeout = None
-        now = current_time_ms()
         if due is not None:
-            timeout = max(0.0, (due - now) / 1000)
+            timeout = max(0.0, (due - current_time_ms()) / 1000)
             if timeout == 0.0:
                 return
         if self._changes.is_pending:
@@ -309,6 +310,7 @@ class RealTimeSubtask(Subtask):
     def _hand_on(self) -> None:
         """Let event time go as far as it is, fire what is due, and send what has come out."""
         if not self._at_end:
+            self._due.see()
             self.chain.advance_watermarks()
         self._send_out()
         self._changes.flush_if_due(self._changed)
