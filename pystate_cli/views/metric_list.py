@@ -92,7 +92,7 @@ def head_line(answer: JobMetrics, rows: Iterable[MetricRow]) -> str:
     """Return what is to be said of the job as a whole."""
     job = {row.name: row for row in rows if row.subtask is None}
     parts = [f"{printable(answer.name)}: {answer.state.value}"]
-    if not answer.up:
+    if not answer.up and not answer.state.is_terminal:  # else nobody is there to answer
         parts.append("its driver does not answer")
     if "numRestarts" in job and job["numRestarts"].value:
         parts.append(f"{job['numRestarts'].shown()} restarts")
@@ -113,7 +113,7 @@ METRICS: TableSpec[MetricRow] = TableSpec(
     (
         Column("where", lambda row: row.where, TEXT, "Operator", least=8),
         Column("subtask", lambda row: row.subtask, NUMBER, "Subtask", "Sub", plain="subtask", width=7, json="subtask"),
-        Column("metric", lambda row: row.name, TEXT, "Metric", json="name", least=12, keeps_end=True),
+        Column("metric", lambda row: row.name, TEXT, "Metric", json="name", least=20, keeps_end=True),
         Column(
             "value", lambda row: row.value, _VALUE, "Value", plain="value", width=22, json="value",
             shown=lambda row, _: row.shown(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from pystate.api.job_graph import OperatorKind
 from pystate.driver.job_metrics import JobMetrics
 from pystate.metrics.sample import counter, gauge
 from pystate.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.plan.chain import OperatorSpec
 from pystate.plan.task import TaskInput, TaskSpec
 
 
@@ -40,3 +42,14 @@ def test_event_time_is_that_of_the_subtask_that_is_furthest_behind():
     assert metrics.event_time() == {"watermark": 7, "watermark_task": "the total"}
     report(metrics, "count", 1, -(1 << 63))
     assert metrics.event_time() == {"watermark": -(1 << 63), "watermark_task": "the count"}
+
+
+def test_a_source_is_as_far_as_what_it_hands_on():
+    metrics = job()
+    plan: Any = metrics._plan
+    plan.tasks[0].head = OperatorSpec("count", "numbers", OperatorKind.SOURCE, None)
+    samples = [gauge("currentInputWatermark", -(1 << 63)), gauge("currentOutputWatermark", 8)]
+    told = SlotReport({"count": SubtaskMetricStore(0, "worker", samples)})
+    metrics.slots.report(0, told.to_plain())
+    report(metrics, "total", 0, 9)
+    assert metrics.event_time() == {"watermark": 8, "watermark_task": "the count"}

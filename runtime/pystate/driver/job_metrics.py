@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pystate.api.job_graph import OperatorKind
 from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.driver.job_engine import EngineMetrics
 from pystate.metrics.io_figures import bytes_and_times
@@ -43,14 +44,17 @@ class JobMetrics:
         return bytes_and_times(sample for index in indices for sample in self.slots.of(uid, index).samples)
 
     def event_time(self) -> dict[str, Any]:
-        """Return `watermark`, the lowest of all subtasks that have one, and `watermark_task`, whose it is; else nothing."""
+        """Return `watermark`, the lowest of all subtasks that have one, and `watermark_task`, whose it is; else nothing.
+
+        Of a source it is what it hands on: nothing comes to it, and what gives its elements times may stand behind it.
+        """
         lowest = min(
             (
                 (sample.value, task.name)
                 for task in ([] if self._plan is None else self._plan.tasks)
                 for index in range(task.parallelism)
                 for sample in self.slots.of(task.uid, index).samples
-                if sample.name == "currentInputWatermark" and sample.operator is None and isinstance(sample.value, int)
+                if sample.name == _watermark_of(task) and sample.operator is None and isinstance(sample.value, int)
             ),
             default=None,
         )
@@ -98,3 +102,9 @@ def _store(
 ) -> TaskMetricStore:
     labels = {operator.uid: OperatorLabel(vertex_id(operator.uid), operator.name) for operator in operators}
     return TaskMetricStore(uid, vertex_id(uid), name, parallelism, labels, subtasks)
+
+
+def _watermark_of(task: TaskSpec) -> str:
+    """Return the metric that says how far event time is in a subtask of a task."""
+    is_source = task.head is not None and task.head.kind is OperatorKind.SOURCE
+    return "currentOutputWatermark" if is_source else "currentInputWatermark"

@@ -190,6 +190,7 @@ def test_the_first_line_says_what_is_known():
     told = "words: RUNNING, 2 restarts, epoch 12 took 340 ms, checkpoint 7 took 110 ms, 9.11 KB"
     assert head_line(answer, rows) == told
     assert head_line(replace(answer, up=False), []) == "words: RUNNING, its driver does not answer"
+    assert head_line(replace(answer, up=False, state=JobStatus.FINISHED), []) == "words: FINISHED"
 
 
 @pytest.mark.parametrize(
@@ -207,3 +208,11 @@ def test_a_long_name_keeps_its_end_at_80_columns(name):
 def test_a_time_is_shown_as_one():
     assert row("started", 1700000000000, unit="ms since 1970").shown() == format_moment(1700000000000, 0)
     assert row("started", 1700000000000, unit="ms since 1970").shown().startswith("2023-11-1")
+
+
+def test_times_of_subtasks_can_be_told_apart_at_60_columns():
+    names = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+    rows = [row(name, 250.0, operator="a rather long name of an operator", unit="ms/s") for name in names]
+    text = text_of(METRICS.table(rows, 60, unicode=True), 60)
+    assert all(name in text for name in names[:2])
+    assert "uredTimeMsPerSecond" in text
