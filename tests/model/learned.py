@@ -48,6 +48,7 @@ class Learned:
         self._numbers: dict[Hashable, int] = {}
         self._ways: list[tuple[Any, ...]] = []
         self._shown: list[Any] = []
+        self._looks: list[Hashable] = []
         self._known: dict[tuple[int, Any], tuple[int, tuple[Any, ...]]] = {}
         self.tried = 0
         self.start = self._number(build(), ())
@@ -68,12 +69,18 @@ class Learned:
         """Return what an object shows in a state."""
         return self._shown[state]
 
+    def is_same(self, state: int, other: int) -> bool:
+        """Return whether objects in two states behave in the same way."""
+        return self._looks[state] == self._looks[other]
+
     def _number(self, one: Driven, way: tuple[Any, ...]) -> int:
-        key = (fingerprint(one.roots(), self._ignored), one.shows()) if self._merges else way
+        looks = fingerprint(one.roots(), self._ignored), one.shows()
+        key: Hashable = looks if self._merges else way
         number = self._numbers.setdefault(key, len(self._ways))
         if number == len(self._ways):
             self._ways.append(way)
-            self._shown.append(one.shows())
+            self._shown.append(looks[1])
+            self._looks.append(looks)
         return number
 
 

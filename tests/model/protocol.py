@@ -45,7 +45,9 @@ class World(NamedTuple):
         channels: The frames that are under way, by edge.
         barriers: Those that are under way to sources.
         coordinator: Its state.
-        acknowledgements: Those that are under way.
+        acknowledgements: Those that are under way, of checkpoints that are.
+        over: Checkpoints that are so no more, with the attempts that they were of. Acknowledgements of them may come at any
+            time, whether they were sent or not: so it makes no difference which were, as long as they change nothing.
         parts: What was put into the checkpoints that can complete, or be gone back to.
         taken: The last checkpoint that each subtask has taken its part of.
         triggered: How many checkpoints were triggered.
@@ -59,6 +61,7 @@ class World(NamedTuple):
     barriers: tuple[tuple[Any, ...], ...]
     coordinator: int
     acknowledgements: frozenset[Part]
+    over: frozenset[tuple[int, int]]
     parts: frozenset[tuple[Part, State]]
     taken: tuple[int, ...]
     triggered: int
@@ -95,6 +98,7 @@ class Protocol:
             for uid in self.tasks
         ]
         self._coordinator = Learned(lambda: RealCoordinator(graph, self.concurrent), IGNORED, merges=self.merges)
+        self._late: dict[tuple[int, int, frozenset[tuple[int, int]]], list[Part]] = {}
 
     def run(self) -> Explored[World]:
         """Visit every state.
@@ -110,7 +114,7 @@ class Protocol:
         barriers: tuple[tuple[Any, ...], ...] = ((),) * len(self._sources)
         none: frozenset[Any] = frozenset()
         taken = (0,) * len(self.tasks)
-        world = World(0, (), nothing, barriers, self._coordinator.start, none, none, taken, 0, self.budget)
+        world = World(0, (), nothing, barriers, self._coordinator.start, none, none, none, taken, 0, self.budget)
         return self._opened(world, {})
 
     # -- what can happen
@@ -135,14 +139,26 @@ class Protocol:
             if waiting:
                 told = world._replace(barriers=_put(world.barriers, number, waiting[1:]))
                 yield f"a barrier is asked of {self.tasks[number]}", self._subtask(told, number, waiting[0])
-        for part in world.acknowledgements:
+        for part in sorted(world.acknowledgements):
             arrived = world._replace(acknowledgements=world.acknowledgements - {part})
-            attempt, checkpoint_id, uid = part
-            name = f"{uid} of checkpoint {checkpoint_id} in attempt {attempt}"
-            yield f"the acknowledgement of {name} arrives", self._ask(arrived, ("acknowledge", part))
-            if world.left.losses and attempt == world.attempt:
-                yield f"the acknowledgement of {name} is lost", arrived._replace(left=world.left.less("losses"))
+            yield f"the acknowledgement of {_name(part)} arrives", self._ask(arrived, ("acknowledge", part))
+            if world.left.losses:
+                yield f"the acknowledgement of {_name(part)} is lost", arrived._replace(left=world.left.less("losses"))
+        for part in self._late_parts(world):
+            yield f"the acknowledgement of {_name(part)} comes late", self._ask(world, ("acknowledge", part))
         yield from self._happens(world)
+
+    def _late_parts(self, world: World) -> list[Part]:
+        """Return what would change something if it were acknowledged, though its checkpoint isn't under way any more."""
+        key = world.coordinator, world.attempt, world.over
+        if key not in self._late:
+            parts = [(*one, uid) for one in sorted(world.over) for uid in self.tasks]
+            self._late[key] = [part for part in parts if self._is_counted(world, part)]
+        return self._late[key]
+
+    def _is_counted(self, world: World, part: Part) -> bool:
+        after = self._ask(world, ("acknowledge", part))
+        return after.wrong is not None or not self._coordinator.is_same(after.coordinator, world.coordinator)
 
     def _happens(self, world: World) -> Iterator[tuple[str, World]]:
         left = world.left
@@ -186,17 +202,16 @@ class Protocol:
         before = world.taken[number]
         if checkpoint_id <= before or any(before < one < checkpoint_id for one in self._under_way(world)):
             world = world._replace(wrong=f"{uid} takes checkpoint {checkpoint_id} behind {before}")
+        world = world._replace(taken=_put(world.taken, number, checkpoint_id))
+        if checkpoint_id not in self._under_way(world):
+            return world
         part = world.attempt, checkpoint_id, uid
-        return world._replace(
-            taken=_put(world.taken, number, checkpoint_id),
-            acknowledgements=world.acknowledgements | {part},
-            parts=world.parts | {(part, state)},
-        )
+        return world._replace(acknowledgements=world.acknowledgements | {part}, parts=world.parts | {(part, state)})
 
     def _ask(self, world: World, stimulus: Any) -> World:
         """Have the coordinator do something."""
         state, out = self._coordinator.apply(world.coordinator, stimulus)
-        world = world._replace(coordinator=state)
+        world = self._told(world, state)
         *under_way, latest = self._coordinator.shows(state)
         if any(one < latest for one in under_way):
             return world._replace(wrong=f"{under_way} are under way, and checkpoint {latest} is complete")
@@ -213,6 +228,15 @@ class Protocol:
         keep = {*self._coordinator.shows(state)}
         return world._replace(parts=frozenset(one for one in world.parts if one[0][1] in keep))
 
+    def _told(self, world: World, coordinator: int) -> World:
+        """Take over a state of the coordinator, and put all acknowledgements away whose checkpoints have ended with it."""
+        before, under_way = self._under_way(world), self._coordinator.shows(coordinator)[:-1]
+        return world._replace(
+            coordinator=coordinator,
+            acknowledgements=frozenset(part for part in world.acknowledgements if part[1] in under_way),
+            over=world.over | {(world.attempt, one) for one in before if one not in under_way},
+        )
+
     def _expire(self, world: World) -> World:
         before = self._under_way(world)
         world = self._ask(world, ("expire",))
@@ -226,11 +250,13 @@ class Protocol:
         states = dict(world.parts)
         restored = {part[2]: states[part] for part in parts}
         taken = (world.triggered,) * len(self.tasks)
+        world = self._told(world, state)
         world = world._replace(
             attempt=world.attempt + 1,
+            acknowledgements=frozenset(),
+            over=world.over | {(world.attempt, one) for one in self._under_way(world)},
             channels=((),) * len(world.channels),
             barriers=((),) * len(world.barriers),
-            coordinator=state,
             parts=frozenset(one for one in world.parts if one[0][1] == checkpoint_id),
             taken=taken,
         )
@@ -312,3 +338,8 @@ class Protocol:
 
 def _put(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
     return (*items[:index], item, *items[index + 1 :])
+
+
+def _name(part: Part) -> str:
+    attempt, checkpoint_id, uid = part
+    return f"{uid} of checkpoint {checkpoint_id} in attempt {attempt}"

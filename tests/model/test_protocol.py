@@ -46,7 +46,7 @@ LARGER_RUNS = [
     (LEVELS, Budget(failures=1), 1),
     (DIAMOND, Budget(failures=1), 1),
     (THREE, Budget(), 1),
-    (THREE, Budget(failures=1), 1),
+    (FEW, Budget(failures=1), 1),
 ]
 
 
