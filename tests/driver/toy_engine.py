@@ -110,6 +110,7 @@ class ToyBarriers:
     """Sends each barrier as soon as it is triggered."""
 
     brings_own = False
+    takes_next = True
 
     def __init__(self, engine, pending):
         self._engine = engine

@@ -22,6 +22,10 @@ class BarrierPlacement(Protocol):
         """Whether no barrier waits for its place."""
 
     @property
+    def takes_next(self) -> bool:
+        """Whether the next checkpoint may begin; not where its barrier would do harm to one on its way."""
+
+    @property
     def brings_own(self) -> bool:
         """Whether the engine is about to place a barrier that nobody has asked for, so that no other one is triggered."""
 

@@ -153,7 +153,7 @@ class CheckpointSchedule:
 
     def _trigger(self) -> StorageStep | None:
         barriers = self._attempt.barriers
-        if barriers is None or not barriers.is_open or barriers.brings_own:
+        if barriers is None or not barriers.takes_next or barriers.brings_own:
             return None
         request = self._decider.next_request(len(self._pending))
         return None if request is None else TriggerCheckpoint(request)
@@ -166,7 +166,7 @@ class CheckpointSchedule:
             times.append(self._storage_deadline)
         wait_s = max(0.0, min([_IDLE_WAIT_S, *(at - self._clock() for at in times)]))
         barriers = self._attempt.barriers
-        if barriers is None or not barriers.is_open or self._storage_step is not None:
+        if barriers is None or not barriers.takes_next or self._storage_step is not None:
             return wait_s
         wait_ms = self._decider.wait_ms(len(self._pending))
         return wait_s if wait_ms is None else min(wait_s, wait_ms / 1000)

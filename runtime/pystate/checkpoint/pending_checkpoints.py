@@ -197,6 +197,11 @@ class PendingCheckpoints:
         """Whether there is one that is no savepoint."""
         return any(not one.is_savepoint for one in self)
 
+    @property
+    def has_savepoint(self) -> bool:
+        """Whether there is a savepoint."""
+        return any(one.is_savepoint for one in self)
+
     # -- what ends do to the others
 
     @property

@@ -39,10 +39,10 @@ class Called(FakeSlots):
 
 
 class Bench:
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, options=()):
         folders = {"dir": "ck", "savepoint-dir": "sp"}
         configuration = Configuration(
-            {f"execution.checkpointing.{key}": str(tmp_path / name) for key, name in folders.items()}
+            {f"execution.checkpointing.{key}": str(tmp_path / name) for key, name in folders.items()} | dict(options)
         )
         self.coordinator = CheckpointCoordinator(JOB, configuration, tmp_path / "checkpoints.json")
         self.coordinator.start([TASK], None)
@@ -94,6 +94,27 @@ def test_slots_that_refuse_fail_the_checkpoint_and_the_next_one_goes(one):
     wait_until(lambda: one.slots.triggered() == [1, 2])
     one.acknowledge(2)
     assert future.result(10).checkpoint_id == 2
+
+
+def test_no_barrier_comes_behind_a_savepoints_that_would_end_its_alignment(tmp_path):
+    often = {"execution.checkpointing.interval": "10 ms", "execution.checkpointing.max-concurrent-checkpoints": "3"}
+    one = Bench(tmp_path, often)
+    wait_until(lambda: len(one.slots.triggered()) == 3)  # as many as may be under way
+    savepoint, later = (one.coordinator.trigger_savepoint(None, hold=False) for _ in range(2))
+    wait_until(lambda: one.slots.triggered() == [1, 2, 3, 4])
+    for number in (1, 2, 3):
+        one.acknowledge(number)
+    wait_until(lambda: [checkpoint.checkpoint_id for checkpoint in one.coordinator.pending] == [4])
+    with pytest.raises(TimeoutError):
+        savepoint.result(0.3)
+    assert one.slots.triggered() == [1, 2, 3, 4]
+    one.acknowledge(4)
+    assert savepoint.result(10).checkpoint_id == 4
+    wait_until(lambda: one.slots.triggered()[4:5] == [5])
+    one.acknowledge(5)
+    assert later.result(10).checkpoint_id == 5
+    wait_until(lambda: 6 in one.slots.triggered())
+    one.coordinator.attempt_over()
 
 
 def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one):

@@ -72,6 +72,11 @@ class EpochBarriers:
         return self._rider is None and not self._closed
 
     @property
+    def takes_next(self) -> bool:
+        """Whether no barrier waits for its place: behind one there is room for the next."""
+        return self.is_open
+
+    @property
     def brings_own(self) -> bool:
         """Whether an epoch is about to begin that brings a barrier of its own."""
         return self._beginning and (self._every_epoch or self._closed)

@@ -60,6 +60,11 @@ class SourceBarriers:
         return self._waiting is None and not self._closed
 
     @property
+    def takes_next(self) -> bool:
+        """Whether no savepoint is under way: a newer barrier would end its alignment wherever it comes first."""
+        return self.is_open and not self._pending.has_savepoint
+
+    @property
     def brings_own(self) -> bool:
         """Whether event time comes to its end in front of a barrier that is on its way."""
         return self._closed
