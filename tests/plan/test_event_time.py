@@ -190,3 +190,17 @@ def test_a_strategy_of_wrong_parts_is_refused(make, message):
 def test_alignment_is_accepted_with_a_notice(caplog):
     assert BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1)) == BOUNDED
     assert "with_watermark_alignment('group') has no effect" in caplog.text
+
+
+@pytest.mark.parametrize("strategy", [BOUNDED, BOUNDED.with_idleness(Duration.of_seconds(1))])
+@pytest.mark.parametrize("others_end", [True, False])
+def test_a_bounded_source_whose_end_nobody_tells_of_is_named_where_event_time_may_wait_for_it(strategy, others_end):
+    ends, collection, live = words(1), words(2), words(3)
+    ends.bounded = collection.bounded = True
+    collection.collection, live.bounded = [("a", 1)], others_end
+    streams = [timed(root, strategy, uid=f"times {root.name}") for root in (ends, collection, live)]
+    printed(by_word(united(*streams), "count"))
+    found = [warning for warning in planned([ends, collection, live]).warnings if "Event time waits for" in warning]
+    waits = strategy is BOUNDED and not others_end
+    assert len(found) == waits
+    assert not waits or "'words 1'" in found[0]

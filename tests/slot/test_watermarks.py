@@ -49,6 +49,21 @@ class Second(TimestampAssigner):
 # -- channels
 
 
+def test_a_channel_of_a_source_that_has_ended_is_waited_for_by_nobody():
+    valve = WatermarkValve({"a/0": None, "b/0": 10, "c/0": None}, now=0)
+    valve.take("a/0/topic-1", 3, idle=False, now=0)
+    valve.take("b/0", 5, idle=False, now=0)
+    valve.take("c/0", 4, idle=False, now=0)
+    assert valve.advance(0) == 3
+    assert valve.advance(0, ["a/0"]) == 4, "its partitions are at their end with it"
+    assert valve.advance(0, ["a/0", "c/0"]) == 5
+    assert valve.advance(99, ["a/0", "c/0"]) == 5
+    assert valve.is_idle, "where the only live one is idle event time isn't at its end"
+    assert "a/0/topic-1" in valve.snapshot()
+    assert valve.advance(99, ["a/0", "b/0", "c/0"]) == MAX_WATERMARK
+    assert not valve.is_idle
+
+
 def test_an_input_is_as_far_as_its_slowest_channel():
     valve = WatermarkValve({"a": None, "b": None}, now=0)
     valve.take("a", 9, idle=False, now=0)

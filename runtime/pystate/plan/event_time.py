@@ -90,6 +90,22 @@ def source_channel(uid: str, edge: OutputSpec, partition: str | None = None) -> 
     return f"{uid}/{edge.tag}" if partition is None else f"{uid}/{edge.tag}/{partition}"
 
 
+def source_channels(plan: JobPlan) -> dict[str, list[str]]:
+    """Return the channels of each source that Spark reads and that has any, by its uid."""
+    found: dict[str, list[str]] = {}
+    for source in plan.sources:
+        for edge in () if source.chain is None else source.chain.all_outputs():
+            name = source_channel(source.uid, edge)
+            if edge.timestamped and name in plan.task(str(edge.target)).inputs[edge.input_index].channels:
+                found.setdefault(source.uid, []).append(name)
+    return found
+
+
+def idle_timeout(plan: JobPlan, channel: str) -> int | None:
+    """Return after how long a channel without elements is idle, ms; None for never."""
+    return next((read.channels[channel] for task in plan.tasks for read in task.inputs if channel in read.channels), None)
+
+
 def own_source_channel(uid: str) -> str:
     """Return the name of the channel on which a source in slots tells its task of its watermarks."""
     return f"{uid}/source"

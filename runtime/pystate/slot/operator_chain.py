@@ -6,7 +6,7 @@ them, nor whether they come through a channel per input or through many that are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -200,7 +200,7 @@ class OperatorChain:
         self._check_input(input_index)
         self.watermarks.take(batch, input_index)
 
-    def advance_watermarks(self, *, end_of_input: bool = False, clock: int | None = None) -> None:
+    def advance_watermarks(self, *, end_of_input: bool = False, clock: int | None = None, ended: Sequence[str] = ()) -> None:
         """Let event time go as far as the channels of all inputs are; at the end of the input as far as it goes.
 
         Timers by the clock that are due fire first; Flink drops them at the end of the input, and so does this.
@@ -208,6 +208,7 @@ class OperatorChain:
         Args:
             end_of_input: As said.
             clock: Up to when timers by the clock are due, ms since 1970; None for the subtask's own clock.
+            ended: Channels of sources that are at their end beside others that aren't.
         """
         if self._sorted_keys is not None:
             with self.metrics.busy:
@@ -216,7 +217,7 @@ class OperatorChain:
         now = self._time.clock() if clock is None else clock
         if due is not None and due <= now and not end_of_input:
             self.on_tick(now)
-        for watermark, index in self.watermarks.reached(end_of_input=end_of_input):
+        for watermark, index in self.watermarks.reached(end_of_input=end_of_input, ended=ended):
             self.on_watermark(watermark, index)
         for operator in reversed(self.operators) if end_of_input else ():
             operator.end_input()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -56,10 +56,15 @@ class TaskWatermarks:
         for channel, watermark, idle in watermark_rows(batch):
             self.valves[input_index].take(channel, watermark, idle=idle, now=now)
 
-    def reached(self, *, end_of_input: bool) -> Iterator[tuple[int, int]]:
-        """Yield watermark and index of each input that has one, or that nobody waits for any more."""
+    def reached(self, *, end_of_input: bool, ended: Collection[str] = ()) -> Iterator[tuple[int, int]]:
+        """Yield watermark and index of each input that has one, or that nobody waits for any more.
+
+        Args:
+            end_of_input: Whether all inputs are at their end.
+            ended: The channels that are, see `WatermarkValve.advance`.
+        """
         now = self._time.clock()
-        watermarks = [MAX_WATERMARK if end_of_input else valve.advance(now) for valve in self.valves]
+        watermarks = [MAX_WATERMARK if end_of_input else valve.advance(now, ended) for valve in self.valves]
         for index, watermark in enumerate(watermarks):
             if watermark > MIN_WATERMARK or self.valves[index].is_idle:
                 yield watermark, index

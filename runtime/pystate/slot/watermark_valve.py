@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pystate.plan.event_time import whole_channel
 from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK
@@ -51,13 +51,26 @@ class WatermarkValve:
         self._heard[channel] = now
         (self._idle.add if idle else self._idle.discard)(channel)
 
-    def advance(self, now: int) -> int:
-        """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still."""
+    def advance(self, now: int, ended: Collection[str] = ()) -> int:
+        """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still.
+
+        Args:
+            now: The time of the clock, ms since 1970.
+            ended: Channels on which nothing comes any more, those of partitions by their source's. Nobody waits for them,
+                and event time is at its end where there are no others. Who knows says so in each epoch: it is no state.
+        """
         for channel, heard in self._heard.items():
             timeout = self._timeouts.get(self._whole(channel))
             if timeout is not None and now - heard >= timeout:
                 self._idle.add(channel)
-        active = [watermark for channel, watermark in self._watermarks.items() if channel not in self._idle]
+        live: Collection[str] = self._watermarks
+        if ended:
+            live = [channel for channel in live if channel not in ended and self._whole(channel) not in ended]
+            if self._watermarks and not live:
+                self.is_idle = False
+                self._output = MAX_WATERMARK
+                return MAX_WATERMARK
+        active = [self._watermarks[channel] for channel in live if channel not in self._idle]
         self.is_idle = self.has_channels and not active
         if active:
             self._output = max(self._output, min(active))

@@ -65,6 +65,12 @@ def check_collection_offset(source: SourceTransformation, offset: str) -> None:
     check_offset(source.collection, count, checksum, source.name)
 
 
+def is_read_whole(source: SourceTransformation, offset: str) -> bool:
+    """Return whether all elements of a collection have been read at an offset, as Spark keeps it."""
+    assert source.collection is not None  # noqa: S101 - the caller has looked
+    return parse_offset(offset, source.name)[0] == len(source.collection)
+
+
 def _data_source(name: str, columns: bytes, rows: bytes, start: dict[str, Any], end: dict[str, Any]) -> type[DataSource]:
     class CollectionReader(DataSourceStreamReader):
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name

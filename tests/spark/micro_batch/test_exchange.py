@@ -43,7 +43,7 @@ class TaskAttempt:
         return self.attempt
 
     def getLocalProperty(self, key):  # noqa: N802 - Spark's name
-        return "0"
+        return {exchange.EPOCH_PROPERTY: "0", exchange.CLOCK_PROPERTY: "0"}.get(key)
 
 
 @pytest.fixture

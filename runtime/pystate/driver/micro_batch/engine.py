@@ -22,6 +22,7 @@ from pystate.common.time import current_time_ms
 from pystate.driver.engine import EngineEvents
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.collected_results import CollectedResults
+from pystate.driver.micro_batch.ended_sources import EndedSources
 from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
 from pystate.driver.micro_batch.epoch_failures import stage_failure
 from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
@@ -95,18 +96,17 @@ class MicroBatchEngine:
         collected: CollectedResults | None = None,
         ends: StreamEnds | None = None,
     ) -> None:
-        self._spark = spark
-        self._plan = plan
+        self._spark, self._plan = spark, plan
         self._frames = frames
         self._environment = environment
-        self._restored = restored
-        self._job_epochs = epochs
+        self._restored, self._job_epochs = restored, epochs
         self._epochs: AttemptEpochs | None = None
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
         self._collected = collected
         self._ends = ends or StreamEnds()
         self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
+        self._ended = EndedSources(plan, self._logs.sources, self._logs.offsets, self._ends)
         self._stages = StageStore(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
         shuffles = [source_shuffles(frame) for frame in frames]  # a walk through the plan in the JVM
@@ -257,7 +257,6 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
-        group = "" if self._query is None else str(self._query.runId)
         try:
             epoch = self._live().begin_epoch(batch_id)
         except AttemptOverError:
@@ -268,6 +267,7 @@ class MicroBatchEngine:
         except Exception as error:
             self._fail(stage_failure(error), str(error))
             raise
+        group = "" if self._query is None else str(self._query.runId)
         self._run(epoch, batch_id, lambda: self._whole(frame), lambda prepared: self._proof.check(epoch, prepared, group))
 
     def _whole(self, frame: DataFrame) -> DataFrame:
@@ -310,6 +310,7 @@ class MicroBatchEngine:
         try:
             self._metrics.epoch_begun()
             self._spark.sparkContext.setLocalProperty(EPOCH_PROPERTY, str(epoch))
+            self._ended.tell(self._spark.sparkContext, batch_id, self._query)
             frame().write.format("noop").mode("overwrite").save()
             prepared = epochs.check_all_prepared(epoch)
             prove(prepared)

@@ -7,7 +7,7 @@ behind the end is filtered out, and a query that ends in front of it is started 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pystate.api.source_stream import StoppingOffsets
@@ -32,13 +32,18 @@ class StreamEnds:
     """Those of one attempt.
 
     Args:
-        ends: Of each stream that has one.
+        ends: Of each stream that has one and that is waited for.
         clock: Monotonic seconds.
+        by_source: Of each stream that has one, by the uid of its source.
     """
 
     def __init__(
-        self, ends: Sequence[tuple[StoppingOffsets, bytes]] = (), clock: Callable[[], float] = time.monotonic
+        self,
+        ends: Sequence[tuple[StoppingOffsets, bytes]] = (),
+        clock: Callable[[], float] = time.monotonic,
+        by_source: Mapping[str, tuple[StoppingOffsets, bytes]] | None = None,
     ) -> None:
+        self.by_source = dict(by_source or {})
         self._ends = [_End(*end) for end in ends]
         self._clock = clock
         self._seen: list[bytes] = []
@@ -114,7 +119,7 @@ class BoundedStreams:
         if not self._stopping:
             return frames, files, StreamEnds()
         frames, files = list(frames), dict(files)
-        ends = []
+        ends = {}
         for index, source in enumerate(self._plan.sources):
             stopping = self._stopping.get(source.uid)
             if stopping is None:
@@ -123,8 +128,8 @@ class BoundedStreams:
             end = self._found[source.uid] if name not in files else stopping.find(files[name])
             files[name] = end
             frames[index] = self._bound(stopping.frame(end), source.step.name)
-            ends.append((stopping, end))
-        return frames, files, StreamEnds(ends if self._plan.bounded else ())
+            ends[source.uid] = stopping, end
+        return frames, files, StreamEnds(list(ends.values()) if self._plan.bounded else (), by_source=ends)
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -104,8 +104,15 @@ class DataServer:
                 message = f"The exchange of epoch {header.epoch} died after {rows} rows."
                 raise ControlError(message, where=f"uid {header.uid}, subtask {header.subtask}") from error
 
-        end, clock = header.end_of_input, header.clock
-        kept = subtask.run(header.epoch, header.asker, lambda: hang_up(connection), batches, end_of_input=end, clock=clock)
+        kept = subtask.run(
+            header.epoch,
+            header.asker,
+            lambda: hang_up(connection),
+            batches,
+            end_of_input=header.end_of_input,
+            clock=header.clock,
+            ended=header.ended,
+        )
         admit(connection, Admission.REPLAY)
         return kept
 

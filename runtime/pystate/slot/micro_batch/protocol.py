@@ -48,6 +48,7 @@ class EpochHeader:
         tags: The outputs to send back, one after another: edges to the next tasks, or the output to fetch.
         end_of_input: Whether no epoch follows: event time is at its end behind the rows.
         clock: Up to when timers by the clock fire in it, ms since 1970; None for what the slot's clock says.
+        ended: The channels of event time of sources that are at their end behind the epoch's rows.
     """
 
     op: str
@@ -61,6 +62,7 @@ class EpochHeader:
     tags: tuple[int, ...]
     end_of_input: bool = False
     clock: int | None = None
+    ended: tuple[str, ...] = ()
 
     @property
     def asker(self) -> Asker:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -150,6 +150,7 @@ class MicroBatchSubtask(Subtask):
         *,
         end_of_input: bool = False,
         clock: int | None = None,
+        ended: Sequence[str] = (),
     ) -> KeptOutput:
         """Run an epoch up to its last row, or return its kept output if that has been done.
 
@@ -162,6 +163,7 @@ class MicroBatchSubtask(Subtask):
                 ControlError if the asker dies before its last row.
             end_of_input: Whether no epoch follows: event time is at its end behind the rows.
             clock: Up to when timers by the clock fire, ms since 1970; None for what the subtask's clock says.
+            ended: The channels of sources that are at their end behind the rows.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
@@ -182,7 +184,7 @@ class MicroBatchSubtask(Subtask):
                 if source is not None and (self._environment.batch or not end_of_input):
                     bound = EpochBound(epoch, self.index, self.task.parallelism, self._most_file_bytes)
                     source.take(self.chain.watermarks.valves[0], whole=self._environment.batch, epoch=bound)
-                self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock)
+                self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock, ended=ended)
                 self.chain.flush_output()
                 for output, row in self.chain.watermarks_out():
                     self._filling.append(output.tag, row.serialize().to_pybytes(), row.num_rows)
@@ -191,15 +193,14 @@ class MicroBatchSubtask(Subtask):
             with self._changed:
                 rows_in = self.chain.records_in - self._rows_before
                 rows_out = self.chain.metrics.rows_out(self._filling.rows_by_tag)
-                timer, ended = self.chain.next_processing_time_timer(), None
+                timer, source_ended = self.chain.next_processing_time_timer(), None
                 if source is not None:
-                    timer, ended = source.next_due(timer), source.ended
+                    timer, source_ended = source.next_due(timer), source.ended
                 prepared = PreparedEpoch(
-                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out, timer, ended
+                    epoch, asker.stage_id, asker.task_attempt_id, rows_read, rows_in, rows_out, timer, source_ended
                 )
                 self._ledger.prepare()
-                self._prepared = prepared
-                self._kept = self._filling
+                self._prepared, self._kept = prepared, self._filling
                 self._run_ms = int((time.perf_counter() - started) * 1000)
                 is_prepared = True
         finally:

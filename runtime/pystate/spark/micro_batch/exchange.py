@@ -6,6 +6,7 @@ imported here while its slot waits: what runs functions stays out of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -34,6 +35,9 @@ EPOCH_PROPERTY = "pystate.epoch"
 """A local property of the thread that runs an epoch, and so of its Spark tasks: the epoch's number."""
 CLOCK_PROPERTY = "pystate.clock"
 """The same of an epoch that the clock brought about: up to when timers fire in it, ms since 1970."""
+
+ENDED_PROPERTY = "pystate.ended"
+"""The same of an epoch at whose end sources are, beside others that aren't: their channels of event time, as a JSON list."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ def _header(
     tags: tuple[int, ...],
 ) -> EpochHeader:
     clock = None if context is None else context.getLocalProperty(CLOCK_PROPERTY)
+    ended = None if context is None else context.getLocalProperty(ENDED_PROPERTY)
     return EpochHeader(
         op=op.value,
         job_id=slots.job_id,
@@ -219,4 +224,5 @@ def _header(
         tags=tags,
         end_of_input=slots.end_of_input,
         clock=None if clock is None else int(clock),
+        ended=() if ended is None else tuple(json.loads(ended)),
     )

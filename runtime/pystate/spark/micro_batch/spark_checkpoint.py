@@ -51,11 +51,15 @@ class SparkCheckpointDirectory:
     Args:
         path: The directory; made when the query starts.
         sources: The query's sources, in the order of the offset log.
+
+    Attributes:
+        path: As said.
+        sources: The same.
     """
 
     def __init__(self, path: Path, sources: Sequence[SparkSource]) -> None:
         self.path = path
-        self._sources = tuple(sources)
+        self.sources = tuple(sources)
 
     def is_committed(self, batch: int) -> bool:
         """Whether Spark has committed the batch."""
@@ -81,12 +85,12 @@ class SparkCheckpointDirectory:
             message = f"Spark's offset log has no entry for batch {batch}."
             raise SnapshotError(message, where=str(self.path))
         offsets = source_offsets(files[f"offsets/{batch}"])
-        if len(offsets) != len(self._sources):
-            message = f"Spark's offset log has {len(offsets)} sources, the job {len(self._sources)}."
+        if len(offsets) != len(self.sources):
+            message = f"Spark's offset log has {len(offsets)} sources, the job {len(self.sources)}."
             raise SnapshotError(message, where=str(self.path))
-        for source, offset in zip(self._sources, offsets, strict=True):
+        for source, offset in zip(self.sources, offsets, strict=True):
             files.update(self._source_files(source.log, offset))
-        files[_SOURCES] = _described(self._sources)
+        files[_SOURCES] = _described(self.sources)
         return files
 
     def capture_running(self, batch: int) -> dict[str, bytes]:
@@ -98,9 +102,9 @@ class SparkCheckpointDirectory:
             SnapshotError: A file is missing.
         """
         files = {name: self._read(name) for name in ("metadata", f"offsets/{batch}")}
-        for source, offset in zip(self._sources, source_offsets(files[f"offsets/{batch}"]), strict=True):
+        for source, offset in zip(self.sources, source_offsets(files[f"offsets/{batch}"]), strict=True):
             files.update(self._source_files(source.log, offset))
-        files[_SOURCES] = _described(self._sources)
+        files[_SOURCES] = _described(self.sources)
         return files
 
     def capture_commit(self, batch: int) -> dict[str, bytes]:
@@ -122,6 +126,14 @@ class SparkCheckpointDirectory:
             path.parent.mkdir(parents=True, exist_ok=True)
             new_id = name == "metadata" and not keep_query_id
             path.write_bytes(json.dumps({"id": str(uuid.uuid4())}).encode() if new_id else data)
+
+    def offsets(self, batch: int) -> list[str]:
+        """Return how far each source is read at the end of a batch, which has begun; see `source_offsets`.
+
+        Raises:
+            SnapshotError: The log has no entry for it.
+        """
+        return source_offsets(self._read(f"offsets/{batch}"))
 
     def _source_files(self, index: int, offset: str) -> dict[str, bytes]:
         """Return one source's own log, for file sources up to the file batch that `offset` names.
