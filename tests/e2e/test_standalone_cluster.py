@@ -19,7 +19,7 @@ from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.waiting import wait_until
 
-pytestmark = [needs_proc, pytest.mark.timeout(300)]
+pytestmark = [needs_proc, pytest.mark.timeout(600)]
 
 DRIVER = """
 import json, sys, threading

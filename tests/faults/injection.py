@@ -30,6 +30,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pystate.common.execution_options import ExecutionEngine
+
 
 class Step(Enum):
     """Where a fault can strike, in the order in which an epoch and its checkpoint pass them."""
@@ -37,6 +39,8 @@ class Step(Enum):
     ELEMENT = "element"  # the job's function has got an element
     PREPARED = "prepared"  # all rows of the epoch are in; the slot is about to say so
     TOLD = "told"  # it has said so, and the exchange has not got the output
+    BARRIER = "barrier"  # real-time: the subtask is about to send a barrier on
+    BARRIER_SENT = "barrier-sent"  # it has gone to all that the subtask sends to, and the checkpoint isn't taken yet
     FINISH = "finish"  # Spark has ended the epoch; the slot is about to make it part of its state
     FLUSHED = "flushed"  # the epoch's changes are in the backend, and the driver doesn't know yet
     SYNC = "sync"  # the synchronous part begins
@@ -97,6 +101,8 @@ class _Point:
 _IN_SLOTS = {
     Step.PREPARED: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared"),
     Step.TOLD: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True),
+    Step.BARRIER: _Point("pystate.slot.real_time.subtask_output:SubtaskOutput", "barrier"),
+    Step.BARRIER_SENT: _Point("pystate.slot.real_time.subtask_output:SubtaskOutput", "barrier", behind=True),
     Step.FINISH: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch"),
     Step.FLUSHED: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier"),
@@ -118,7 +124,13 @@ _IN_DRIVERS = {
     Step.TELL: _Point("pystate.driver.slot_pool:SlotPool", "notify"),
 }
 POINTS = {**_IN_SLOTS, **_IN_SINKS, **_IN_DRIVERS}
-IN_SLOTS = tuple(_IN_SLOTS)
+_OF_MICRO_BATCH = (Step.PREPARED, Step.TOLD)
+_OF_REAL_TIME = (Step.BARRIER, Step.BARRIER_SENT)
+IN_SLOTS = {
+    ExecutionEngine.MICRO_BATCH.value: tuple(step for step in _IN_SLOTS if step not in _OF_REAL_TIME),
+    ExecutionEngine.REAL_TIME.value: tuple(step for step in _IN_SLOTS if step not in _OF_MICRO_BATCH),
+}
+"""By engine."""
 IN_SINKS = tuple(_IN_SINKS)
 IN_DRIVERS = tuple(_IN_DRIVERS)
 

@@ -16,6 +16,7 @@ import pytest
 from pystate.common.home import read_json, write_json
 from pystate.job_folder.temporary_folders import folder_prefix
 from tests.e2e.test_command_line import Shell, state
+from tests.engines import MICRO_BATCH
 from tests.faults.injection import IN_DRIVERS, Action, Faults
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Watched
@@ -30,11 +31,12 @@ PAIR = re.compile(r"\('(word-\d+)', (\d+)\)")
 class Job:
     """A detached word count, as an operator sees it."""
 
-    def __init__(self, shell: Shell, root: Path) -> None:
+    def __init__(self, shell: Shell, root: Path, engine: str = MICRO_BATCH) -> None:
         self.shell = shell
         self.watched = Watched(root)
         shell.folder = self.watched.folder
-        self.options = [part for key, value in RECOVERING.items() for part in ("-D", f"{key}={value}")]
+        options = {**RECOVERING, "execution.engine": engine}
+        self.options = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
 
     def start(self):
         self.id = self.shell.run("-p", "2", *self.options)
@@ -100,9 +102,9 @@ class Job:
 
 
 @pytest.fixture
-def job(tmp_path):
+def job(tmp_path, engine):
     shell = Shell(tmp_path)
-    yield Job(shell, tmp_path)
+    yield Job(shell, tmp_path, engine)
     shell.close()
 
 

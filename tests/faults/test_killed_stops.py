@@ -11,6 +11,7 @@ import pytest
 
 from tests.connectors.folder_sink import FolderSink
 from tests.e2e.test_command_line import Shell
+from tests.engines import on_both_engines
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import is_gone, needs_proc
 from tests.faults.test_killed_drivers import Job
@@ -42,13 +43,14 @@ env.execute("word count")
 
 
 @pytest.fixture
-def job(tmp_path):
+def job(tmp_path, engine):
     shell = Shell(tmp_path)
     shell.program.write_text(PROGRAM.format(root=str(ROOT), faults=str(tmp_path / "faults"), out=str(tmp_path / "out")))
-    yield Job(shell, tmp_path)
+    yield Job(shell, tmp_path, engine)
     shell.close()
 
 
+@on_both_engines
 @pytest.mark.parametrize("step", [Step.METADATA, Step.METADATA_WRITTEN, Step.TELL])
 def test_a_driver_killed_at_a_stop_goes_on_from_its_savepoint(job, tmp_path, step):
     faults, sink = Faults(tmp_path / "faults"), FolderSink(tmp_path / "out")

@@ -13,6 +13,7 @@ import pytest
 from pystate.common.errors import JobCancelledError, UserFunctionError
 from pystate.driver import registered_slot
 from pystate.spark.slot_job import SlotJob
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, slowly_on_real_time
 from tests.faults.injection import IN_DRIVERS, IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
 from tests.faults.processes import is_gone, is_slot, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, check_tallies, counting, state_in
@@ -61,7 +62,7 @@ def kill_at(faults, job, watched, step, monkeypatch):
     """Kill a slot while it is at a step, or while the driver is."""
     attempt = job.status["attempt"]
     watched.add(1)
-    if step is Step.ELEMENT or step in IN_SLOTS:
+    if step not in IN_DRIVERS:
         faults.arm(step, Action.KILL, after=5 if step is Step.ELEMENT else 0)
         victim = job.wait_for(lambda: faults.struck(step)) or faults.struck(step)[0]
     else:
@@ -74,17 +75,24 @@ def kill_at(faults, job, watched, step, monkeypatch):
 
 
 SOME_STEPS = [Step.FLUSHED, Step.UPLOAD, Step.METADATA_WRITTEN]
-ALL_STEPS = [step for step in (Step.ELEMENT, *IN_SLOTS, *IN_DRIVERS) if step is not Step.RESTORE]
+
+
+def all_steps(engine):
+    return [step for step in (Step.ELEMENT, *IN_SLOTS[engine], *IN_DRIVERS) if step is not Step.RESTORE]
 
 
 @pytest.mark.parametrize(
-    ("backend", "steps"),
+    ("engine", "backend", "steps"),
     [
-        pytest.param("hashmap", SOME_STEPS, id="some-hashmap"),
-        pytest.param("hashmap", ALL_STEPS, id="all-hashmap", marks=pytest.mark.slow),
-        pytest.param("rocksdb", ALL_STEPS, id="all-rocksdb", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, "hashmap", SOME_STEPS, id="some-hashmap"),
+        pytest.param(MICRO_BATCH, "hashmap", all_steps(MICRO_BATCH), id="all-hashmap", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, "rocksdb", all_steps(MICRO_BATCH), id="all-rocksdb", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, "hashmap", all_steps(REAL_TIME), id="all-hashmap-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, "rocksdb", all_steps(REAL_TIME), id="all-rocksdb-real-time", marks=pytest.mark.slow),
     ],
+    indirect=["engine"],
 )
+@pytest.mark.timeout(600)
 def test_a_slot_killed_at_any_step(run_job, tmp_path, faults, monkeypatch, backend, steps):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
@@ -95,15 +103,18 @@ def test_a_slot_killed_at_any_step(run_job, tmp_path, faults, monkeypatch, backe
     check_tallies(finish(job, watched, sink, tmp_path), watched.words)
 
 
-def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_count(run_job, tmp_path, faults):
+@slowly_on_real_time
+def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_count(run_job, tmp_path, faults, engine):
     watched, sink = Watched(tmp_path), Sink()
     options = {**OPTIONS, "execution.checkpointing.tolerable-failed-checkpoints": "10"}
     job = run_job(counting(watched, sink, faults=faults), options)
     job.wait_running()
 
-    faults.arm(Step.PREPARED, Action.FAIL)  # the slot hangs up, the exchange is run again
     watched.add(1)
-    job.wait_for(lambda: faults.struck(Step.PREPARED) and set(sink.rows) >= watched.pairs)
+    if engine == MICRO_BATCH:
+        faults.arm(Step.PREPARED, Action.FAIL)  # the slot hangs up, the exchange is run again
+        job.wait_for(lambda: faults.struck(Step.PREPARED))
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
     assert job.status["attempt"] == 0
     assert set(sink.rows.values()) == {1}
 
@@ -126,6 +137,7 @@ def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_coun
     assert state_in(finish(job, watched, sink, tmp_path)) == dict(watched.words)
 
 
+@slowly_on_real_time
 def test_a_user_exception_on_the_nth_record_and_failures_at_restore(run_job, tmp_path, faults, capfd):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
@@ -152,6 +164,7 @@ def test_a_user_exception_on_the_nth_record_and_failures_at_restore(run_job, tmp
     assert state_in(finish(job, watched, sink, tmp_path)) == dict(watched.words)
 
 
+@slowly_on_real_time
 def test_a_function_that_fails_in_the_same_way_at_two_starts_ends_the_job_at_once(run_job, tmp_path, faults):
     watched, sink = Watched(tmp_path), Sink()
     faults.arm(Step.RESTORE, Action.FAIL, times=1000)
@@ -162,6 +175,7 @@ def test_a_function_that_fails_in_the_same_way_at_two_starts_ends_the_job_at_onc
     assert job.status["attempt"] == 1
 
 
+@slowly_on_real_time
 def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path, faults):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(1)
@@ -176,17 +190,21 @@ def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path,
 
 
 @pytest.mark.parametrize(
-    "step",
+    ("engine", "step"),
     [
-        Step.ACKNOWLEDGE,
-        pytest.param(Step.ELEMENT, marks=pytest.mark.slow),
-        pytest.param(Step.TOLD, marks=pytest.mark.slow),
-        pytest.param(Step.SYNC, marks=pytest.mark.slow),
-        pytest.param(Step.UPLOAD, marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, Step.ACKNOWLEDGE, id="Step.ACKNOWLEDGE"),
+        pytest.param(MICRO_BATCH, Step.ELEMENT, id="Step.ELEMENT", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, Step.TOLD, id="Step.TOLD", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, Step.SYNC, id="Step.SYNC", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, Step.UPLOAD, id="Step.UPLOAD", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, Step.ACKNOWLEDGE, id="Step.ACKNOWLEDGE-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, Step.ELEMENT, id="Step.ELEMENT-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, Step.BARRIER_SENT, id="Step.BARRIER_SENT-real-time", marks=pytest.mark.slow),
+        pytest.param(REAL_TIME, Step.UPLOAD, id="Step.UPLOAD-real-time", marks=pytest.mark.slow),
     ],
+    indirect=["engine"],
 )
 def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(run_job, tmp_path, faults, monkeypatch, step):
-    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 2.0)
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
     job = run_job(counting(watched, sink, faults=faults), OPTIONS)
@@ -197,7 +215,11 @@ def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(ru
     watched.add(1)
     job.wait_for(lambda: faults.struck(step))
     (stopped,) = faults.struck(step)
-    wait_for_attempt(job, 1)
+    attempt = job.status["attempt"] + 1
+    with monkeypatch.context() as patch:  # no longer: those that start now may be slow
+        patch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 2.0)
+        job.wait_for(lambda: job.status["attempt"] >= attempt)
+    wait_for_attempt(job, attempt)
     assert "not been heard of" in job.status["failure"]["message"]
     assert not is_gone(stopped)
     watched.add(1)
@@ -208,7 +230,7 @@ def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(ru
     # it is told to end, or learns at its next heartbeat that its time is over; Spark may keep the worker it ran in
     wait_until(lambda: not is_slot(stopped))
     time.sleep(0.5)
-    assert job.status["attempt"] == 1, "what the old slot still says does not touch the new attempt"
+    assert job.status["attempt"] == attempt, "what the old slot still says does not touch the new attempt"
     assert dict(sink.rows) == rows
     monkeypatch.undo()
     completed = counts(job)["completed"]
@@ -217,6 +239,7 @@ def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(ru
 
 
 @pytest.mark.slow
+@on_both_engines
 def test_a_slot_that_hangs_in_its_restore_is_given_up(run_job, tmp_path, faults, monkeypatch):
     monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 2.0)
     watched, sink = Watched(tmp_path), Sink()
