@@ -8,6 +8,7 @@ from pystate.common import Types
 from pystate.common.errors import JobExecutionError
 from pystate.datastream import MemoryStateBackend, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
+from tests.engines import slowly_on_real_time
 from tests.faults.workload import COUNTED, RECOVERING, Count, Sink, Watched, state_in
 
 
@@ -38,6 +39,7 @@ def counting(watched, sink, flag):
     return run
 
 
+@slowly_on_real_time
 def test_a_failed_attempt_restores_from_memory_and_too_large_a_state_is_refused(run_job, tmp_path, capfd):
     watched, sink, flag = Watched(tmp_path), Sink(), tmp_path / "flag"
     watched.add(3)

@@ -7,8 +7,10 @@ from collections import defaultdict
 from pystate.common import Types
 from pystate.datastream import StreamExecutionEnvironment
 from tests.datastream.test_field_steps import ELEMENTS, TRIPLE, WHERE, ByValue, Where
+from tests.engines import on_micro_batch, slowly_on_real_time
 
 
+@slowly_on_real_time
 def test_a_partitioner_chooses_sparks_partitions(run_job):
     found = defaultdict(list)
 
@@ -29,6 +31,7 @@ def test_a_partitioner_chooses_sparks_partitions(run_job):
     assert sorted(found["second"]) == sorted(((value + 1) % 2, value) for _, value, _ in ELEMENTS)
 
 
+@on_micro_batch
 def test_the_end_of_a_job_is_asked_with_spark_sql(run_job):
     answers = []
 
