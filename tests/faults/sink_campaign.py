@@ -1,8 +1,9 @@
 """The campaign of sinks: kills, stops, savepoints and resumes, and a reader outside who looks at what is visible.
 
-    python -m tests.faults.sink_campaign --kills 50 --seed 1
+    python -m tests.faults.sink_campaign --kills 50 --seed 1 [--engine real-time]
 
-kills slots, Python workers and the daemon that forks them, at any moment and at named steps of checkpoint and commit, under
+kills slots, Python workers, which are relays on the real-time engine, and the daemon that forks them, at any moment and at
+named steps of checkpoint and commit, under
 a job that is fed all the while and that is stopped and resumed at other parallelisms and of other backends in between. A
 stop is struck, too. Another driver takes the job over while the one before still lives. At every look of the reader:
 
@@ -31,7 +32,8 @@ from pystate.common import Types
 from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
 from pystate.common.home import read_json, write_json
 from pystate.datastream import StreamExecutionEnvironment
-from tests.faults.campaign import OPTIONS, victims_of
+from tests.engines import MICRO_BATCH, REAL_TIME
+from tests.faults.campaign import OPTIONS, of_pytest, victims_of
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill
 from tests.faults.sink_targets import Feed, Target
@@ -41,6 +43,8 @@ STEPS = (
     Step.COMMIT, Step.COMMITTABLE, Step.COMMITTED, Step.NOTIFY, Step.FROZEN, Step.FINISH, Step.ACKNOWLEDGE,
     Step.ACKNOWLEDGED, Step.RESTORE,
 )  # fmt: skip
+STEPS_OF = {MICRO_BATCH: STEPS, REAL_TIME: (*STEPS, Step.BARRIER, Step.BARRIER_SENT)}
+"""By engine."""
 AT_A_STOP = (Step.COMMIT, Step.COMMITTED, Step.NOTIFY, Step.FROZEN, Step.ACKNOWLEDGE)
 DECK = ("slot", "worker", "daemon", "step", "step", "step", "fail", "savepoint", "stop", "struck stop", "cancel", "takeover")
 BACKENDS = ("hashmap", "rocksdb")
@@ -53,12 +57,14 @@ class SinkReport:
 
     Attributes:
         pair: Source and sink.
+        engine: What runs the job.
         kills: By kind of victim, or the step.
         between: Savepoints, stops, resumes and takeovers.
         looks: How often the reader looked.
     """
 
     pair: str
+    engine: str
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
     between: Counter[str] = field(default_factory=Counter)
@@ -73,12 +79,12 @@ class SinkReport:
             ", ".join(f"{number} {kind}" for kind, number in sorted(what.items())) for what in (self.kills, self.between)
         )
         return (
-            f"| {self.pair} | {self.seed} | {self.kills.total()} ({kinds}) | {between} | {self.restarts} | {self.elements} "
-            f"| {self.looks} | {self.seconds:.0f} |"
+            f"| {self.pair} | {self.engine} | {self.seed} | {self.kills.total()} ({kinds}) | {between} "
+            f"| {self.restarts} | {self.elements} | {self.looks} | {self.seconds:.0f} |"
         )
 
 
-HEADER = "| pair | seed | kills | between | restarts | elements | looks | seconds |\n|---|---|---|---|---|---|---|---|"
+HEADER = "| pair | engine | seed | kills | between | restarts | elements | looks | seconds |\n" + "|---" * 9 + "|"
 
 
 class Reader:
@@ -144,17 +150,27 @@ class SinkCampaign:
         feed: The source.
         target: The sink.
         seed: Of the input, the victims and the pauses.
+        engine: What runs the job.
     """
 
     def __init__(
-        self, run_job: Callable[..., Any], spark: Any, root: Path, pair: str, feed: Feed, target: Target, seed: int
+        self,
+        run_job: Callable[..., Any],
+        spark: Any,
+        root: Path,
+        pair: str,
+        feed: Feed,
+        target: Target,
+        seed: int,
+        engine: str = MICRO_BATCH,
     ) -> None:
         self._run_job, self._spark, self._root = run_job, spark, root
         self._feed, self._target = feed, target
         self._chance = random.Random(seed)
         self._reader = Reader(target, root / "checkpoints", root / "savepoints")
         self._faults = Faults(root / "faults")
-        self.report = SinkReport(pair, seed)
+        self._steps = STEPS_OF[engine]
+        self.report = SinkReport(pair, engine, seed)
 
     def run(self, kills: int) -> SinkReport:
         """Run until so many kills have struck, and check all.
@@ -184,7 +200,7 @@ class SinkCampaign:
 
     def _play(self, card: str) -> None:
         if card in ("step", "fail"):
-            step = self._chance.choice(STEPS)
+            step = self._chance.choice(self._steps)
             action = Action.KILL if card == "step" else Action.FAIL
             self._strike(step, action, self._await_strike)
         elif card == "savepoint":
@@ -229,7 +245,7 @@ class SinkCampaign:
         def has_struck() -> bool:
             self._feed.feed(self._reader.seen.total(), self._chance)
             self._reader.look()
-            return any(self._faults.struck(step) for step in STEPS)
+            return any(self._faults.struck(step) for step in self._steps)
 
         self._job.wait_for(has_struck, timeout=60)
 
@@ -237,6 +253,7 @@ class SinkCampaign:
         return {
             **OPTIONS,
             **self._target.options,
+            "execution.engine": self.report.engine,
             "parallelism.default": str(self._chance.randrange(1, 4)),
             "state.backend.type": self._chance.choice(BACKENDS),
             "execution.checkpointing.num-retained": "3",
@@ -300,6 +317,6 @@ if __name__ == "__main__":
     import sys
 
     ROOT = Path(__file__).parents[2]
-    arguments = [f"--campaign-{word[2:]}" if word.startswith("--") else word for word in sys.argv[1:]]
+    arguments = [of_pytest(word) for word in sys.argv[1:]]
     long_form = str(ROOT / "tests" / "faults" / "test_sink_campaign.py::test_a_pair_at_length")
     sys.exit(pytest.main(["-q", "-s", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), long_form, *arguments]))

@@ -8,6 +8,7 @@ import pytest
 
 from pystate.common.configuration import Configuration
 from pystate.common.file_system_settings import initialize, put_in_force
+from tests.engines import on_both_engines
 from tests.faults.processes import needs_proc
 from tests.faults.sink_campaign import HEADER, Reader, SinkCampaign
 from tests.faults.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
@@ -23,10 +24,10 @@ TARGETS = {"folder": FolderTarget, "FileSink": FileTarget}
 PAIRS = [("files", "folder"), ("generator", "FileSink")]
 
 
-def run(run_job, spark, tmp_path, pair, *, kills, seed):
+def run(run_job, spark, tmp_path, pair, engine, *, kills, seed):
     feed, target = pair
     made = FEEDS[feed](tmp_path, seed), TARGETS[target](tmp_path)
-    campaign = SinkCampaign(run_job, spark, tmp_path, f"{feed} to {target}", *made, seed)
+    campaign = SinkCampaign(run_job, spark, tmp_path, f"{feed} to {target}", *made, seed, engine)
     try:
         report = campaign.run(kills)
     finally:
@@ -58,15 +59,17 @@ def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
 
 
 @pytest.mark.slow  # tests/faults/test_pairs_campaign.py has the sinks of the product in short
+@on_both_engines
 @pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
-def test_a_pair_in_short(run_job, spark, tmp_path, pair):
-    run(run_job, spark, tmp_path, pair, kills=3, seed=1)
+def test_a_pair_in_short(run_job, spark, tmp_path, pair, engine):
+    run(run_job, spark, tmp_path, pair, engine, kills=3, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@on_both_engines
 @pytest.mark.parametrize("kind", ["s3", "webhdfs"])
-def test_files_on_another_storage(run_job, spark, tmp_path, request, kind):
+def test_files_on_another_storage(run_job, spark, tmp_path, request, kind, engine):
     if kind == "s3":
         server = request.getfixturevalue("s3_server")
         uri, options = f"s3://{server.new_bucket()}/out", server.options
@@ -77,7 +80,9 @@ def test_files_on_another_storage(run_job, spark, tmp_path, request, kind):
     initialize(Configuration(options))
     try:
         target = PlaceTarget(tmp_path, uri, options)
-        campaign = SinkCampaign(run_job, spark, tmp_path, f"generator to FileSink on {kind}", GeneratorFeed(), target, 1)
+        campaign = SinkCampaign(
+            run_job, spark, tmp_path, f"generator to FileSink on {kind}", GeneratorFeed(), target, 1, engine
+        )
         try:
             campaign.run(6)
         finally:
@@ -89,6 +94,6 @@ def test_files_on_another_storage(run_job, spark, tmp_path, request, kind):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
-def test_a_pair_at_length(run_job, spark, tmp_path, request, pair):
+def test_a_pair_at_length(run_job, spark, tmp_path, request, pair, engine):
     kills, seed = (request.config.getoption(f"--campaign-{name}") for name in ("kills", "seed"))
-    run(run_job, spark, tmp_path, pair, kills=kills, seed=seed)
+    run(run_job, spark, tmp_path, pair, engine, kills=kills, seed=seed)
