@@ -56,6 +56,22 @@ def by_clock(folder, seen, counted):
     return program
 
 
+class FailsOnce:
+    """Takes note of what it is given by the epoch's number, and fails behind the first rows of a word."""
+
+    def __init__(self, word):
+        self.word = word
+        self.given = []
+
+    def __call__(self, frame, epoch):
+        rows = sorted((row[0], row[1]) for row in frame.collect())
+        again = any(self.word in dict(before) for _, before in self.given)
+        self.given.append((epoch, rows))
+        if self.word in dict(rows) and not again:
+            message = "the sink fails behind its first rows"
+            raise RuntimeError(message)
+
+
 def total(sink, words):
     found = Counter()
     for (word, count), times in sink.rows.items():
@@ -109,3 +125,31 @@ def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures
     for (word, count), times in Counter(kept_in(saved, "kept")).items():
         kept[word] += count * times
     assert kept == Counter(folder.lines), "lost 0, doubled 0"
+
+
+def test_rows_that_are_run_again_keep_their_number_though_timers_may_be_due(run_job, tmp_path):
+    folder, sink = Folder(tmp_path), FailsOnce("b")
+    options = dict(RECOVERING)
+    del options["execution.checkpointing.interval"]
+    options["execution.checkpointing.every-epoch"] = "true"
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = FileSource(str(folder.path), monitor_interval_ms=300, max_files_per_epoch=1)
+        words = env.from_source(source, None, "words").uid("words").key_by(lambda word: word, WORD)
+        words.process(Alarm(), PAIR).uid("alarms").for_each_batch(sink)
+        env.execute("run again")
+
+    job = run_job(program, options)
+    folder.add(["a"])
+    job.wait_for(lambda: any(rows and rows[0][0] == "alarm a" for _, rows in sink.given))
+    folder.add(["b", "b"])
+    job.wait_for(lambda: any(rows and rows[0][0] == "alarm b" for _, rows in sink.given))
+    job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    of_b = [(epoch, rows) for epoch, rows in sink.given if "b" in dict(rows)]
+    assert len(of_b) == 2
+    assert of_b[0] == of_b[1], "the same rows under the same number, so that a sink that knows it takes them once"
+    of_number = [rows for epoch, rows in sink.given if epoch == of_b[0][0]]
+    assert of_number == [rows for _, rows in of_b], "nothing else came under that number"

@@ -66,7 +66,7 @@ def test_epochs_of_rows_wait_for_that_of_the_clock_and_go_on_above_its_number(be
     assert (got[0].epoch, got[0].batch) == (0, -1), "what is overdue after a restore fires before any row"
     one.spark.plan(0)
     numbers = []
-    rows = in_thread(lambda: numbers.append(one.attempt.begin_epoch(0)))
+    rows = in_thread(lambda: numbers.append(one.attempt.begin_epoch(0).epoch))
     one.end(0, commit=False, batch=-1)
     rows.join(10)
     assert numbers == [1]
@@ -111,6 +111,25 @@ def test_with_a_barrier_on_every_epoch_one_that_broke_off_is_run_again_up_to_the
     one.coordinator.attempt_over()
     one.start_attempt()
     assert one.attempt.begin_again(running.clock) == begun
+
+
+def test_with_a_barrier_on_every_epoch_timers_of_rows_that_are_run_again_fire_up_to_the_same_time(bench):
+    one = bench(**EVERY_EPOCH)
+    one.spark.plan(0)
+    before = current_time_ms()
+    begun = one.attempt.begin_epoch(0)
+    running = one.epochs.running_epoch(None)
+    assert before <= begun.clock == running.rows_clock
+    assert (running.epoch, running.clock) == (begun.epoch, None)
+    one.coordinator.attempt_over()
+    one.start_attempt()
+    assert one.attempt.begin_epoch(0, running.rows_clock - 5000).clock == begun.clock - 5000
+
+
+def test_timers_of_other_rows_go_by_the_clocks_of_the_slots(bench):
+    one = bench()
+    one.spark.plan(0)
+    assert one.attempt.begin_epoch(0).clock is None
 
 
 @pytest.mark.parametrize("timers", [(5, 3), (None, 3), (3, None)])

@@ -45,6 +45,13 @@ def test_an_epoch_of_the_clock_has_its_time_and_no_files(store):
     assert store.read() == by_clock
 
 
+@pytest.mark.usefixtures("folder")
+def test_an_epoch_of_rows_has_its_time_beside_its_files(store):
+    of_rows = replace(FIRST, rows_clock=1_795_232_000_123)
+    store.write(of_rows)
+    assert store.read() == of_rows
+
+
 def test_files_of_others_are_left_alone(store, folder):
     (folder / "epoch-of-somebody").write_text("x")
     store.write(FIRST)

@@ -66,6 +66,9 @@ def test_an_epoch_that_is_run_again_keeps_its_number_and_its_rows(spark):
     found = restore("source").from_snapshot(snapshot, 3, "f" * 32, running)
     assert (found.batch_id, found.epoch, found.keep_query_id) == (3, 8, True)
     assert "offsets/4" in found.spark_files
+    assert (found.again, found.clock, found.rows_clock) == (True, None, None), "an older version wrote no clock"
+    of_now = restore("source").from_snapshot(snapshot, 3, "f" * 32, replace(running, rows_clock=99))
+    assert (of_now.again, of_now.rows_clock) == (True, 99)
 
 
 def test_an_epoch_of_the_clock_is_run_again_behind_the_batch_of_the_snapshot(spark):
@@ -73,6 +76,7 @@ def test_an_epoch_of_the_clock_is_run_again_behind_the_batch_of_the_snapshot(spa
     running = RunningEpoch(9, 3, snapshot.location.uri, {}, clock=77)
     found = restore("source").from_snapshot(snapshot, 3, JOB_ID, running)
     assert (found.batch_id, found.epoch, found.clock, found.with_state) == (3, 8, 77, True)
+    assert not found.again
     assert "offsets/4" not in found.spark_files
     first = restore("source").nothing(4, RunningEpoch(9, -1, None, {}, clock=78))
     assert (first.epoch, first.clock, first.with_state) == (8, 78, False)

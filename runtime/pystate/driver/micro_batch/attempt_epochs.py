@@ -23,18 +23,18 @@ from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
 
 
 @dataclass(frozen=True)
-class ClockEpoch:
-    """An epoch that the clock brings about: it has no rows.
+class BegunEpoch:
+    """An epoch of rows, or one that the clock brings about, which has none.
 
     Attributes:
         epoch: Its number.
-        batch: Spark's number of the batch in front of it, up to which the sources are read.
-        clock: Up to when timers by the clock fire in it, ms since 1970.
+        batch: Spark's number of the batch whose rows it has, or of the one in front of it, up to which the sources are read.
+        clock: Up to when timers by the clock fire in it, ms since 1970; None for the slots' own clocks.
     """
 
     epoch: int
     batch: int
-    clock: int
+    clock: int | None
 
 
 class AttemptEpochs:
@@ -71,7 +71,7 @@ class AttemptEpochs:
 
     # -- the beginning of an epoch
 
-    def begin_epoch(self, batch: int) -> int:
+    def begin_epoch(self, batch: int, clock: int | None = None) -> BegunEpoch:
         """Begin the epoch of a batch of Spark's, once nothing stands against it, in front of its first task.
 
         The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
@@ -80,9 +80,10 @@ class AttemptEpochs:
 
         Args:
             batch: Spark's number of it.
+            clock: Up to when timers by the clock fire, of an epoch that is run again.
 
         Returns:
-            Its own, one above that of the epoch before, whatever brought that about.
+            With its own number, one above that of the epoch before, whatever brought that about.
 
         Raises:
             AttemptOverError: The attempt ends instead.
@@ -90,9 +91,9 @@ class AttemptEpochs:
             PystateError: The barrier that every epoch is to carry can't be prepared.
         """
         self._barriers.await_turn(self._reserve)
-        return self._begin_turn(batch, None).epoch
+        return self._begin_turn(batch, clock, has_rows=True)
 
-    def begin_due(self, pause_s: float) -> ClockEpoch:
+    def begin_due(self, pause_s: float) -> BegunEpoch:
         """Begin the epoch that fires timers by the clock, once one is due and no other epoch runs; wait until then.
 
         Args:
@@ -112,7 +113,7 @@ class AttemptEpochs:
         self._barriers.await_due_turn(wait_s, self._reserve)
         return self._begin_turn(tracker.finished_batch, current_time_ms())
 
-    def begin_again(self, clock: int) -> ClockEpoch:
+    def begin_again(self, clock: int) -> BegunEpoch:
         """Begin an epoch of the clock that ran when the attempt before ended, under its number.
 
         Args:
@@ -136,16 +137,20 @@ class AttemptEpochs:
         """Reserve the number of the next epoch."""
         self._numbers.reserve(self._tracker.finished + 1)
 
-    def _begin_turn(self, batch: int, clock: int | None) -> ClockEpoch:
-        """Begin the next epoch, whose turn it is."""
+    def _begin_turn(self, batch: int, clock: int | None, *, has_rows: bool = False) -> BegunEpoch:
+        """Begin the next epoch, whose turn it is.
+
+        One of rows that may be run again has the driver's clock, not the slots': that can be written down.
+        """
         epoch = self._tracker.finished + 1  # what has begun ends before another one begins
         barrier: PendingCheckpoint | None = None
         try:
             if self._running_epochs is not None:
-                self._write_down(epoch, batch, self._running_epochs, clock)
+                clock = current_time_ms() if clock is None else clock
+                self._write_down(BegunEpoch(epoch, batch, clock), self._running_epochs, has_rows=has_rows)
                 barrier = self._coordinator.prepare(CheckpointRequest(CheckpointType.CHECKPOINT))
             self.begin(epoch, barrier)
-            return ClockEpoch(epoch, batch, clock or 0)
+            return BegunEpoch(epoch, batch, clock)
         except PystateError as error:
             if barrier is not None:
                 self._coordinator.give_up(barrier, error)
@@ -183,13 +188,16 @@ class AttemptEpochs:
         self._barriers.turn_over()
         return epoch, batch
 
-    def _write_down(self, epoch: int, batch: int, store: RunningEpochStore, clock: int | None) -> None:
+    def _write_down(self, begun: BegunEpoch, store: RunningEpochStore, *, has_rows: bool) -> None:
         """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again."""
         base = self._coordinator.latest_snapshot()
         self._coordinator.check_term()
         uri = None if base is None else base.location.uri
-        files = self._spark.capture_running(batch) if clock is None else {}
-        store.write(RunningEpoch(epoch, batch, uri, files, clock))
+        running = RunningEpoch(begun.epoch, begun.batch, uri, {}, begun.clock)
+        if has_rows:
+            files = self._spark.capture_running(begun.batch)
+            running = RunningEpoch(begun.epoch, begun.batch, uri, files, rows_clock=begun.clock)
+        store.write(running)
 
     def begin(self, epoch: int, barrier: PendingCheckpoint | None) -> None:
         """Begin an epoch whose turn it is.

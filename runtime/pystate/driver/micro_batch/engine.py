@@ -143,7 +143,7 @@ class MicroBatchEngine:
         if self._frames:
             self._start_query()
         if has_timers:
-            self._without_rows.start_clock(self._trigger_interval_ms)
+            self._without_rows.start_clock(self._trigger_interval_ms, behind_rows=restored.again)
 
     def _start_query(self) -> None:
         plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
@@ -257,8 +257,9 @@ class MicroBatchEngine:
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
+        restored = self._restored
         try:
-            epoch = self._live().begin_epoch(batch_id)
+            begun = self._live().begin_epoch(batch_id, restored.rows_clock if batch_id == restored.batch_id + 1 else None)
         except AttemptOverError:
             raise
         except PystateError as error:
@@ -267,7 +268,9 @@ class MicroBatchEngine:
         except Exception as error:
             self._fail(stage_failure(error), str(error))
             raise
-        group = "" if self._query is None else str(self._query.runId)
+        assert self._without_rows is not None  # noqa: S101 - `start` has set it
+        self._without_rows.rows_begin(begun)
+        epoch, group = begun.epoch, "" if self._query is None else str(self._query.runId)
         self._run(epoch, batch_id, lambda: self._whole(frame), lambda prepared: self._proof.check(epoch, prepared, group))
 
     def _whole(self, frame: DataFrame) -> DataFrame:

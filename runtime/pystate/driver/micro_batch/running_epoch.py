@@ -42,6 +42,7 @@ class RunningEpoch:
         files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory. Empty
             where the clock brought it about.
         clock: Up to when timers by the clock fire in it, ms since 1970, where the clock brought it about; else None.
+        rows_clock: The same for an epoch of rows; None there where an older version wrote it.
     """
 
     epoch: int
@@ -49,6 +50,7 @@ class RunningEpoch:
     base: str | None
     files: dict[str, bytes]
     clock: int | None = None
+    rows_clock: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -67,8 +69,8 @@ class RunningEpoch:
         if not all(isinstance(name, str) and isinstance(content, bytes) for name, content in files.items()):
             raise unsound(what="a file of the running epoch is none")
         base = take_optional_text(plain, "base")
-        clock = take_int(plain, "clock") if plain.get("clock") is not None else None
-        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files), clock)
+        clocks = [None if plain.get(name) is None else take_int(plain, name) for name in ("clock", "rows_clock")]
+        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files), *clocks)
 
 
 class RunningEpochStore:

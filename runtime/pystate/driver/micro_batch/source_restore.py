@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pystate.driver.micro_batch.running_epoch import RunningEpoch
 from pystate.plan.job_plan import JobPlan
@@ -30,6 +30,8 @@ class RestoredSources:
         with_state: Whether there is a snapshot, whose timers may be due.
         clock: The first epoch is one that the clock brought about, to be run again: up to when its timers fire, ms since
             1970. None where it is none.
+        again: The first epoch is one of rows, to be run again.
+        rows_clock: Up to when its timers fire; None where that isn't known.
     """
 
     spark_files: dict[str, bytes]
@@ -38,6 +40,8 @@ class RestoredSources:
     keep_query_id: bool = True
     with_state: bool = False
     clock: int | None = None
+    again: bool = False
+    rows_clock: int | None = None
 
 
 class SourceRestore:
@@ -67,7 +71,7 @@ class SourceRestore:
         if running is None:
             return RestoredSources({}, epoch=epoch)
         files = fit_sources(running.files, self._sources, allow_non_restored=self._allow_non_restored)
-        return RestoredSources(files, epoch=running.epoch - 1, clock=running.clock)
+        return _run_again(RestoredSources(files, epoch=running.epoch - 1), running)
 
     def from_snapshot(
         self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
@@ -98,8 +102,7 @@ class SourceRestore:
         if files:
             files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
         keep_query_id = running is not None or snapshot.metadata.job_id == job_id
-        clock = None if running is None else running.clock
-        return RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id, with_state=True, clock=clock)
+        return _run_again(RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id, with_state=True), running)
 
     def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
         """Refuse to go on in collections that are not those that were read."""
@@ -109,3 +112,9 @@ class SourceRestore:
             offset = read.get(source.uid, NO_OFFSET)
             if source.step.collection is not None and offset != NO_OFFSET:
                 check_collection_offset(source.step, offset)
+
+
+def _run_again(restored: RestoredSources, running: RunningEpoch | None) -> RestoredSources:
+    if running is None:
+        return restored
+    return replace(restored, clock=running.clock, again=running.clock is None, rows_clock=running.rows_clock)
