@@ -128,6 +128,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
     else:
         settings.update(archive_settings(configuration, master, users))
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+        # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
+        settings["spark.executor.heartbeat.maxFailures"] = str((1 << 31) - 1)
         if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
             settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
