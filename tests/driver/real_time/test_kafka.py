@@ -172,7 +172,8 @@ def test_an_idle_partition_holds_nobody_up_once_its_time_is_over(kafka, job, cap
     topic, fired = kafka.new_topic(2, retention_ms="-1"), Fired(capsys)
     for partition, time in ((0, 1000), (0, 90_000), (1, 2000)):
         kafka.send(topic, [(None, "a")], partition, timestamp=time)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
+    # a partition whose first element takes as long as that would be idle in front of it, too
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(8))
     job(firing(builder(kafka.address).set_topics(topic).build(), strategy), parallelism=1)
     wait_until(lambda: 1000 in fired.look(), 60)
     kafka.send(topic, [(None, "b")], 0, timestamp=91_000)
