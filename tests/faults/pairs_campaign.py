@@ -1,6 +1,6 @@
 """The campaign of pairs: kills under a job with four sinks, read from outside all the while.
 
-    python -m tests.faults.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25]
+    python -m tests.faults.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25] [--engine real-time]
 
 runs `pairs_job.py` as an operator does: a detached driver under a job manager, with a broker and a database on loopback.
 Slots, Python workers, the daemon that forks both, the driver, the job manager, the broker and the database are killed with
@@ -35,6 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.injection import IN_DRIVERS, Action, Faults, Step
 from tests.faults.pairs_feeds import Feeds
 from tests.faults.pairs_job import SINKS
@@ -46,6 +47,9 @@ STEPS = (
     Step.ELEMENT, Step.PREPARED, Step.FINISH, Step.SYNC, Step.FROZEN, Step.UPLOAD, Step.ACKNOWLEDGE, Step.ACKNOWLEDGED,
     Step.NOTIFY, Step.COMMIT, Step.COMMITTABLE, Step.COMMITTED, Step.RESTORE,
 )  # fmt: skip
+_BARRIERS = {Step.PREPARED: (Step.BARRIER, Step.BARRIER_SENT)}
+STEPS_OF = {MICRO_BATCH: STEPS, REAL_TIME: tuple(one for step in STEPS for one in _BARRIERS.get(step, (step,)))}
+"""By engine."""
 CHEAP = (*("burst",) * 6, *("step",) * 3, *("steps",) * 3)
 DEAR = (*("driver", "job manager", "broker", "database") * 2, "driver step", "stop")
 CHEAP_TURNS = 2
@@ -73,6 +77,7 @@ class PairsReport:
     """What a campaign came to.
 
     Attributes:
+        engine: What runs the job.
         kills: By victim, or the step.
         moments: At how many moments: some kills come in bursts, or meet all that come to a step.
         found: What was wrong, by kind.
@@ -80,6 +85,7 @@ class PairsReport:
 
     sources: tuple[str, ...]
     seed: int
+    engine: str = MICRO_BATCH
     kills: Counter[str] = field(default_factory=Counter)
     between: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
@@ -97,14 +103,14 @@ class PairsReport:
         records = ", ".join(f"{number} {name}" for name, number in sorted(self.records.items()))
         found = " | ".join(str(self.found[kind]) for kind in ("lost", "doubled", "early", "out of order", "gone", "left"))
         return (
-            f"| {' + '.join(self.sources)} | {self.seed} | {self.kills.total()} ({kinds}) | {self.moments} | {between} "
-            f"| {self.restarts} | {records} | {self.looks} | {found} | {self.seconds:.0f} |"
+            f"| {' + '.join(self.sources)} | {self.engine} | {self.seed} | {self.kills.total()} ({kinds}) "
+            f"| {self.moments} | {between} | {self.restarts} | {records} | {self.looks} | {found} | {self.seconds:.0f} |"
         )
 
 
 HEADER = (
-    "| source, to each of Kafka, files, PostgreSQL, upsert | seed | kills | moments | between | restarts | records | looks "
-    "| lost | doubled | early | out of order | gone | left | seconds |\n" + "|---" * 15 + "|"
+    "| source, to each of Kafka, files, PostgreSQL, upsert | engine | seed | kills | moments | between | restarts | records "
+    "| looks | lost | doubled | early | out of order | gone | left | seconds |\n" + "|---" * 16 + "|"
 )
 
 
@@ -173,6 +179,7 @@ class PairsCampaign:
         self._faults = Faults(Path(settings["faults"]))
         self._finding: BaseException | None = None
         self._over = threading.Event()
+        self._steps = STEPS_OF[report.engine]
         self.report = report
 
     def run(self, cards: Iterable[str], told: Callable[[str], object] = lambda line: None) -> PairsReport:
@@ -217,9 +224,9 @@ class PairsCampaign:
 
     def _play(self, card: str) -> None:
         if card == "step":
-            self._strike(self._chance.choice(STEPS))
+            self._strike(self._chance.choice(self._steps))
         elif card == "steps":  # the attempt that follows is struck, too
-            self._strike(self._chance.choice(STEPS[:-1]), self._chance.choice((Step.RESTORE, Step.COMMIT)))
+            self._strike(self._chance.choice(self._steps[:-1]), self._chance.choice((Step.RESTORE, Step.COMMIT)))
         elif card == "burst":
             self._burst()
         elif card == "driver step":
@@ -280,6 +287,7 @@ class PairsCampaign:
     def _start(self, path: str | None) -> None:
         options = {
             **OPTIONS,
+            "execution.engine": self.report.engine,
             "parallelism.default": str(self._chance.randrange(1, 4)),
             "state.backend.type": self._chance.choice(BACKENDS),
             "execution.checkpointing.incremental": self._chance.choice(("true", "false")),
@@ -393,6 +401,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sources", default="kafka,files,generator", help="of one job (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=300, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of everything (default: %(default)s)")
+    parser.add_argument("--engine", default=MICRO_BATCH, choices=STEPS_OF, help="(default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=120, help="when to end at the latest (default: %(default)s)")
     parser.add_argument("--root", type=Path, help="a folder that stays")
     given = parser.parse_args(arguments)
@@ -400,7 +409,7 @@ def main(arguments: list[str]) -> int:
     root = given.root or Path(tempfile.mkdtemp(prefix="pairs-"))
     for name in ("broker", "database", "job"):
         (root / name).mkdir(parents=True)
-    report, chance = PairsReport(sources, given.seed), random.Random(given.seed)
+    report, chance = PairsReport(sources, given.seed, given.engine), random.Random(given.seed)
     with running_broker(root / "broker") as broker, running_postgres(root / "database") as database:
         readers, settings, feeds = prepare(sources, broker, database, root / "job", chance)
         host = DetachedHost(root / "job")

@@ -51,7 +51,7 @@ class DetachedHost:
     def start(self, settings: dict[str, Any], options: dict[str, str], path: str | None) -> None:
         """Run it with `pystate run -d`."""
         self._settings.write_text(json.dumps(settings))
-        options = {**options, "spark.jars": ",".join(spark_jars()), "pystate.spark.master": "local[12,4]"}
+        options = {**options, "spark.jars": ",".join(spark_jars()), "pystate.spark.master": "local[24,4]"}
         given = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
         resumed = [] if path is None else ["-s", path]
         done = self._shell("run", "-d", *given, *resumed, pairs_job.__file__, self._settings)

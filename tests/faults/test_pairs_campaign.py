@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from tests.engines import on_both_engines, slowly_on_real_time
 from tests.faults import pairs_job, pairs_readers
 from tests.faults.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
 from tests.faults.pairs_hosts import EmbeddedHost, prepare
@@ -196,11 +197,11 @@ def test_a_reader_of_kafka_sees_what_is_committed_and_what_is_left(kafka):
 
 
 @pytest.fixture
-def campaign(run_job, spark, kafka, postgres_server, tmp_path):
+def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
     """Run a campaign of some cards with one source in the test's process: `campaign(source, seed, cards)`."""
 
     def run(source, seed, cards):
-        report, chance = PairsReport((source,), seed), random.Random(seed)
+        report, chance = PairsReport((source,), seed, engine), random.Random(seed)
         readers, settings, feeds = prepare((source,), kafka, postgres_server, tmp_path / str(seed), chance)
         host = EmbeddedHost(run_job, spark, tmp_path)
         made = PairsCampaign(host, kafka, postgres_server, readers, settings, feeds, chance, report)
@@ -216,6 +217,7 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path):
 
 
 @needs_servers
+@slowly_on_real_time
 @pytest.mark.parametrize(("source", "victim"), [("kafka", "broker"), ("files", "slot"), ("generator", "database")])
 def test_four_sinks_behind_a_source_in_short(campaign, source, victim):
     campaign(source, 1, ["step", victim, "stop"])
@@ -223,6 +225,7 @@ def test_four_sinks_behind_a_source_in_short(campaign, source, victim):
 
 @needs_servers
 @pytest.mark.slow
+@on_both_engines
 @pytest.mark.parametrize("seed", range(2, 12))
 @pytest.mark.parametrize("source", pairs_job.SOURCES)
 def test_four_sinks_behind_a_source(campaign, source, seed):
@@ -234,6 +237,6 @@ def test_four_sinks_behind_a_source(campaign, source, seed):
 @needs_servers
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_the_campaign_at_length(request):
+def test_the_campaign_at_length(request, engine):
     kills, seed = (request.config.getoption(f"--campaign-{name}") for name in ("kills", "seed"))
-    assert main(["--kills", str(kills), "--seed", str(seed)]) == 0
+    assert main(["--kills", str(kills), "--seed", str(seed), "--engine", engine]) == 0
