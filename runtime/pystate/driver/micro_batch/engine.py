@@ -161,24 +161,7 @@ class MicroBatchEngine:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
-        self._query = self._started(writer)
-
-    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
-
-        An epoch would then run before it has begun. The query keeps a copy of the settings, so the job's own queries keep
-        the user's.
-        """
-        settings = self._spark.conf
-        before = settings.get(_ADAPTIVE, None)
-        settings.set(_ADAPTIVE, "false")
-        try:
-            return writer.start()
-        finally:
-            if before is None:
-                settings.unset(_ADAPTIVE)
-            else:
-                settings.set(_ADAPTIVE, before)
+        self._query = _started(self._spark, writer)
 
     def look(self) -> None:
         """Tell the attempt if the query has ended, and the sources in the slots."""
@@ -367,3 +350,21 @@ class MicroBatchEngine:
     def _fail(self, error: PystateError, stack_trace: str) -> None:
         if self._events is not None:
             self._events.engine_failed(error, stack_trace)
+
+
+def _started(spark: SparkSession, writer: DataStreamWriter) -> StreamingQuery:
+    """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
+
+    An epoch would then run before it has begun. The query keeps a copy of the settings, so the job's own queries keep
+    the user's.
+    """
+    settings = spark.conf
+    before = settings.get(_ADAPTIVE, None)
+    settings.set(_ADAPTIVE, "false")
+    try:
+        return writer.start()
+    finally:
+        if before is None:
+            settings.unset(_ADAPTIVE)
+        else:
+            settings.set(_ADAPTIVE, before)
