@@ -125,9 +125,9 @@ class Bench:
         self.coordinator.start([replace(TASK)], None)  # some tests give it another head
         self.start_attempt()
 
-    def start_attempt(self, next_timer=None):
+    def start_attempt(self, next_timer=None, **options):
         started = self.epochs.attempt_started
-        self.attempt = started(self.slots, self.spark.directory, -1, -1, self.failures.append, next_timer)
+        self.attempt = started(self.slots, self.spark.directory, -1, -1, self.failures.append, next_timer, **options)
 
     def prepared(self, subtask, epoch, rows_in=0, rows_out=0, next_timer=None):
         """Be a subtask that has got all rows of an epoch."""

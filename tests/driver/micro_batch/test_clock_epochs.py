@@ -126,6 +126,28 @@ def test_with_a_barrier_on_every_epoch_timers_of_rows_that_are_run_again_fire_up
     assert one.attempt.begin_epoch(0, running.rows_clock - 5000).clock == begun.clock - 5000
 
 
+def test_no_epoch_of_the_clock_begins_in_front_of_rows_that_are_to_be_run_again(bench):
+    one = bench()
+    one.start_attempt(next_timer=0, rows_first=True)
+    thread, got = clock(one)
+    thread.join(0.2)
+    assert got == []
+    one.spark.plan(0)
+    assert one.attempt.begin_epoch(0).epoch == 0, "the number that the rows had before"
+    one.end(0, timers=(0, None))
+    thread.join(10)
+    assert (got[0].epoch, got[0].batch) == (1, 0)
+
+
+def test_the_clock_that_waits_for_rows_ends_with_the_attempt(bench):
+    one = bench(**EVERY_EPOCH)
+    one.start_attempt(next_timer=0, rows_first=True)
+    thread, got = clock(one)
+    one.coordinator.attempt_over()
+    thread.join(10)
+    assert isinstance(got[0], AttemptOverError)
+
+
 def test_timers_of_other_rows_go_by_the_clocks_of_the_slots(bench):
     one = bench()
     one.spark.plan(0)

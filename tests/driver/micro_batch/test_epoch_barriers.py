@@ -343,6 +343,18 @@ def test_slots_that_say_no_between_two_epochs_decline_and_those_that_can_not_be_
     assert told == ["The checkpoint could not be triggered", "A subtask declined the checkpoint"]
 
 
+def test_the_last_epoch_waits_for_rows_that_are_to_be_run_again_which_may_begin(bench):
+    one = bench()
+    one.start_attempt(rows_first=True)
+    last = []
+    waiting = in_thread(lambda: last.append(one.attempt.begin_last()))
+    waiting.join(0.2)
+    assert last == []
+    one.epoch(0)
+    waiting.join(10)
+    assert last == [(1, 0)]
+
+
 def test_the_last_epoch_waits_for_the_one_that_runs_and_no_other_begins_behind_it(bench):
     one = bench()
     one.begin(0)

@@ -7,8 +7,6 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.checkpoint.live_attempt import AttemptOverError
-from pystate.driver.micro_batch import epochs_without_rows
 from pystate.driver.micro_batch.attempt_epochs import BegunEpoch
 from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
 from pystate.plan.task import JobEnvironment
@@ -78,45 +76,3 @@ def test_a_sink_that_takes_too_long_and_a_thread_that_stops_itself_are_not_waite
     context.cancelled.clear()
     epochs.stop(time.monotonic() + 30)
     assert context.cancelled == [], "nothing runs"
-
-
-class Epochs:
-    """Those of an attempt, as far as the clock asks."""
-
-    def __init__(self) -> None:
-        self.looked, self.asked, self.over = threading.Event(), threading.Event(), False
-
-    def check_live(self) -> None:
-        self.looked.set()
-        if self.over:
-            raise AttemptOverError
-
-    def begin_due(self, pause_s: float) -> BegunEpoch:
-        self.asked.set()
-        raise AttemptOverError
-
-
-def clock_behind_rows(monkeypatch: Any) -> tuple[EpochsWithoutRows, Epochs, threading.Thread]:
-    monkeypatch.setattr(epochs_without_rows, "_LOOK_S", 0.01)
-    without, epochs, others = without_rows(Context(), None), Epochs(), set(threading.enumerate())
-    monkeypatch.setattr(without, "_epochs", epochs)
-    without.start_clock(500, behind_rows=True)
-    (thread,) = set(threading.enumerate()) - others
-    assert epochs.looked.wait(30)
-    return without, epochs, thread
-
-
-def test_no_epoch_of_the_clock_begins_in_front_of_rows_that_are_to_be_run_again(monkeypatch):
-    without, epochs, thread = clock_behind_rows(monkeypatch)
-    assert not epochs.asked.is_set()
-    without.rows_begin(BegunEpoch(3, 2, 5))
-    thread.join(30)
-    assert epochs.asked.is_set()
-
-
-def test_the_clock_that_waits_for_rows_ends_with_the_attempt(monkeypatch):
-    _, epochs, thread = clock_behind_rows(monkeypatch)
-    epochs.over = True
-    thread.join(30)
-    assert not thread.is_alive()
-    assert not epochs.asked.is_set()

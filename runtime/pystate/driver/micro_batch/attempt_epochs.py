@@ -142,15 +142,16 @@ class AttemptEpochs:
 
         One of rows that may be run again has the driver's clock, not the slots': that can be written down.
         """
-        epoch = self._tracker.finished + 1  # what has begun ends before another one begins
+        if clock is None and self._running_epochs is not None:
+            clock = current_time_ms()
+        begun = BegunEpoch(self._tracker.finished + 1, batch, clock)  # what has begun ends before another one begins
         barrier: PendingCheckpoint | None = None
         try:
             if self._running_epochs is not None:
-                clock = current_time_ms() if clock is None else clock
-                self._write_down(BegunEpoch(epoch, batch, clock), self._running_epochs, has_rows=has_rows)
+                self._write_down(begun, self._running_epochs, has_rows=has_rows)
                 barrier = self._coordinator.prepare(CheckpointRequest(CheckpointType.CHECKPOINT))
-            self.begin(epoch, barrier)
-            return BegunEpoch(epoch, batch, clock)
+            self.begin(begun.epoch, barrier)
+            return begun
         except PystateError as error:
             if barrier is not None:
                 self._coordinator.give_up(barrier, error)
@@ -193,11 +194,9 @@ class AttemptEpochs:
         base = self._coordinator.latest_snapshot()
         self._coordinator.check_term()
         uri = None if base is None else base.location.uri
-        running = RunningEpoch(begun.epoch, begun.batch, uri, {}, begun.clock)
-        if has_rows:
-            files = self._spark.capture_running(begun.batch)
-            running = RunningEpoch(begun.epoch, begun.batch, uri, files, rows_clock=begun.clock)
-        store.write(running)
+        files = self._spark.capture_running(begun.batch) if has_rows else {}
+        clocks = {"rows_clock" if has_rows else "clock": begun.clock}
+        store.write(RunningEpoch(begun.epoch, begun.batch, uri, files, **clocks))
 
     def begin(self, epoch: int, barrier: PendingCheckpoint | None) -> None:
         """Begin an epoch whose turn it is.

@@ -40,7 +40,7 @@ from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
-from pystate.spark.micro_batch.exchange import EPOCH_PROPERTY, SlotDirectory, fetch_output
+from pystate.spark.micro_batch.exchange import CLOCK_PROPERTY, EPOCH_PROPERTY, SlotDirectory, fetch_output
 from pystate.spark.micro_batch.output_frame import output_frame
 from pystate.spark.micro_batch.source_backlog import backlog_rows
 from pystate.spark.micro_batch.source_checks import OUR_QUERIES, spark_sources
@@ -96,10 +96,12 @@ class MicroBatchEngine:
         collected: CollectedResults | None = None,
         ends: StreamEnds | None = None,
     ) -> None:
-        self._spark, self._plan = spark, plan
+        self._spark = spark
+        self._plan = plan
         self._frames = frames
         self._environment = environment
-        self._restored, self._job_epochs = restored, epochs
+        self._restored = restored
+        self._job_epochs = epochs
         self._epochs: AttemptEpochs | None = None
         self._trigger_interval_ms = trigger_interval_ms
         self._metrics = metrics
@@ -134,7 +136,7 @@ class MicroBatchEngine:
         has_timers = (own or waits_for_time(plan)) and not plan.batch
         overdue = current_time_ms() if has_timers and (own or restored.with_state) else None  # the first epoch tells more
         began, at, failed = self._job_epochs.attempt_started, (restored.epoch, restored.batch_id), events.checkpoints_failed
-        self._epochs = began(pool, self._logs, *at, failed, overdue)
+        self._epochs = began(pool, self._logs, *at, failed, overdue, rows_first=restored.again)
         self._without_rows = EpochsWithoutRows(
             self._spark, plan, self._frames, environment, self._slots, self._epochs, self._stages, self._run, self._fail
         )
@@ -143,7 +145,7 @@ class MicroBatchEngine:
         if self._frames:
             self._start_query()
         if has_timers:
-            self._without_rows.start_clock(self._trigger_interval_ms, behind_rows=restored.again)
+            self._without_rows.start_clock(self._trigger_interval_ms)
 
     def _start_query(self) -> None:
         plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
@@ -251,8 +253,8 @@ class MicroBatchEngine:
         except Exception as error:
             self._fail(stage_failure(error), str(error))
             raise
-        assert self._without_rows is not None  # noqa: S101 - `start` has set it
-        self._without_rows.rows_begin(begun)
+        if begun.clock is not None:
+            self._spark.sparkContext.setLocalProperty(CLOCK_PROPERTY, str(begun.clock))
         epoch, group = begun.epoch, "" if self._query is None else str(self._query.runId)
         self._run(epoch, batch_id, lambda: self._whole(frame), lambda prepared: self._proof.check(epoch, prepared, group))
 

@@ -179,7 +179,7 @@ class EpochBarriers:
                 self.check_live()
                 wait = wait_s(self._clock() - self._epoch_begun)
                 if wait is not None and wait <= 0:
-                    if not (self._is_busy() or self._stands_against()):
+                    if not (self._is_busy() or self._stands_against() or self._tracker.rows_first):
                         break
                     wait = None  # whatever it is tells when it is over
                 self._lock.wait(None if wait is None else min(wait, _LONGEST_WAIT_S))
@@ -205,6 +205,7 @@ class EpochBarriers:
             AttemptOverError: The attempt ends instead.
         """
         with self._lock:
+            self._lock.wait_for(lambda: self._over or not self._tracker.rows_first)
             self._drains, self._closed = True, brings_barrier
             self._lock.wait_for(lambda: self._over or not (self._is_busy() or self._is_ahead_of_last()))
             self.check_live()

@@ -77,6 +77,8 @@ class EpochCoordinator:
         batch: int,
         on_intolerable: Callable[[PystateError], None],
         next_timer: int | None = None,
+        *,
+        rows_first: bool = False,
     ) -> AttemptEpochs:
         """Begin to take epochs and checkpoints of an attempt; return its epochs.
 
@@ -87,10 +89,11 @@ class EpochCoordinator:
             batch: Spark's number of that epoch.
             on_intolerable: Called when more checkpoints failed in a row than is tolerated.
             next_timer: When the first timer by the clock is due, ms since 1970, as far as is known; None for none.
+            rows_first: See `EpochTracker`.
         """
         coordinator, tasks = self._coordinator, self._tasks
         subtasks = ((task.uid, index) for task in tasks for index in range(task.parallelism))
-        tracker = EpochTracker(subtasks, epoch, batch, next_timer)
+        tracker = EpochTracker(subtasks, epoch, batch, next_timer, rows_first=rows_first)
         every_epoch = coordinator.engine_triggers
         barriers = EpochBarriers(
             coordinator.pending, EpochSlots(pool), spark, tasks, tracker, every_epoch=every_epoch, clock=self._clock

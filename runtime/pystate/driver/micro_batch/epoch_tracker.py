@@ -19,6 +19,7 @@ class EpochTracker:
         restored_epoch: The epoch the restored state stands at.
         restored_batch: Spark's number of that epoch.
         next_timer: When the first timer by the clock is due; see the attribute.
+        rows_first: Whether rows come first; see the attribute.
 
     Attributes:
         finished: The last epoch that all subtasks and sinks have finished.
@@ -27,19 +28,28 @@ class EpochTracker:
         decided: Whether the running epoch's barrier is decided: all its rows are in, and subtasks are told to finish it.
         next_timer: When the first timer by the clock of all subtasks is due behind the last finished epoch, ms since 1970;
             None where there is none.
+        rows_first: The next epoch has rows, which are run again: one that has none, and begins in front of them, would have
+            their number.
         input_available: A source has something that no epoch has been asked for yet.
         sources_ended: Whether no source in the slots has more than the last finished epoch took.
         prepared: What each subtask that has got all rows of the running epoch has told of them.
     """
 
     def __init__(
-        self, subtasks: Iterable[SubtaskId], restored_epoch: int, restored_batch: int, next_timer: int | None = None
+        self,
+        subtasks: Iterable[SubtaskId],
+        restored_epoch: int,
+        restored_batch: int,
+        next_timer: int | None = None,
+        *,
+        rows_first: bool = False,
     ) -> None:
         self._in_order = list(subtasks)
         self._subtasks = frozenset(self._in_order)
         self.finished = restored_epoch
         self.finished_batch = restored_batch
         self.next_timer = next_timer
+        self.rows_first = rows_first
         self.input_available = False
         self.sources_ended = False
         self.running: int | None = None
@@ -57,6 +67,7 @@ class EpochTracker:
             message = f"Epoch {epoch} can't begin: {self.running} runs, {self.finished} was finished last."
             raise ControlError(message)
         self.running = epoch
+        self.rows_first = False
         self.decided = False
         self.prepared = {}
         self._done = set()

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.live_attempt import AttemptOverError
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 PAUSE = 1.1
 """So many epoch intervals behind the beginning of an epoch the clock brings one about: where rows come, theirs is first."""
-
-_LOOK_S = 1.0
-"""How often who waits for rows looks whether the attempt is over."""
 
 _Proof = Callable[[Mapping[SubtaskId, PreparedEpoch]], None]
 RunEpoch = Callable[[int, int, Callable[[], "DataFrame"], _Proof], None]
@@ -83,7 +80,6 @@ class EpochsWithoutRows:
         self._running: set[threading.Thread] = set()
         self._last_epoch: threading.Thread | None = None
         self._event_time_ended = False
-        self._rows_begun = threading.Event()
 
     def stop(self, deadline: float) -> None:
         """Cancel the Spark jobs of the epoch that runs, and wait for its end: a sink may have its output in hand.
@@ -105,28 +101,19 @@ class EpochsWithoutRows:
 
     # -- the clock's
 
-    def start_clock(self, interval_ms: int, *, behind_rows: bool) -> None:
+    def start_clock(self, interval_ms: int) -> None:
         """Bring an epoch about whenever timers by the clock are due and none of rows fires them.
 
         Args:
             interval_ms: The least time between two epochs' starts.
-            behind_rows: Rows are to be run again; an epoch in front of them would have their number.
         """
         pause_s = PAUSE * interval_ms / 1000
 
         def bring_about() -> None:
-            while behind_rows and not self._rows_begun.wait(_LOOK_S):
-                self._epochs.check_live()
             while True:
                 self._run_by_clock(self._epochs.begin_due(pause_s))
 
         threading.Thread(target=self._told, args=(bring_about,), name="epoch-clock", daemon=True).start()
-
-    def rows_begin(self, begun: BegunEpoch) -> None:
-        """Have the thread that calls run an epoch of rows with its clock."""
-        clock: Any = None if begun.clock is None else str(begun.clock)  # None takes away what was there
-        self._spark.sparkContext.setLocalProperty(CLOCK_PROPERTY, clock)
-        self._rows_begun.set()
 
     def run_again(self, clock: int) -> None:
         """Run an epoch of the clock again that ran when the attempt before ended; its timers are those of then.
