@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import AggregateFunction
 from pystate.api.state import ValueStateDescriptor
 from pystate.api.window.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.api.window.evictors import CountEvictor
@@ -17,25 +16,12 @@ from pystate.api.window.windows import MAX_TIMESTAMP
 from pystate.common import Types
 from pystate.common.time import Time
 from pystate.testing import WindowOperatorTestHarness
+from tests.testing.test_closed_windows import Sum
 
 BACKENDS = ("hashmap", "rocksdb")
 ms = Time.milliseconds
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 FIRED = ValueStateDescriptor("fired", Types.LONG())
-
-
-class Sum(AggregateFunction):
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, value: Any, accumulator: int) -> int:
-        return accumulator + int(value[1])
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-    def merge(self, acc_a: int, acc_b: int) -> int:
-        return acc_a + acc_b
 
 
 class Remember(ProcessWindowFunction):

@@ -171,6 +171,10 @@ class AlignedWindowOperator(WindowOperator):
         if self._accumulators.read(address, key_group) is None:
             return
         self._accumulators.remove(address, key_group)
+        self._clear_function_states(window)
+
+    def _clear_function_states(self, window: TimeWindow) -> None:
+        """Have the function clear its states of a window, of the current key."""
         if self._clears is not None:
             self._context.select(window)
             self._clears.clear(self._context)

@@ -131,7 +131,8 @@ class PaneWindowOperator(AlignedWindowOperator):
                     if time == pane[1] - 1:
                         gather(pane, key, accumulator)
                     else:  # of an operator that allowed more lateness: the window has fired there
-                        self._clear_function_states(pane, key, key_group)
+                        self._keys.active_key, self._keys.active_key_group = key, key_group
+                        self._clear_function_states(TimeWindow(*pane))
             if pane[1] - pane[0] != slide:
                 continue
             accumulator = read(address, key_group)
@@ -182,13 +183,6 @@ class PaneWindowOperator(AlignedWindowOperator):
             if clears is not None:
                 self._context.select(shown)
                 clears.clear(self._context)
-
-    def _clear_function_states(self, window: Window, key: Hashable, key_group: int) -> None:
-        """Have the function clear its states of a window that is forgotten and doesn't fire."""
-        if self._clears is not None:
-            self._keys.active_key, self._keys.active_key_group = key, key_group
-            self._context.select(TimeWindow(*window))
-            self._clears.clear(self._context)
 
     def _merge_into(self, merged: dict[Hashable, Any], part: dict[Hashable, Any]) -> None:
         if not merged:
