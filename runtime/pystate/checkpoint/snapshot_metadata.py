@@ -113,10 +113,10 @@ def snapshot_metadata(
 def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:
     """Return the state of a task's operators: of a keyed head always, of others where they have any.
 
-    A task without a head, such as one that hands rows to `for_each_batch`, has what was in flight to it, under its own uid.
+    A task that stands for itself has what was in flight to it.
     """
     states = []
-    if all(operator.uid != task.uid for operator in task.operators):
+    if task.stands_for_itself:
         subtasks = pending.operator_states(task.uid, task.uid)
         if subtasks:
             numbers = task.parallelism, task.max_parallelism

@@ -145,9 +145,11 @@ class RestorePlan:
             for operator in task.operators
             if may_keep_state(task, operator) or operator.uid in with_state
         ]
-        for task in self._plan.tasks:  # what was in flight to one without a head is under its own uid
-            if task.uid in with_state and all(operator.uid != task.uid for operator in task.operators):
-                vertices.append(JobVertex(task.uid, task.name, task.parallelism, explicit.get(task.uid)))
+        vertices += [
+            JobVertex(task.uid, task.name, task.parallelism, explicit.get(task.uid))
+            for task in self._plan.tasks
+            if task.uid in with_state and task.stands_for_itself
+        ]
         operation = StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored)
         assignment = operation.assign()
         for (uid, _), in_flight in assignment.in_flight.items():

@@ -90,6 +90,14 @@ class TaskSpec:
         return [*([] if self.head is None else [self.head]), *self.chain.all_operators()]
 
     @property
+    def stands_for_itself(self) -> bool:
+        """Whether none of its operators has its uid, as where it hands rows to `for_each_batch`.
+
+        What was in flight to it is in snapshots under its own uid then.
+        """
+        return all(operator.uid != self.uid for operator in self.operators)
+
+    @property
     def outputs(self) -> list[OutputSpec]:
         """All outputs of the task."""
         return self.chain.all_outputs()
