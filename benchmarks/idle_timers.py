@@ -56,6 +56,8 @@ def measure(timers: int, every_ms: int, interval_ms: int, parallelism: int) -> l
         keyed.process(Chain(every_ms), Types.LONG()).for_each_batch(take)
         client = env.execute_async("idle timers")
         while len(late) <= timers:
+            if client.get_job_status().result().is_terminal:
+                client.get_job_execution_result().result()  # raises what it failed of
             time.sleep(0.1)
         client.cancel().result()
     return late[1 : timers + 1]  # workers start in front of the first one
