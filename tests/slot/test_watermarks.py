@@ -64,6 +64,20 @@ def test_a_channel_of_a_source_that_has_ended_is_waited_for_by_nobody():
     assert not valve.is_idle
 
 
+def test_a_channel_at_the_end_of_event_time_lifts_nothing_while_others_are_idle():
+    valve = WatermarkValve({"ended": None, "idle": None}, now=0)
+    valve.take("ended", 7, idle=False, now=0)
+    valve.take("idle", 5, idle=False, now=0)
+    assert valve.advance(0) == 5
+    valve.take("ended", MAX_WATERMARK, idle=False, now=0)
+    valve.take("idle", 5, idle=True, now=0)
+    assert (valve.advance(0), valve.is_idle) == (5, True), "elements may come, and must not be late"
+    valve.take("idle", 8, idle=False, now=0)
+    assert (valve.advance(0), valve.is_idle) == (8, False)
+    valve.take("idle", MAX_WATERMARK, idle=False, now=0)
+    assert (valve.advance(0), valve.is_idle) == (MAX_WATERMARK, False)
+
+
 def test_an_input_is_as_far_as_its_slowest_channel():
     valve = WatermarkValve({"a": None, "b": None}, now=0)
     valve.take("a", 9, idle=False, now=0)

@@ -70,11 +70,15 @@ class TaskWatermarks:
                 yield watermark, index
 
     def rise(self, timestamp: int, input_index: int) -> int | None:
-        """Take the watermark of an input; return the task's, the lowest of its inputs', if that has risen."""
+        """Take the watermark of an input; return the task's, the lowest of its inputs', if that has risen.
+
+        One that is at the end of event time isn't waited for, nor is one that is idle: where there are no others, it stands
+        still as long as one may go on.
+        """
         self._inputs[input_index] = max(self._inputs[input_index], timestamp)
-        pairs = zip(self._inputs, self.valves, strict=True)
-        active = [known for known, valve in pairs if not valve.is_idle or known == MAX_WATERMARK]
-        watermark = min(active or self._inputs)
+        live = [(known, valve) for known, valve in zip(self._inputs, self.valves, strict=True) if known != MAX_WATERMARK]
+        active = [known for known, valve in live if not valve.is_idle] or [known for known, _ in live]
+        watermark = min(active, default=MAX_WATERMARK)
         if watermark <= self._time.watermark:
             return None
         self._time.watermark = watermark

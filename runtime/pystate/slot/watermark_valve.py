@@ -54,6 +54,9 @@ class WatermarkValve:
     def advance(self, now: int, ended: Collection[str] = ()) -> int:
         """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still.
 
+        A channel at the end of event time is ended, and isn't waited for either. (In Flink it is the lowest where the others
+        are idle: event time jumps to its end, and what comes on them later is late.)
+
         Args:
             now: The time of the clock, ms since 1970.
             ended: Channels on which nothing comes any more, those of partitions by their source's. Nobody waits for them,
@@ -63,14 +66,14 @@ class WatermarkValve:
             timeout = self._timeouts.get(self._whole(channel))
             if timeout is not None and now - heard >= timeout:
                 self._idle.add(channel)
-        live: Collection[str] = self._watermarks
+        live = {channel: watermark for channel, watermark in self._watermarks.items() if watermark != MAX_WATERMARK}
         if ended:
-            live = [channel for channel in live if channel not in ended and self._whole(channel) not in ended]
-            if self._watermarks and not live:
-                self.is_idle = False
-                self._output = MAX_WATERMARK
-                return MAX_WATERMARK
-        active = [self._watermarks[channel] for channel in live if channel not in self._idle]
+            live = {name: at for name, at in live.items() if name not in ended and self._whole(name) not in ended}
+        if self._watermarks and not live:
+            self.is_idle = False
+            self._output = MAX_WATERMARK
+            return MAX_WATERMARK
+        active = [watermark for channel, watermark in live.items() if channel not in self._idle]
         self.is_idle = self.has_channels and not active
         if active:
             self._output = max(self._output, min(active))
