@@ -79,8 +79,35 @@ def test_each_file_is_given_once_whatever_is_found_again():
     enumerator.handle_split_request(1, None)
     now[0] = 200
     enumerator.handle_split_request(0, None)
-    assert context.given == [(A, 0), (B, 1), (C, 1)]
+    assert context.given == [(A, 0), (B, 1), (C, 0)], "0 has asked in front of 1"
     assert context.ended == []
+
+
+def test_readers_get_new_files_in_turn_whoever_asks_first():
+    files = [[], [A], [A, B], [A, B, C]]
+    context, now = Context(), [0]
+    enumerator = enumerator_of(context, files, 100, clock=lambda: now[0])
+    enumerator.start()
+    for subtask in (0, 1):
+        enumerator.handle_split_request(subtask, None)
+    for at in (100, 200, 300):  # 0 is always the first to ask
+        now[0] = at
+        for subtask in (0, 0, 1):
+            enumerator.handle_split_request(subtask, None)
+    assert context.given == [(A, 0), (B, 1), (C, 0)]
+
+
+def test_a_request_that_crosses_a_file_on_its_way_asks_for_no_other():
+    context, now = Context(), [0]
+    enumerator = enumerator_of(context, [[], [A], [A, B], [A, B, C]], 100, clock=lambda: now[0])
+    enumerator.start()
+    enumerator.handle_split_request(1, None)
+    now[0] = 100
+    enumerator.handle_split_request(0, None)  # finds a file, which is for 1
+    enumerator.handle_split_request(1, None)  # 1 didn't know
+    now[0] = 200
+    enumerator.handle_split_request(0, None)
+    assert context.given == [(A, 1), (B, 0)]
 
 
 def test_a_restored_enumerator_has_what_nobody_had_and_what_has_come_since():

@@ -1,4 +1,4 @@
-"""Finds files and hands them to readers, one by one, each once."""
+"""Finds files and hands them to readers in turn, one by one, each once."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         self._interval_ms = interval_ms
         self._known = dict.fromkeys(known)
         self._waiting = deque(waiting)
+        self._asking: dict[int, None] = {}  # readers without a file, in the order in which they have asked
+        self._served: set[int] = set()  # have a file in their mail that they hadn't when they asked last
         self._clock = clock
         self._next = 0
 
@@ -46,15 +48,27 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         self._look()
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Give the reader the oldest file that nobody has; readers of a source that watches ask again and again."""
+        """Give the oldest file that nobody has to the reader that has asked first, as Flink does.
+
+        Readers of a source that watches ask again and again. Were a new file the first one's to ask then, one could get them
+        all, and event time would wait for the others.
+        """
         del requester_hostname
+        if subtask_id in self._served:
+            self._served.discard(subtask_id)
+        else:
+            self._asking.setdefault(subtask_id)
         if not self._waiting and self._interval_ms is not None and self._clock() >= self._next:
             self._look()
-        if self._waiting:
+        while self._waiting and self._asking:
+            reader = next(iter(self._asking))
+            del self._asking[reader]
             split = self._waiting.popleft()
             self._known[split.file.uri] = None
-            self._context.assign_split(split, subtask_id)
-        elif self._interval_ms is None:
+            self._context.assign_split(split, reader)
+            if reader != subtask_id:
+                self._served.add(reader)
+        if self._interval_ms is None and subtask_id in self._asking:
             self._context.signal_no_more_splits(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
