@@ -177,7 +177,7 @@ class Scheduler:
             attempt.drain(savepoint)
         except Exception as error:
             message = f"The job could not be drained: {first_line(error)}"
-            hint = (isinstance(error, PystateError) and error.hint) or "try again once the job is RUNNING, or stop without --drain"
+            hint = (isinstance(error, PystateError) and error.hint) or "try again once the job is RUNNING"
             raise JobExecutionError(message, hint=hint) from error
         return lambda failure: attempt.end(AttemptEnd(AttemptOutcome.FAILED, failure))
 
