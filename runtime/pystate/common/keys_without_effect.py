@@ -20,7 +20,7 @@ _JAVA = "functions are Python; Java classes for Spark's sources and sinks are na
 _TYPES = "values are written by their Python type; there is no Kryo and no Avro for them"
 _ENDED = "there is no history server and no result store; ended jobs stay for jobstore.expiration-time"
 _ZOOKEEPER = "there is no ZooKeeper; high-availability.type = filesystem keeps leases and records in storageDir"
-_EVENT_TIME = "watermarks advance at the end of each epoch"
+_EVENT_TIME = "watermarks advance at the end of each epoch; on the real-time engine whenever results are handed on"
 _QUERYABLE = "an event loop does the network's work; query-threads bounds what is answered at once"
 _KERBEROS = "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS the ticket of kinit counts"
 _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` tell of a job's state"
