@@ -115,7 +115,7 @@ def out_of_order(lines):
 @pytest.mark.parametrize("parallelism", ["1", "2"])
 def test_windows_of_a_bounded_collection_are_those_of_an_offline_count(run_job, engine, parallelism):
     lines, first, second, timers, whole = random_lines(1, 400), Sink(), Sink(), Sink(), Sink()
-    if engine == REAL_TIME:  # event time goes on every few milliseconds, within the collection: what is later than the bound is late
+    if engine == REAL_TIME:  # there event time goes on within the collection: what is later than the bound is late
         lines = out_of_order(lines)
 
     def program():
