@@ -36,7 +36,6 @@ def without_effect(env):
         (lambda env: env.add_classpaths("file:///a"), "pipeline.classpaths"),
         (lambda env: env.register_cached_file("/model", "model"), "pipeline.cached-files"),
         (lambda env: env.set_python_requirements("r.txt", "cache"), "python.requirements"),
-        (lambda env: env.set_buffer_timeout(5), "execution.buffer-timeout.interval"),
         (lambda env: env.disable_operator_chaining(), "pipeline.operator-chaining.enabled"),
         (lambda env: env.enable_changelog_state_backend(True), "state.changelog.enabled"),
         (
@@ -44,7 +43,6 @@ def without_effect(env):
             "execution.checkpointing.unaligned.forced",
         ),
         (lambda env: env.get_config().enable_object_reuse(), "pipeline.object-reuse"),
-        (lambda env: env.get_config().set_auto_watermark_interval(50), "pipeline.auto-watermark-interval"),
         (lambda env: env.get_config().disable_generic_types(), "pipeline.generic-types"),
         (lambda env: env.get_config().set_latency_tracking_interval(50), "metrics.latency.interval"),
         (lambda env: env.get_config().set_task_cancellation_timeout(50), "task.cancellation.timeout"),
@@ -57,11 +55,12 @@ def test_what_has_no_effect_is_kept_and_reported(env, setting, key):
 
 def test_what_was_set_is_read_again(env):
     config, checkpoints = env.get_config(), env.get_checkpoint_config()
-    assert env.get_buffer_timeout() == 100
+    assert env.get_buffer_timeout() == 5
     assert env.is_chaining_enabled()
     assert env.is_changelog_state_backend_enabled() is None
     env.set_buffer_timeout(7).disable_operator_chaining().enable_changelog_state_backend(False)
     assert env.get_buffer_timeout() == 7
+    assert env.set_buffer_timeout(-1).get_buffer_timeout() == -1
     assert not env.is_chaining_enabled()
     assert env.is_changelog_state_backend_enabled() is False
     assert config.get_auto_watermark_interval() == 200

@@ -25,7 +25,8 @@ from pystate.slot.real_time.subtask import RealTimeSubtask
 from pystate.snapshot.barrier import CheckpointBarrier
 
 LONG = Types.LONG()
-ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "/nowhere")
+AT_ONCE = {"execution.buffer-timeout.interval": "0 ms"}  # no step of the model waits for the clock
+ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, AT_ONCE, "hashmap", 1 << 20, "/nowhere")
 ROOM = 1 << 30
 PER_SOURCE = 100
 
@@ -98,7 +99,7 @@ class NotingChain:
 
     current_watermark = 0
     watermarks = types.SimpleNamespace(valves=[None])
-    assigners = types.SimpleNamespace(next_idle=lambda _: None)
+    assigners = types.SimpleNamespace(next_idle=lambda _: None, by_uid={})
     metrics = types.SimpleNamespace(
         batch_out=lambda *_: None, sample_gauges=lambda: None, epoch_finished=lambda _: None, blocked_ns=0
     )
@@ -128,7 +129,8 @@ class NotingChain:
     def next_processing_time_timer(self):
         return None
 
-    def watermarks_out(self):
+    def watermarks_out(self, *, of_assigners):
+        del of_assigners
         return []
 
     def advance_watermarks(self, *, end_of_input=False):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.common.configuration import Configuration
-from pystate.common.options import CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.execution_options import PipelineOptions
+from pystate.common.options import CheckpointingOptions, CoreOptions
 
 _TRUE, _FALSE = "true", "false"
 
@@ -152,13 +153,13 @@ class ExecutionConfig:
         return self._configuration.get_string("pipeline.object-reuse", _FALSE) == _TRUE
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often watermarks are made, ms; has no effect."""
-        self._configuration.set_string("pipeline.auto-watermark-interval", f"{interval} ms")
+        """Set how often watermarks are made, ms; has an effect on the real-time engine."""
+        self._configuration.set(PipelineOptions.AUTO_WATERMARK_INTERVAL, interval)
         return self
 
     def get_auto_watermark_interval(self) -> int:
         """Return how often watermarks are made as it was set, ms."""
-        return self._millis("pipeline.auto-watermark-interval", 200)
+        return int(self._configuration.get(PipelineOptions.AUTO_WATERMARK_INTERVAL))
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
         """Set how often latency is measured, ms; has no effect."""

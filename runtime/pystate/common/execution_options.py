@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pystate.common.config_option import ConfigOption
-from pystate.common.option_types import BooleanType, EnumType
+from pystate.common.option_types import BooleanType, DurationType, EnumType, IntegerType, StringType
 
 
 class RuntimeExecutionMode(str, Enum):
@@ -21,6 +21,38 @@ class ExecutionEngine(str, Enum):
 
     MICRO_BATCH = "micro-batch"
     REAL_TIME = "real-time"
+
+
+class PipelineOptions:
+    """The job itself."""
+
+    NAME = ConfigOption[str | None](
+        "pipeline.name",
+        StringType(),
+        None,
+        "The name of the job, for people, where the program gives none.",
+    )
+    MAX_PARALLELISM = ConfigOption[int](
+        "pipeline.max-parallelism",
+        IntegerType(minimum=1, maximum=1 << 15, special=-1),
+        -1,
+        "The number of key groups, fixed for the life of the state, and the highest parallelism it can be rescaled to. -1"
+        " derives it from the parallelism of the first start.",
+    )
+    AUTO_GENERATE_UIDS = ConfigOption[bool](
+        "pipeline.auto-generate-uids",
+        BooleanType(),
+        True,
+        "Give operators without a uid one made from their place in the program. Where it is false, a stateful operator"
+        " without a uid is an error.",
+    )
+    AUTO_WATERMARK_INTERVAL = ConfigOption[int](
+        "pipeline.auto-watermark-interval",
+        DurationType(),
+        200,
+        "How often a WatermarkStrategy hands on how far event time is, on the real-time engine; 0 for never but at the end."
+        " On the micro-batch engine it does at the end of each epoch.",
+    )
 
 
 class ExecutionOptions:
@@ -43,6 +75,22 @@ class ExecutionOptions:
         "STREAMING updates results with each epoch. BATCH, for sources with an end alone, reads all of them in one epoch,"
         " key by key in the order of time, gives one final result per key and takes no checkpoints. AUTOMATIC is BATCH where"
         " all sources have an end.",
+    )
+    BUFFER_TIMEOUT_ENABLED = ConfigOption[bool](
+        "execution.buffer-timeout.enabled",
+        BooleanType(),
+        True,
+        "Whether results go to the next tasks once they have waited for execution.buffer-timeout.interval. Where it is false"
+        " they wait until an output buffer is full, or a barrier, a timer or a watermark comes. Of the real-time engine.",
+    )
+    BUFFER_TIMEOUT = ConfigOption[int](
+        "execution.buffer-timeout.interval",
+        DurationType(),
+        5,
+        "How long results wait for others on the real-time engine before they go to the next tasks together; 0 for not at"
+        " all. Each hop costs about a millisecond of processor time, however few records go together: see docs/real-time.md."
+        " On the micro-batch engine records travel by epoch.",
+        ("execution.buffer-timeout",),
     )
     MINI_BATCH_ENABLED = ConfigOption[bool](
         "execution.mini-batch.enabled",

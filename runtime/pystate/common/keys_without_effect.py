@@ -20,7 +20,7 @@ _JAVA = "functions are Python; Java classes for Spark's sources and sinks are na
 _TYPES = "values are written by their Python type; there is no Kryo and no Avro for them"
 _ENDED = "there is no history server and no result store; ended jobs stay for jobstore.expiration-time"
 _ZOOKEEPER = "there is no ZooKeeper; high-availability.type = filesystem keeps leases and records in storageDir"
-_EVENT_TIME = "watermarks advance at the end of each epoch; on the real-time engine whenever results are handed on"
+_EVENT_TIME = "a WatermarkStrategy says what time elements have, and every source goes on as fast as it can"
 _QUERYABLE = "an event loop does the network's work; query-threads bounds what is answered at once"
 _KERBEROS = "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS the ticket of kinit counts"
 _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` tell of a job's state"
@@ -74,8 +74,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "fine-grained.shuffle-mode.": _BATCH,
     "slow-task-detector.": _BATCH,
     "compiler.": _BATCH,
-    "execution.buffer-timeout": "records travel by epoch; pystate.epoch.interval bounds how often one begins",
-    "execution.buffer-timeout.": "records travel by epoch; pystate.epoch.interval bounds how often one begins",
     "execution.attached": "`pystate run` is attached, and -d detaches it",
     "execution.shutdown-on-attached-exit": "`pystate run -sae` says so",
     "execution.shutdown-on-application-finish": "the job manager goes on when a job has ended",
@@ -97,7 +95,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "pipeline.registered-pojo-types": _TYPES,
     "pipeline.serialization-config": _TYPES,
     "pipeline.object-reuse": "what a function gets is its own: it may change it",
-    "pipeline.auto-watermark-interval": _EVENT_TIME,
     "pipeline.time-characteristic": _EVENT_TIME,
     "pipeline.watermark-alignment.": _EVENT_TIME,
     "pipeline.cep.": "there is no CEP library",

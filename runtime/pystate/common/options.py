@@ -12,7 +12,7 @@ from typing import Any
 
 from pystate.common.config_option import ConfigOption
 from pystate.common.deployment_options import DeploymentOptions, PythonOptions
-from pystate.common.execution_options import ExecutionOptions
+from pystate.common.execution_options import ExecutionOptions, PipelineOptions
 from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
 from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.metric_options import PrometheusReporterOptions
@@ -396,31 +396,6 @@ class CoreOptions:
         IntegerType(minimum=1, maximum=1 << 15),
         1,
         "The number of subtasks of each operator; run -p sets it.",
-    )
-
-
-class PipelineOptions:
-    """The job itself."""
-
-    NAME = ConfigOption[str | None](
-        "pipeline.name",
-        StringType(),
-        None,
-        "The name of the job, for people, where the program gives none.",
-    )
-    MAX_PARALLELISM = ConfigOption[int](
-        "pipeline.max-parallelism",
-        IntegerType(minimum=1, maximum=1 << 15, special=-1),
-        -1,
-        "The number of key groups, fixed for the life of the state, and the highest parallelism it can be rescaled to. -1"
-        " derives it from the parallelism of the first start.",
-    )
-    AUTO_GENERATE_UIDS = ConfigOption[bool](
-        "pipeline.auto-generate-uids",
-        BooleanType(),
-        True,
-        "Give operators without a uid one made from their place in the program. Where it is false, a stateful operator"
-        " without a uid is an error.",
     )
 
 

@@ -11,9 +11,9 @@ from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation,
 from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
+from pystate.common.execution_options import PipelineOptions
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
-from pystate.common.options import PipelineOptions
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import PythonOptions
 from pystate.common.execution_config import ExecutionConfig
-from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
-from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions, PipelineOptions
+from pystate.common.execution_options import ExecutionOptions, PipelineOptions, RuntimeExecutionMode
+from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.state_backend import StateBackend, state_backend_of
 
 SelfSettings = TypeVar("SelfSettings", bound="ExecutionSettings")
 
-_BUFFER_TIMEOUT = "execution.buffer-timeout.interval"
 _CHAINING = "pipeline.operator-chaining.enabled"
 _CHAINING_OF_OTHERS = "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
 _CHANGELOG = "state.changelog.enabled"
@@ -197,13 +196,22 @@ class ExecutionSettings:
     # -- Flink's network and slots
 
     def set_buffer_timeout(self: SelfSettings, timeout_millis: int) -> SelfSettings:
-        """Set how long records wait for others; has no effect: they travel by epoch."""
-        self._configuration.set_string(_BUFFER_TIMEOUT, f"{timeout_millis} ms")
+        """Set how long results wait for others, ms, on the real-time engine.
+
+        Args:
+            timeout_millis: 0 for not at all, -1 for until an output buffer is full.
+        """
+        enabled = timeout_millis >= 0
+        self._configuration.set(ExecutionOptions.BUFFER_TIMEOUT_ENABLED, enabled)
+        if enabled:
+            self._configuration.set(ExecutionOptions.BUFFER_TIMEOUT, timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return what was set, ms, Flink's 100 where nothing was; it has no effect."""
-        return int(self._configuration.get_string(_BUFFER_TIMEOUT, "100 ms").removesuffix(" ms"))
+        """Return how long results wait for others on the real-time engine, ms; -1 for until an output buffer is full."""
+        if not self._configuration.get(ExecutionOptions.BUFFER_TIMEOUT_ENABLED):
+            return -1
+        return int(self._configuration.get(ExecutionOptions.BUFFER_TIMEOUT))
 
     def disable_operator_chaining(self: SelfSettings) -> SelfSettings:
         """Let no steps share a task; has no effect."""

@@ -146,7 +146,7 @@ class StepSettings:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
         """
         return self._without_effect(
-            "set_buffer_timeout()", "has no effect: rows travel in batches that end with their epoch"
+            "set_buffer_timeout()", "has no effect: execution.buffer-timeout.interval is that of all steps"
         )
 
     def _without_effect(self: SelfStep, method: str, why: str) -> SelfStep:

@@ -22,8 +22,8 @@ from pystate.api.job_graph import (
 )
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, RestoreError
-from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
-from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
+from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.plan.chain import needs_slot

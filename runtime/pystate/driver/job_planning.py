@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pystate.api.job_graph import StreamGraph
-from pystate.common.options import CoreOptions, PipelineOptions, PystateOptions
+from pystate.common.execution_options import PipelineOptions
+from pystate.common.options import CoreOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.common.stream_guarantee import guarantee_lines
 from pystate.driver.job_context import JobContext

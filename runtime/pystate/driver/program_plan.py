@@ -17,11 +17,12 @@ from pystate.api.job_graph import StreamGraph
 from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.execution_options import PipelineOptions
 from pystate.common.file_system_settings import initialize
 from pystate.common.home import read_json, write_json
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
-from pystate.common.options import CoreOptions, PipelineOptions, StateRecoveryOptions
+from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.datastream.executor import Executor, register_executor
 from pystate.driver.__main__ import program_place, program_trace, submitted_configuration
 from pystate.driver.execution_mode import in_execution_mode

@@ -31,6 +31,11 @@ class ChainAssigners:
         """Return those that see each element while the head hands it on."""
         return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
 
+    def on_periodic_emit(self) -> None:
+        """Let functions behind the assigners see how far those are: their watermarks are handed on now."""
+        for assigner in self.by_uid.values():
+            assigner.on_periodic_emit()
+
     def next_idle(self, after: int) -> int | None:
         """Return when the first of them becomes idle behind a time, ms since 1970; None for none."""
         times = [assigner.next_idle() for assigner in self.by_uid.values()] if self.by_uid else ()

@@ -222,9 +222,9 @@ class OperatorChain:
         for operator in reversed(self.operators) if end_of_input else ():
             operator.end_input()
 
-    def watermarks_out(self) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Return the watermarks for the next tasks, behind what the output buffers held: a row per edge with times."""
-        return self.watermarks.rows_out(self.assigners.by_uid)
+    def watermarks_out(self, *, of_assigners: bool = True) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
+        """Return the watermarks for the next tasks, behind what the output buffers held; see `TaskWatermarks.rows_out`."""
+        return self.watermarks.rows_out(self.assigners.by_uid, of_assigners=of_assigners)
 
     def on_tick(self, now: int | None = None) -> None:
         """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full.

@@ -84,8 +84,15 @@ class TaskWatermarks:
         self._time.watermark = watermark
         return watermark
 
-    def rows_out(self, assigners: Mapping[str, TimestampsAndWatermarks]) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Yield what the task says of itself to the next ones, a row per edge with times."""
+    def rows_out(
+        self, assigners: Mapping[str, TimestampsAndWatermarks], *, of_assigners: bool = True
+    ) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
+        """Yield what the task says of itself to the next ones, a row per edge with times.
+
+        Args:
+            assigners: Those of the chain, by uid.
+            of_assigners: Also for edges behind an assigner; if not, those are left out but at the end of event time.
+        """
         own = self._time.watermark
         timed = [valve for valve in self.valves if valve.has_channels]
         idle = bool(timed) and all(valve.is_idle for valve in timed)
@@ -93,6 +100,8 @@ class TaskWatermarks:
         for edge in self._edges:
             if own == MAX_WATERMARK:
                 watermark, is_idle = own, False
+            elif not of_assigners and any(uid is not None for uid in edge.assigners):
+                continue
             else:
                 watermark, is_idle = watermark_of(edge, assigners, own, task_is_idle=idle)
             self.output = watermark

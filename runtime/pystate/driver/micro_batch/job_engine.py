@@ -28,6 +28,7 @@ from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.offset_reports import OffsetReports
 from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
 from pystate.driver.micro_batch.stream_ends import BoundedStreams
+from pystate.driver.micro_batch.stream_options import stream_option_notices
 from pystate.driver.sources_in_slots import sources_in_slots
 from pystate.driver.staying_sources import StayingSources
 from pystate.job_folder.restart_strategy import restart_strategy
@@ -102,6 +103,7 @@ class MicroBatchJobEngine:
             self._notices.extend(source_shuffle_notices(source.name, frame))
             source.partitioned_by = partition_columns(frame)
         self._notices.extend(replay.notices())
+        self._notices.extend(stream_option_notices(self._job.configuration))
         return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
 
     def _limited(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:

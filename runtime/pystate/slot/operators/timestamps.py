@@ -58,7 +58,7 @@ class TimestampsAndWatermarks:
 
     @property
     def current_watermark(self) -> int:
-        """The watermark that functions behind it see, ms since 1970: it stands still within an epoch."""
+        """The watermark that functions behind it see, ms since 1970: it stands still within an epoch, or an interval."""
         return self._watermark_behind(self._finished)
 
     @property
@@ -122,6 +122,10 @@ class TimestampsAndWatermarks:
             return self._highest
         self._keep_split()
         return self._splits.highest()
+
+    def on_periodic_emit(self) -> None:
+        """Let functions behind it see its watermark, which nothing takes back."""
+        self._finished = self._all_highest()
 
     # -- epochs
 

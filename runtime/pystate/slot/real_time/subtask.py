@@ -26,7 +26,7 @@ from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
 from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
-from pystate.slot.real_time.due_times import DueTimes
+from pystate.slot.real_time.due_times import DueTimes, earliest
 from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
 from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
@@ -80,8 +80,9 @@ class RealTimeSubtask(Subtask):
         self._driver = driver
         self._mailbox = mailbox
         self._gate = gate
-        self._interval = HandOnInterval()
-        pause = OutputPause(InputSettings.of(Configuration(environment.configuration)), self._interval)
+        configuration = Configuration(environment.configuration)
+        self._interval = HandOnInterval.of(configuration)
+        pause = OutputPause(InputSettings.of(configuration), self._interval)
         self._output = SubtaskOutput(task.uid, index, writer, driver, pause)
         self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle)
         self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
@@ -91,7 +92,7 @@ class RealTimeSubtask(Subtask):
         self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
-        self._due = DueTimes(self.chain)
+        self._due = DueTimes(self.chain, configuration)
         self._is_dirty = False  # something has been processed since results were handed on
 
     @property
@@ -214,14 +215,14 @@ class RealTimeSubtask(Subtask):
             self._rest(None, lambda: False)
             return
         with self._changed:
-            source.longest_s = self._interval.seconds
+            source.longest_s = self._interval.longest_take_s
             source.take(self.chain.watermarks.valves[0], whole=False)
             self._is_dirty = True
-            self._hand_on()
             if source.ended:
+                self._hand_on()
                 self._end_of_data()
                 return
-            due = source.next_due(self._due.next())
+            due = source.next_due(self._hand_on_if_due())
         self._rest(due, lambda: source.is_roused)
 
     def _gate_step(self, gate: InputGate) -> None:
@@ -231,13 +232,9 @@ class RealTimeSubtask(Subtask):
             self._rest(gate.next_deadline(), lambda: gate.has_checkpoint_events)
             return
         if event is None:
-            timer = None if self._at_end else self._due.next()
-            if self._is_dirty or (timer is not None and timer <= current_time_ms()):
-                with self._changed:
-                    self._hand_on()
-                return
-            due = [at for at in (timer, gate.next_deadline()) if at is not None]
-            self._rest(min(due, default=None), lambda: gate.has_events)
+            with self._changed:
+                due = self._hand_on_if_due()
+            self._rest(earliest(due, gate.next_deadline()), lambda: gate.has_events)
             return
         with self._changed:
             if isinstance(event, Frame):
@@ -249,11 +246,9 @@ class RealTimeSubtask(Subtask):
 
     def _rest(self, due: int | None, is_roused: Any) -> None:
         """Wait for mail, for what comes, or for the clock; at the latest until changes are to be flushed."""
-        timeout = None
-        if due is not None:
-            timeout = max(0.0, (due - current_time_ms()) / 1000)
-            if timeout == 0.0:
-                return
+        timeout = None if due is None else (due - current_time_ms()) / 1000
+        if timeout is not None and timeout <= 0:
+            return
         if self._changes.is_pending:
             timeout = FLUSH_S if timeout is None else min(timeout, FLUSH_S)
         with self.chain.metrics.idle:
@@ -265,8 +260,7 @@ class RealTimeSubtask(Subtask):
     def _take_frame(self, frame: Frame) -> None:
         if frame.kind is FrameKind.BATCH:
             self._is_dirty = True
-            batch = pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index])
-            self._take_batch(batch, frame)
+            self._take_batch(pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index]), frame)
         elif frame.kind is FrameKind.WATERMARKS:
             self._take_watermarks(frame)
         elif frame.kind is FrameKind.END_OF_DATA:
@@ -307,6 +301,12 @@ class RealTimeSubtask(Subtask):
         if self._interval.is_over:
             self._hand_on()
 
+    def _hand_on_if_due(self) -> int | None:
+        """Hand on what has waited long enough, and do what is due by now; return when there is more to do, if ever."""
+        if (self._is_dirty and self._interval.is_over) or self._due.is_over:
+            self._hand_on()
+        return earliest(self._due.next(), self._interval.due() if self._is_dirty else None)
+
     def _hand_on(self) -> None:
         """Let event time go as far as it is, fire what is due, and send what has come out."""
         if not self._at_end:
@@ -317,7 +317,7 @@ class RealTimeSubtask(Subtask):
 
     def _send_out(self) -> None:
         self.chain.flush_output()
-        self._output.write_watermarks(self.chain.watermarks_out())
+        self._output.write_watermarks(self.chain.watermarks_out(of_assigners=self._due.on_periodic_emit()))
         self._interval.handed_on(self.chain.metrics.blocked_ns, self._output.sent_bytes)
         self._changes.is_pending |= self._is_dirty
         self._is_dirty = False
@@ -326,7 +326,7 @@ class RealTimeSubtask(Subtask):
         """Let event time come to its end, and say that no element follows."""
         if self._at_end:
             return
-        self._at_end = True
+        self._at_end = self._due.at_end = True
         self.chain.advance_watermarks(end_of_input=True)
         self._send_out()
         self._changes.flush()
