@@ -9,7 +9,8 @@ and a DOUBLE), and throw away what they emit: a row per row, but for Spark's agg
 - floor, identity: the Spark query, its shuffle, and a `mapInArrow` that hands on what it gets;
 - floor, bare loop: the same, with a Python loop and a dict in the place of state;
 - Spark's groupBy().agg and transformWithState (Row), with the RocksDB provider;
-- pystate, a `KeyedProcessFunction` with a `ValueState`, on both backends;
+- pystate, a `KeyedProcessFunction` with a `ValueState`, on both backends; the same rows as whole batches: `sum()`, which
+  gives a sum per row, and one per key and epoch with `execution.mini-batch.enabled`;
 - Flink SQL's GROUP BY in its JVM, on both backends; PyFlink's `KeyedProcessFunction` on hashmap, in thread and process mode.
 
 Sides in Spark run in one session, in turn, behind a small run of each. Flink's start a JVM for each run. Each side runs over
@@ -149,15 +150,21 @@ class Sides:
         grouped = source(self.spark, folder).groupBy("key")
         self._run(grouped.transformWithState(SparkTotals(), SPARK_TOTALS, outputMode="Update", timeMode="None"), "update")
 
-    def pystate(self, backend):
+    def pystate(self, backend, totals=lambda keyed: keyed.process(Totals(), TOTALS), mini_batch="false"):
         def run(folder):
-            env = StreamExecutionEnvironment.get_execution_environment()
+            env = StreamExecutionEnvironment.get_execution_environment(
+                Configuration({"execution.mini-batch.enabled": mini_batch})
+            )
             env.set_state_backend(backend)
             rows = env.from_data_frame(source(env.spark, folder), "rows", bounded=True).uid("rows")
-            rows.key_by("key").process(Totals(), TOTALS).uid("totals").for_each_batch(to_noop)
+            totals(rows.key_by("key")).uid("totals").for_each_batch(to_noop)
             env.execute("peers")
 
         return run
+
+
+def summed(keyed):
+    return keyed.sum("number")
 
 
 def timed(run):
@@ -201,8 +208,19 @@ def all_sides(spark, scratch, options):
         "Spark groupBy().agg, RocksDB": (timed(of_spark.aggregation), True, 1),
         "pystate, hashmap": (timed(of_spark.pystate(HashMapStateBackend())), True, 1),
         "pystate, rocksdb": (timed(of_spark.pystate(EmbeddedRocksDBStateBackend())), True, 1),
+        "pystate, sum(), hashmap": (timed(of_spark.pystate(HashMapStateBackend(), summed)), True, 1),
+        "pystate, sum(), rocksdb": (timed(of_spark.pystate(EmbeddedRocksDBStateBackend(), summed)), True, 1),
+        "pystate, sum() per epoch, hashmap": (timed(of_spark.pystate(HashMapStateBackend(), summed, "true")), True, 1),
+        "pystate, sum() per epoch, rocksdb": (
+            timed(of_spark.pystate(EmbeddedRocksDBStateBackend(), summed, "true")),
+            True,
+            1,
+        ),
         "transformWithState, Row": (timed(of_spark.transform_with_state), True, 10),
     }
+    for backend, state in (("hashmap", HashMapStateBackend), ("rocksdb", EmbeddedRocksDBStateBackend)):
+        for name, mini_batch in (("sum()", "false"), ("sum() per epoch", "true")):
+            sides[f"pystate, {name}, {backend}"] = timed(of_spark.pystate(state(), summed, mini_batch)), True, 1
     for name, kind, backend, share in (
         ("Flink SQL, hashmap", "sql", "hashmap", 1),
         ("Flink SQL, rocksdb", "sql", "rocksdb", 1),
