@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import repeat
+from operator import attrgetter, is_
 from typing import Any, cast
 
 
@@ -252,6 +253,7 @@ _new = object.__new__
 _set_fields = Row.__dict__["_fields"].__set__
 _set_values = Row.__dict__["_values"].__set__
 _set_kind = Row.__dict__["_kind"].__set__
+_values_of = attrgetter("_values")
 
 
 _set_class = object.__dict__["__class__"].__set__
@@ -323,6 +325,17 @@ def rows_of(names: tuple[str, ...], columns: Iterable[Iterable[Any]]) -> list[An
     return rows
 
 
+def inserted_values(names: tuple[str, ...], rows: Sequence[Any]) -> list[list[Any]] | None:
+    """Return the rows' own lists of values, where all are rows that `rows_of` made with these names, of the usual kind.
+
+    Returns:
+        None where they aren't. No step runs Python code for a single row.
+    """
+    if _kinds_used or not all(map(is_, map(type, rows), repeat(row_class(names)))):
+        return None
+    return list(map(_values_of, rows))
+
+
 def _field(index: int) -> property:
     return property(lambda row: row._values[index])  # noqa: SLF001
 
@@ -342,6 +355,18 @@ def _rebuild(fields: tuple[str, ...] | bool | None, values: list[Any], kind: Row
     row = Row.of_fields(default_names(len(values)) if isinstance(fields, bool) else fields, values)
     row.set_row_kind(kind)
     return row
+
+
+_kinds_used = False
+"""Whether this process has made rows of other kinds than INSERT."""
+
+
+def _look_at_kinds() -> None:
+    global _kinds_used  # noqa: PLW0603
+    _kinds_used = True
+
+
+when_kinds_are_used(_look_at_kinds)
 
 
 def _plain(value: Any) -> Any:

@@ -140,7 +140,7 @@ class InputProcessors:
         def process_columns(batch: pa.RecordBatch) -> None:
             self._check_route(batch.column(KEY_GROUP_FIELD))
             distinct = distinct_of(batch)
-            backend.prefetch(distinct.internal, distinct.groups)
+            backend.prefetch(*handler.unread(distinct))
             head.touched |= keeps_fields
             try:
                 handler.process(*columns_of(batch), distinct)
@@ -161,7 +161,9 @@ class InputProcessors:
                 context.set_current_key(distinct.internal[0], distinct.groups[0])
 
         def distinct_of(batch: pa.RecordBatch) -> DistinctKeys:
-            return DistinctKeys(batch.column(key.column), batch.column(KEY_GROUP_FIELD).to_pylist(), decode_keys)
+            place = batch.schema.get_field_index(key.column)
+            field = place if 0 <= place < width else None
+            return DistinctKeys(batch.column(key.column), batch.column(KEY_GROUP_FIELD), decode_keys, field)
 
         def columns_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
             times = batch.column(TIMESTAMP_FIELD) if read.timestamped else None

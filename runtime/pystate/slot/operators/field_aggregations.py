@@ -6,7 +6,7 @@ element by element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pystate.api.aggregation import AccumulateType
-from pystate.common.row import Row
+from pystate.common.row import rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.epoch_results import EpochResults
-from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, held_values
+from pystate.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys
 from pystate.slot.operators.output import Emit
+from pystate.slot.operators.rolling_results import RollingResults
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.value_states import OverlayValueState
 
@@ -66,7 +67,7 @@ class KeyLines:
         return len(self.places) + len(self.fronts)
 
 
-def key_lines(index: Numbers, held: Sequence[bool]) -> KeyLines:
+def key_lines(index: Numbers, held: Sequence[bool] | Numbers) -> KeyLines:
     """Return where the rows of a batch go.
 
     Args:
@@ -119,7 +120,7 @@ class OneByOne:
             self._handle(element)
 
 
-class ColumnAggregation:
+class ColumnAggregation(ColumnHandler):
     """A rolling aggregation of one field.
 
     Args:
@@ -149,60 +150,94 @@ class ColumnAggregation:
         self._ufunc = UFUNCS[kind]
         self._sums = kind is AccumulateType.SUM
         self._position = position
+        self._at = position or 0
         self._dtype, self._limit = numbers_of(type_info, position)
-        self._state = state
         self._epoch = epoch
         self._columns = columns
         self._one_by_one = one_by_one
         self._codec = RecordCodec(type_info, where)
-        self._names = type_info.row_names if type_info.kind is TypeKind.ROW else None
+        names = type_info.row_names if type_info.kind is TypeKind.ROW else None
+        self._results = RollingResults(state, position, len(self._codec.schema), names, self._dtype, epoch)
+        self._looked_up: tuple[DistinctKeys, Numbers] | None = None  # by `unread`, for the `process` that follows
+        if epoch is not None:
+            epoch.read_from(state, self._drain)
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
         """Aggregate the elements of a batch, and give out the result behind each."""
         assert timestamps is None  # noqa: S101 - it needs plain ones
-        results = held_values(self._state, distinct)
-        column = data.column(self._position or 0)
-        rolled = None if column.null_count else self._rolled(column, distinct, results)
+        column = data.column(self._at)
+        rolled = None if column.null_count else self._rolled(data, column, distinct)
         if rolled is None:
+            self._results.settle()
             self._one_by_one.process(data, distinct)
             return
-        rolling, last = rolled
-        new = [place for place, result in enumerate(results) if result is None]
-        if new:
-            _, first = np.unique(distinct.index.to_numpy(), return_index=True)
-            for place, element in zip(new, self._codec.decode(data.take(pa.array(first[new]))), strict=True):
-                results[place] = element
-        results = (
-            last.tolist() if self._position is None else with_field(results, self._position, last.tolist(), self._names)
-        )
-        self._state.hold_all(distinct.internal, distinct.groups, results)  # of the type, since all that is in them came so
+        rolling, places = rolled
         if self._epoch is not None:
-            self._epoch.note_all(distinct.internal, results)
             return
-        prepare = self._codec.prepare
-        prepared = results if prepare is None else list(map(prepare, results))
-        arrays = [array.take(distinct.index) for array in self._codec.encode(prepared)]
-        arrays[self._position or 0] = pa.array(rolling, type=column.type)
+        arrays = self._other_columns(data, distinct, places)
+        arrays[self._at] = pa.array(rolling, type=self._codec.schema.field(self._at).type)
         self._columns.emit(pa.RecordBatch.from_arrays(arrays, schema=self._codec.schema), None)
 
-    def _rolled(self, column: pa.Array, distinct: DistinctKeys, results: Sequence[Any]) -> tuple[Numbers, Numbers] | None:
-        """Return the field's result behind each row, and behind the last one of each key; None where columns can't tell."""
+    def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
+        """See `ColumnHandler.unread`."""
+        self._looked_up = distinct, self._results.places_of(distinct)
+        unknown = np.flatnonzero(self._looked_up[1] < 0).tolist()
+        return [distinct.internal[place] for place in unknown], [distinct.groups[place] for place in unknown]
+
+    def _other_columns(self, data: pa.RecordBatch, distinct: DistinctKeys, places: Numbers) -> list[pa.Array]:
+        """Return the columns of the results of all rows; of the field that is aggregated any."""
+        fields = range(len(self._codec.schema))
+        if all(field in (self._at, distinct.field) for field in fields):  # then the key's is the same in all its elements
+            return [data.column(field).cast(self._codec.schema.field(field).type) for field in fields]
+        return [array.take(distinct.index) for array in self._encoded(self._results.results(places))]
+
+    def _encoded(self, results: list[Any]) -> list[pa.Array]:
+        prepare = self._codec.prepare
+        return self._codec.encode(results if prepare is None else list(map(prepare, results)))
+
+    def _drain(self, alone: bool) -> None:
+        """Give out the last result of each key, or have them noted behind others."""
+        if not alone:
+            self._results.settle()
+        elif results := self._results.hand_on():
+            self._columns.emit(pa.RecordBatch.from_arrays(self._encoded(results), schema=self._codec.schema), None)
+
+    def _rolled(self, data: pa.RecordBatch, column: pa.Array, distinct: DistinctKeys) -> tuple[Numbers, Numbers] | None:
+        """Return the field's result behind each row, and the places of the keys' results; None where columns can't tell."""
         values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
-        place, held = self._position, [result is not None for result in results]
-        try:
-            found = [result if place is None else result[place] for result in results if result is not None]
-            before: Numbers = np.array(found, dtype=self._dtype)
-        except (OverflowError, TypeError, ValueError):  # None, or a number that a restored state holds
+        looked_up, self._looked_up = self._looked_up, None
+        is_known = looked_up is not None and looked_up[0] is distinct
+        places = looked_up[1] if is_known and looked_up is not None else self._results.places_of(distinct)
+        known = places >= 0
+        unknown = np.flatnonzero(~known).tolist()
+        keys, groups = [distinct.internal[at] for at in unknown], [distinct.groups[at] for at in unknown]
+        elements = self._results.stored(keys, groups)
+        before: Numbers = np.zeros(len(places), self._dtype)
+        before[known] = self._results.numbers(places[known])
+        loaded = [at for at, element in enumerate(elements) if element is not None]
+        if loaded:
+            found, at_loaded = [elements[at] for at in loaded], [unknown[at] for at in loaded]
+            try:
+                before[at_loaded] = found if self._position is None else [element[self._position] for element in found]
+            except (OverflowError, TypeError, ValueError):  # None, or a number that a restored state holds
+                return None
+            known[at_loaded] = True
+        if not self._is_safe(values, before[known]):
             return None
-        if not self._is_safe(values, before):
-            return None
-        lines = key_lines(distinct.index.to_numpy(), held)
+        if len(loaded) < len(elements):
+            new = [at for at, element in enumerate(elements) if element is None]
+            first = data.take(pa.array(distinct.first[[unknown[at] for at in new]]))
+            for at, element in zip(new, self._codec.decode(first), strict=True):
+                elements[at] = element
+        places[unknown] = self._results.add(keys, groups, elements)
+        lines = key_lines(distinct.rows, known)
         line: Numbers = np.empty(lines.size, dtype=self._dtype)
         line[lines.places] = values
-        line[lines.fronts] = before
+        line[lines.fronts] = before[known]
         with np.errstate(over="ignore"):  # what is too large for a double is infinite, without a word
             accumulate(self._ufunc, line, lines.starts, lines.ends)
-        return line[lines.places], line[lines.ends - 1]
+        self._results.put(places, line[lines.ends - 1])
+        return line[lines.places], places
 
     def _is_safe(self, values: Numbers, before: Numbers) -> bool:
         """Return whether columns give what Python's operators do."""
@@ -231,12 +266,9 @@ def with_field(elements: Sequence[Any], place: int, values: Sequence[Any], names
         values: For each element.
         names: Those of the fields of rows; None for tuples.
     """
-    changed: list[Any] = []
-    for element, value in zip(elements, values, strict=True):
-        fields = list(element)
-        fields[place] = value
-        changed.append(tuple(fields) if names is None else Row.of_fields(names, fields))
-    return changed
+    columns = list(zip(*elements, strict=True))
+    columns[place] = tuple(values)
+    return list(zip(*columns, strict=True)) if names is None else rows_of(names, columns)
 
 
 def position_of(field: int | str, type_info: TypeInformation) -> int | None:

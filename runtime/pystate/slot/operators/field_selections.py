@@ -15,7 +15,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.epoch_results import EpochResults
 from pystate.slot.operators.field_aggregations import Numbers, OneByOne, accumulate, are_plain_doubles, key_lines, numbers_of
-from pystate.slot.operators.keyed_batches import ColumnOutput, DistinctKeys, held_values
+from pystate.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys, held_values
 from pystate.state.base.value_states import OverlayValueState
 
 EXTREMES: dict[AccumulateType, tuple[np.ufunc, np.ufunc]] = {
@@ -25,7 +25,7 @@ EXTREMES: dict[AccumulateType, tuple[np.ufunc, np.ufunc]] = {
 """How a field's best value so far is kept, and when another one is better."""
 
 
-class ColumnSelection:
+class ColumnSelection(ColumnHandler):
     """A rolling choice of one element by a field.
 
     Args:

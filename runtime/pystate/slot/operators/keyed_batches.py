@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,31 +43,49 @@ class DistinctKeys:
         column: The key of each row.
         key_groups: Of each row.
         decode: From keys of a column to internal ones.
+        field: Which column of the elements it is; None for none of them.
 
     Attributes:
         internal: In the order of their first rows.
         groups: Their key groups.
         index: For each row the place of its key.
+        rows: For each row the same, as numbers of numpy's.
+        first: The first row of each key.
+        field: As given, where the keys of rows that have the same one can't be told apart; else None.
     """
 
-    __slots__ = ("groups", "index", "internal")
+    __slots__ = ("field", "first", "groups", "index", "internal", "rows")
 
     def __init__(
-        self, column: pa.Array, key_groups: Sequence[int], decode: Callable[[pa.Array], Sequence[Hashable]]
+        self,
+        column: pa.Array,
+        key_groups: pa.Array,
+        decode: Callable[[pa.Array], Sequence[Hashable]],
+        field: int | None = None,
     ) -> None:
         encoded = column.dictionary_encode(null_encoding="encode")
         internal = list(decode(encoded.dictionary))
         index = encoded.indices
+        is_exact = _is_exact(column.type)
         places: dict[Hashable, int] = {}
-        for key in internal:
+        for key in () if is_exact else internal:
             places.setdefault(key, len(places))
-        if len(places) < len(internal):  # one key with several values in Arrow, as are 0.0 and -0.0 where they count as one
+        if places and len(places) < len(internal):  # one key with several values in Arrow, as are 0.0 and -0.0
             index = pa.array([places[key] for key in internal], pa.int32()).take(index)
             internal = list(places)
         self.internal = internal
         self.index = index
-        group_of = dict(zip(index.to_pylist(), key_groups, strict=True))
-        self.groups = [group_of[place] for place in range(len(internal))]
+        self.rows: npt.NDArray[np.int32] = index.to_numpy()
+        self.first: npt.NDArray[np.int64] = np.empty(len(internal), np.int64)
+        self.first[self.rows[::-1]] = np.arange(len(self.rows) - 1, -1, -1)  # the last one that is written stays
+        self.groups = key_groups.to_numpy()[self.first].tolist()
+        self.field = field if is_exact else None
+
+
+def _is_exact(arrow_type: pa.DataType) -> bool:
+    """Return whether equal keys are the same in all ways: 0.0 and -0.0 aren't."""
+    types = pa.types
+    return bool(types.is_string(arrow_type) or types.is_binary(arrow_type) or types.is_integer(arrow_type))
 
 
 class SlotKeyedBatch(KeyedBatch):
@@ -164,8 +184,12 @@ class ColumnHandler(Protocol):
             distinct: Its keys.
         """
 
+    def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
+        """Return those keys of a batch whose state will be read, and their key groups."""
+        return distinct.internal, distinct.groups
 
-class KeyedBatchHandler:
+
+class KeyedBatchHandler(ColumnHandler):
     """Calls `process_batch`, and hands its results on.
 
     Args:

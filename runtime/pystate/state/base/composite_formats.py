@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from pystate.common.errors import StateError
-from pystate.common.row import Row, RowKind, is_row
+from pystate.common.row import Row, RowKind, inserted_values, is_row, rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.state.base.field_checks import fields_check
-from pystate.state.base.value_format import Format
+from pystate.state.base.field_checks import columns_are_right, fields_check
+from pystate.state.base.value_format import Format, Right
 
 
 class _Composite(Format):
@@ -137,6 +138,8 @@ class _Row(_Composite):
     def __init__(self, type_info: TypeInformation, parts: list[Format]) -> None:
         super().__init__(type_info, parts)
         self._row_names = type_info.row_names
+        rights = [part.right for part in parts if part.right is not None]
+        self._rights = rights if parts and len(rights) == len(parts) else None
         self._all_right = _fields_check(self.parts)
         for name, part in zip(type_info.names or (), self.parts, strict=False):
             self._check_default(part, name, type_info.defaults.get(name))
@@ -162,7 +165,8 @@ class _Row(_Composite):
         names, values = value.field_names(), value.values_list()
         if names is not None and names != self._row_names:
             values = [value[name] for name in self._row_names]
-        plain: list[Any] = [value.get_row_kind().value]
+        kind = value.get_row_kind()
+        plain: list[Any] = [0 if kind is RowKind.INSERT else kind.value]
         if self._all_right(values):
             plain += values
             return plain
@@ -174,8 +178,24 @@ class _Row(_Composite):
         if len(values) != len(self.parts) or not self._all_right(values):
             values = [None if item is None else part.from_plain(item) for part, item in zip(self.parts, values, strict=True)]
         row = Row.of_fields(self._row_names, values)
-        row.set_row_kind(RowKind(kind))
+        if kind != 0:
+            row.set_row_kind(RowKind(kind))
         return row
+
+    def all_to_plain(self, values: Sequence[Any]) -> list[Any]:
+        fields = inserted_values(self._row_names, values)
+        if fields is None or self._rights is None or not columns_are_right(self._rights, fields):
+            return super().all_to_plain(values)
+        return [[0, *row] for row in fields]
+
+    def all_from_plain(self, plains: Sequence[Any]) -> list[Any]:
+        if self._rights is None or not columns_are_right([_INSERTED, *self._rights], plains):
+            return super().all_from_plain(plains)
+        return rows_of(self._row_names, [map(itemgetter(place), plains) for place in range(1, 1 + len(self.parts))])
+
+
+_INSERTED = Right(int, 0, 0)
+"""What the number of a row's kind is in nearly all of them."""
 
 
 def composite_format(type_info: TypeInformation, parts: list[Format], *, immutable: bool) -> Format:

@@ -7,6 +7,8 @@ what is known of each field when the state is declared. The code has numbers in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_, itemgetter
 from typing import Any, cast
 
 from pystate.state.base.value_format import Right
@@ -31,6 +33,24 @@ def tuple_check(rights: Sequence[Right], otherwise: Callable[[Any], Any]) -> Cal
     is_right = f"type(value) is tuple and len(value) == {len(rights)} and {_condition('value', rights)}"
     made = _compiled(f"lambda value: value if {is_right} else otherwise(value)", rights, otherwise=otherwise)
     return cast("Callable[[Any], Any]", made)
+
+
+def columns_are_right(rights: Sequence[Right], values: Sequence[Any]) -> bool:
+    """Return whether values are lists of as many fields as there are `rights`, all of them right as they are.
+
+    A pass over each column by what is written in C: a tenth of the time of a check for each value.
+    """
+    if not all(map(is_, map(type, values), repeat(list))):
+        return False
+    if not values or not set(map(len, values)) <= {len(rights)}:
+        return not values
+    for place, right in enumerate(rights):  # `zip(*values)` takes all of them as arguments: twice as slow
+        column = list(map(itemgetter(place), values))
+        if not all(map(is_, map(type, column), repeat(right.python_type))):
+            return False
+        if right.python_type is int and not (right.low <= min(column) and max(column) <= right.high):
+            return False
+    return True
 
 
 def _condition(name: str, rights: Sequence[Right]) -> str:

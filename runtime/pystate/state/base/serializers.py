@@ -114,6 +114,10 @@ class TypeSerializer(ABC):
         return f"{type(self).__name__}({self.type_name})"
 
 
+_DAMAGE = (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError)
+"""What bytes that are no value's bring about."""
+
+
 class _MsgpackSerializer(TypeSerializer):
     def __init__(self, type_info: TypeInformation | None) -> None:
         self.type_info = type_info
@@ -136,12 +140,24 @@ class _MsgpackSerializer(TypeSerializer):
             message = f"A value of type {self.type_name} can't be written: {error}."
             raise StateError(message) from error
 
+    @override
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        with contextlib.suppress(StateError, ValueError, OverflowError, RecursionError):
+            return pack_all(self._format.all_to_plain(values))
+        return super().serialize_all(values)  # which says whose value it is
+
+    @override
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        with contextlib.suppress(PystateError, *_DAMAGE):  # one by one it says which is damaged
+            return self._format.all_from_plain(list(map(self._unpack, data)))
+        return super().deserialize_all(data)
+
     def deserialize(self, data: bytes) -> Any:
         try:
             return self._format.from_plain(self._unpack(data))
         except PystateError as error:
             raise _damaged_value(self.type_name, error.message) from error
-        except (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError) as error:
+        except _DAMAGE as error:
             raise _damaged_value(self.type_name, repr(error)) from error
 
 

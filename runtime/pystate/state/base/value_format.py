@@ -76,6 +76,14 @@ class Format(ABC):
         """Return the value's bytes."""
         return pack(self.to_plain(value))
 
+    def all_to_plain(self, values: Sequence[Any]) -> list[Any]:
+        """Return plain data for each value; see `to_plain`."""
+        return list(map(self.to_plain, values))
+
+    def all_from_plain(self, plains: Sequence[Any]) -> list[Any]:
+        """Return the value of each; see `from_plain`."""
+        return list(map(self.from_plain, plains))
+
     def wrong(self, value: Any, hint: str | None = None) -> StateError:
         """Return the error for a value of another type."""
         return StateError(f"{self.shown(value)} is not of type {self.name}.", hint=hint)

@@ -149,6 +149,10 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     def load(self, key: Hashable, key_group: int) -> Any:
         """Return the value of a key that the epoch hasn't; None where there is none."""
 
+    def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        """Return what `load` does for each of some keys."""
+        return list(map(self.load, keys, key_groups))
+
     def _touch(self, key: Hashable) -> None:
         group = self._context.active_key_group
         if key is NO_KEY or group not in self._owned_groups:
@@ -316,6 +320,14 @@ class MutableValueState(OverlayValueState):
         return None if stored is None else self._serializer.deserialize(stored)
 
     @override
+    def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        stored = list(map(self._store.get, keys, key_groups))
+        at = [place for place, data in enumerate(stored) if data is not None]
+        for place, value in zip(at, self._serializer.deserialize_all([stored[place] for place in at]), strict=True):
+            stored[place] = value
+        return stored
+
+    @override
     def settle(self, key: Hashable) -> None:
         value = self._overlay.get(key)
         if value is not None and self._bytes_of(key, value) == self._store.known(key, self._groups()[key]):
@@ -326,13 +338,17 @@ class MutableValueState(OverlayValueState):
         """Return what the epoch wrote, and what it changed in place."""
         if self.front is not None:
             self.front.settle()
-        changes: list[tuple[Hashable, bytes | None]] = []
-        known, groups, bytes_of = self._store.known, self._groups(), self._bytes_of
-        for key, value in self._overlay.items():
-            stored = None if value is None else bytes_of(key, value)
-            if stored != known(key, groups[key]):
-                changes.append((key, stored))
-        return changes
+        known, groups = self._store.known, self._groups()
+        return [(key, stored) for key, stored in self._all_bytes() if stored != known(key, groups[key])]
+
+    def _all_bytes(self) -> Iterable[tuple[Hashable, bytes | None]]:
+        """Return the bytes of each value that the epoch has; None where it removed one."""
+        values = list(self._overlay.values())
+        if all(value is not None for value in values):
+            with contextlib.suppress(StateError):  # one by one it says whose value it is
+                return zip(self._overlay, self._serializer.serialize_all(values), strict=True)
+        bytes_of = self._bytes_of
+        return [(key, None if value is None else bytes_of(key, value)) for key, value in self._overlay.items()]
 
 
 def create_value_state(name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> OverlayValueState:

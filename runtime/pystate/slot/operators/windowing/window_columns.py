@@ -20,7 +20,7 @@ from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.records.codec import RecordCodec
 from pystate.slot.operators.field_aggregations import NUMBERS, UFUNCS, are_plain_doubles, position_of, with_field
-from pystate.slot.operators.keyed_batches import DistinctKeys
+from pystate.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
 from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 
 _MOST_GROUPS = 0.7
@@ -81,7 +81,7 @@ class _Fields(_Partials):
         return with_field(first, self._position, merged, self._names)
 
 
-class WindowColumns:
+class WindowColumns(ColumnHandler):
     """Takes the batches of windows whose aggregation is known.
 
     Args:
