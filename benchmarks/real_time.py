@@ -37,7 +37,7 @@ class Run:
 
     def __init__(self, folder, seconds):
         self.folder = folder / "ages"
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.seconds = seconds
 
     def watch(self, died):

@@ -55,7 +55,7 @@ def test_what_has_no_effect_is_kept_and_reported(env, setting, key):
 
 def test_what_was_set_is_read_again(env):
     config, checkpoints = env.get_config(), env.get_checkpoint_config()
-    assert env.get_buffer_timeout() == 5
+    assert env.get_buffer_timeout() == 20
     assert env.is_chaining_enabled()
     assert env.is_changelog_state_backend_enabled() is None
     env.set_buffer_timeout(7).disable_operator_chaining().enable_changelog_state_backend(False)

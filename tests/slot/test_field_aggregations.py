@@ -50,12 +50,14 @@ class Side:
         *,
         mapped: bool = False,
         configuration: dict[str, str] | None = None,
+        key: KeyColumn | None = None,
     ) -> None:
+        self.key = key or KeyColumn(KEY_FIELD, KEY)
         out = OutputSpec(0, OutputKind.FRAME, "out", type_info)
         chain = Chain(outputs=[out])
         if mapped:
             chain = Chain(children=[ChainNode(OperatorSpec("map", "map", OperatorKind.MAP, lambda e: e), outputs=[out])])
-        inputs = [TaskInput(type_info, KeyColumn(KEY_FIELD, KEY))]
+        inputs = [TaskInput(type_info, self.key)]
         head = OperatorSpec("head", "head", OperatorKind.REDUCE, function)
         task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, chain)
         environment = JobEnvironment("b" * 32, "job", 0, configuration or {}, backend, 1 << 20, str(folder))
@@ -68,15 +70,15 @@ class Side:
     def has_columns(self) -> bool:
         return self.chain.operators[-1].columns is not None
 
-    def take(self, keys: list[str], elements: list[Any]) -> None:
-        codec = KeyCodec(KEY)
+    def take(self, keys: list[Any], elements: list[Any]) -> None:
+        codec = KeyCodec(self.key.key_type)
         prepare = self.codec.prepare or (lambda element: element)
-        arrays = [
-            *self.codec.encode(list(map(prepare, elements))),
-            pa.array(keys),
-            pa.array([codec.key_group(key, MAX_PARALLELISM) for key in keys], pa.int32()),
-        ]
-        self.chain.on_batch(pa.RecordBatch.from_arrays(arrays, names=[*self.codec.schema.names, KEY_FIELD, KEY_GROUP_FIELD]))
+        columns = dict(zip(self.codec.schema.names, self.codec.encode(list(map(prepare, elements))), strict=True))
+        if self.key.column not in columns:
+            columns[self.key.column] = pa.array(keys)
+        groups = [codec.key_group(codec.internal(key), MAX_PARALLELISM) for key in keys]
+        columns[KEY_GROUP_FIELD] = pa.array(groups, pa.int32())
+        self.chain.on_batch(pa.RecordBatch.from_pydict(columns))
 
     def end(self, *, well: bool = True) -> list[str]:
         """End the epoch; return what came of it."""
@@ -353,3 +355,90 @@ def test_results_of_a_mini_batch_have_the_times_of_the_elements_that_brought_the
     made.flush_output()
     assert results == [(4, 10), (2, 20)]
     made.close()
+
+
+FIELD_KEYS: list[tuple[TypeInformation, Callable[[random.Random], Any]]] = [
+    (Types.STRING(), lambda chance: f"k{chance.randrange(40)}"),
+    (Types.LONG(), lambda chance: chance.randrange(-20, 20)),
+    (Types.DOUBLE(), lambda chance: chance.choice([0.0, -0.0, 1.5, 2.5])),  # the first of 0.0 and -0.0 stays in the result
+    (Types.BOOLEAN(), lambda chance: chance.random() < 0.5),
+]
+
+
+@pytest.mark.parametrize("configuration", [{}, MINI_BATCH], ids=["rolling", "mini-batch"])
+@pytest.mark.parametrize("kind", [SUM, MIN, MAX])
+@pytest.mark.parametrize(("key_type", "key"), FIELD_KEYS, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize("named", [True, False], ids=["row", "tuple"])
+@pytest.mark.parametrize("more", [True, False], ids=["three fields", "two fields"])
+def test_a_key_that_is_a_field_of_the_elements_stays_in_the_results(
+    tmp_path: Path,
+    configuration: dict[str, str],
+    kind: AccumulateType,
+    key_type: TypeInformation,
+    key: Callable[[random.Random], Any],
+    named: bool,
+    more: bool,
+) -> None:
+    types = [key_type, Types.LONG(), *([Types.STRING()] if more else [])]
+    names = ["key", "number", "note"][: len(types)]
+    type_info = Types.ROW_NAMED(names, types) if named else Types.TUPLE(types)
+    column = KeyColumn("key" if named else "f0", key_type)
+    chance = random.Random(f"{kind}{key_type}{named}{more}")
+    columns = Side(FieldAggregation(kind, 1), type_info, tmp_path, "hashmap", key=column, configuration=configuration)
+    elements = Side(OneByOne(kind, 1), type_info, tmp_path, "hashmap", key=column, configuration=configuration)
+    for epoch in range(5):
+        for _ in range(3):
+            keys = [key(chance) for _ in range(chance.choice([1, 50]))]
+            taken = [(one, integers(chance), chance.choice(["a", None])) for one in keys]
+            made = [Row(**dict(zip(names, fields, strict=False))) if named else fields[: len(types)] for fields in taken]
+            columns.take(keys, made)
+            elements.take(keys, made)
+        well = epoch % 3 != 1
+        assert columns.end(well=well) == elements.end(well=well)
+    columns.chain.close()
+    elements.chain.close()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("configuration", [{}, MINI_BATCH], ids=["rolling", "mini-batch"])
+def test_batches_that_columns_can_not_take_come_between_others(
+    tmp_path: Path, backend: str, configuration: dict[str, str]
+) -> None:
+    """What goes one by one finds what columns have, and the other way round; results keep the order of their keys."""
+    chance = random.Random(7)
+    type_info = pairs(Types.DOUBLE())
+    columns = Side(FieldAggregation(SUM, 1), type_info, tmp_path, backend, configuration=configuration)
+    elements = Side(OneByOne(SUM, 1), type_info, tmp_path, backend, configuration=configuration)
+    for epoch in range(12):
+        for _ in range(4):
+            keys = [f"k{chance.randrange(20)}" for _ in range(10)]
+            odd = chance.choice([0.5, 0.5, math.inf, -0.0])
+            taken = [pair(chance, chance.choice([odd, doubles(chance)])) for _ in keys]
+            columns.take(keys, taken)
+            elements.take(keys, taken)
+        well = epoch % 5 != 3
+        assert columns.end(well=well) == elements.end(well=well)
+        assert columns.state() == elements.state()
+    columns.chain.close()
+    elements.chain.close()
+
+
+@pytest.mark.parametrize("configuration", [{}, MINI_BATCH], ids=["rolling", "mini-batch"])
+def test_an_epoch_that_is_moved_to_disk_goes_on_with_its_results(tmp_path: Path, configuration: dict[str, str]) -> None:
+    small = {"pystate.state.epoch-memory": "20 kb", **configuration}
+    chance = random.Random(11)
+    for type_info, element in ((rows(Types.LONG()), row), (pairs(Types.LONG()), pair)):
+        columns = Side(FieldAggregation(SUM, 1), type_info, tmp_path, "rocksdb", configuration=small)
+        elements = Side(OneByOne(SUM, 1), type_info, tmp_path, "hashmap", configuration=configuration)
+        for epoch in range(3):
+            for _ in range(6):
+                keys = [f"k{chance.randrange(3_000)}" for _ in range(800)]
+                taken = [element(chance, integers(chance)) for _ in keys]
+                columns.take(keys, taken)
+                elements.take(keys, taken)
+            assert columns.chain.backend.has_spilled  # type: ignore[union-attr]
+            well = epoch != 1
+            assert columns.end(well=well) == elements.end(well=well)
+        assert columns.state() == elements.state()
+        columns.chain.close()
+        elements.chain.close()

@@ -86,7 +86,7 @@ class ExecutionOptions:
     BUFFER_TIMEOUT = ConfigOption[int](
         "execution.buffer-timeout.interval",
         DurationType(),
-        5,
+        20,
         "How long results wait for others on the real-time engine before they go to the next tasks together; 0 for not at"
         " all. Each hop costs about a millisecond of processor time, however few records go together: see docs/real-time.md."
         " On the micro-batch engine records travel by epoch.",

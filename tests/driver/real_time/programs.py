@@ -6,8 +6,11 @@ import time
 from pathlib import Path
 
 from pystate.common import Time, Types, WatermarkStrategy
+from pystate.common.time import current_time_ms
 from pystate.common.watermark_strategy import TimestampAssigner
-from pystate.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from pystate.connectors.data_generator import DataGeneratorSource, Pace, RateLimiterStrategy
+from pystate.connectors.iterator_source import RangeReader
+from pystate.connectors.source import SourceClock
 from pystate.datastream import KeyedProcessFunction
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.functions import MapFunction, ProcessWindowFunction
@@ -65,11 +68,34 @@ class SlowInOrder(InOrder):
         yield from super().process_element(value, ctx)
 
 
-def numbers(count, per_second):
+def numbers(count, per_second, gate=None):
+    if gate is not None:
+        return GatedNumbers(gate, count, per_second)
     return DataGeneratorSource(_same, count, RateLimiterStrategy.per_second(per_second), Types.LONG())
 
 
-def counts(count=4000, per_second=1500, mark=None, slow=0.0):
+class GatedNumbers(DataGeneratorSource):
+    """Numbers of which each attempt reads no more than a quarter until there is a file, however slow the machine is."""
+
+    def __init__(self, gate, count, per_second):
+        super().__init__(_same, count, None, Types.LONG())
+        self.gate = gate
+        self.quarter = count // 4
+        self.per_second = per_second
+
+    def create_reader(self, context):
+        parallelism = context.current_parallelism()
+        pace, left = Pace(self.per_second / parallelism, SourceClock()), [self.quarter // parallelism]
+
+        def allowed(wanted):
+            count = pace.allowed(wanted if Path(self.gate).exists() else min(wanted, left[0]))
+            left[0] = max(0, left[0] - count)
+            return count
+
+        return RangeReader(context, _same, allowed, lambda: max(pace.next_at(), current_time_ms() + 10))
+
+
+def counts(count=4000, per_second=1500, mark=None, slow=0.0, gate=None):
     """Return the program: numbers, counted by key, and looked at by group of keys behind another shuffle.
 
     Args:
@@ -77,10 +103,11 @@ def counts(count=4000, per_second=1500, mark=None, slow=0.0):
         per_second: Of them.
         mark: Where this file is, counting fails.
         slow: Seconds for each look.
+        gate: The file without which an attempt reads no more than a quarter.
     """
 
     def program(environment):
-        stream = environment.from_source(numbers(count, per_second), None, "numbers").uid("numbers")
+        stream = environment.from_source(numbers(count, per_second, gate), None, "numbers").uid("numbers")
         counted = stream.key_by(_key, Types.LONG()).process(Count(mark), PAIR).uid("count")
         look = SlowInOrder(slow) if slow else InOrder()
         counted.key_by(_group, Types.LONG()).process(look, PAIR).uid("in order").print()
@@ -101,13 +128,15 @@ def _group(pair):
 
 
 class Slowly(MapFunction):
-    """Hands elements on, not too fast."""
+    """Hands elements on, not too fast, until there is a file."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, gate=None):
         self.seconds = seconds
+        self.gate = gate
 
     def map(self, value):
-        time.sleep(self.seconds)
+        if self.gate is None or not Path(self.gate).exists():
+            time.sleep(self.seconds)
         return value
 
 
@@ -143,13 +172,13 @@ class Once(KeyedProcessFunction):
         yield value, self.count.value()
 
 
-def slow_lines(folder, seconds, interval_ms=None):
-    """Return the program: the lines of a folder, read not too fast, each counted."""
+def slow_lines(folder, seconds, interval_ms=None, gate=None):
+    """Return the program: the lines of a folder, read not too fast until there is a file, each counted."""
 
     def program(environment):
         source = FileSource(folder, interval_ms)
         lines = environment.from_source(source, None, "lines").uid("lines")
-        lines = lines.map(Slowly(seconds), Types.STRING())
+        lines = lines.map(Slowly(seconds, gate), Types.STRING())
         counted = lines.key_by(_itself, Types.STRING()).process(Once(), Types.TUPLE([Types.STRING(), Types.LONG()]))
         counted.uid("count").print()
 

@@ -54,20 +54,22 @@ def each_once(text, files, lines):
 
 def test_a_killed_slot_reads_no_line_twice_and_none_never(job, tmp_path, capsys):
     write(tmp_path / "in", 7, 900)
-    one = job("a", slow_lines(str(tmp_path / "in"), 0.0005))
+    gate = tmp_path / "gate"
+    one = job("a", slow_lines(str(tmp_path / "in"), 0.01, gate=str(gate)))
     one.await_checkpoints()
     one.kill_slot(0)
     one.await_attempt(1)
     one.await_checkpoints()
     one.kill_slot(1)
     one.await_attempt(2)
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     each_once(capsys.readouterr().out, 7, 900)
 
 
 def test_a_savepoint_in_the_middle_of_a_file_goes_on_at_another_parallelism(job, tmp_path, capsys):
     write(tmp_path / "in", 3, 1500)
-    one = job("a", slow_lines(str(tmp_path / "in"), 0.001), parallelism=2)
+    one = job("a", slow_lines(str(tmp_path / "in"), 0.01), parallelism=2)
     one.await_checkpoints(2)
     path = one.savepoint(stop=True)
     assert one.end() is JobStatus.FINISHED

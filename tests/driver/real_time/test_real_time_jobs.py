@@ -42,10 +42,11 @@ def test_elements_go_through_two_shuffles_in_order_and_the_job_ends_behind_them(
 
 
 def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
-    mark = tmp_path / "mark"
-    one = job("a", counts(9000, mark=str(mark)))
+    mark, gate = tmp_path / "mark", tmp_path / "gate"
+    one = job("a", counts(9000, mark=str(mark), gate=str(gate)))
     one.await_checkpoints()
     mark.touch()
+    gate.touch()
     one.await_attempt(1)
     assert one.end() is JobStatus.FINISHED
     assert len(one.relays.made) == 2
@@ -53,37 +54,42 @@ def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
     check_counts(capsys.readouterr().out, 9000)
 
 
-def test_a_killed_slot_and_a_dead_relay_lose_and_double_nothing(job, capsys):
-    one = job("a", counts(6000))
+def test_a_killed_slot_and_a_dead_relay_lose_and_double_nothing(job, tmp_path, capsys):
+    gate = tmp_path / "gate"
+    one = job("a", counts(6000, gate=str(gate)))
     one.await_checkpoints()
     one.kill_slot(1)
     one.await_attempt(1)
     one.await_checkpoints()
     one.relays.made[-1].cut((1, 0))
     one.await_attempt(2)
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, 6000)
 
 
 @pytest.mark.parametrize("frame", ["lose", "repeat"])
-def test_a_frame_that_goes_astray_fails_the_attempt_and_is_made_good(job, capsys, frame):
-    one = job("a", counts())
+def test_a_frame_that_goes_astray_fails_the_attempt_and_is_made_good(job, tmp_path, capsys, frame):
+    gate = tmp_path / "gate"
+    one = job("a", counts(gate=str(gate)))
     one.await_attempt(0)
     one.await_checkpoints()
     relays = one.relays.made[0]
     getattr(relays, frame).update(range(relays.carried + 40, relays.carried + 50))
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     assert len(one.relays.made) == 2
     assert "came in the place of" in str(one.status.snapshot()["failures"])
     check_counts(capsys.readouterr().out, 4000)
 
 
-def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_it(job, capsys):
-    first = job("a", counts(9000))
+def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_it(job, tmp_path, capsys):
+    gate = str(tmp_path / "never")
+    first = job("a", counts(9000, gate=gate))
     first.await_checkpoints()
     path = first.savepoint(stop=True)
     assert first.end() is JobStatus.FINISHED
-    second = job("b", counts(9000), parallelism=3, **{"execution.state-recovery.path": path})
+    second = job("b", counts(9000, gate=gate), parallelism=3, **{"execution.state-recovery.path": path})
     second.await_checkpoints()
     path = second.savepoint(cancel=True)
     second.thread.join(30)
@@ -93,14 +99,16 @@ def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_i
     assert len(pairs) == len(set(pairs)) == 9000
 
 
-def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, capsys, monkeypatch):
-    one = job("a", counts(6000), **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, tmp_path, capsys, monkeypatch):
+    gate = tmp_path / "gate"
+    one = job("a", counts(6000, gate=str(gate)), **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
     one.await_checkpoints()
     with monkeypatch.context() as broken:
         broken.setattr("pystate.checkpoint.checkpoint_coordinator.write_snapshot", _refused)
         with pytest.raises(PystateError, match="refused"):
             one.savepoint(stop=True)
     one.await_checkpoints()
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, 6000)
 

@@ -60,9 +60,9 @@ def test_what_is_large_is_handed_on_early_though_the_next_tasks_are_behind(clock
 @pytest.mark.parametrize(
     ("options", "seconds"),
     [
-        ({}, LEAST_S),
+        ({}, 0.02),
         ({"execution.buffer-timeout.interval": "0 ms"}, 0.0),
-        ({"execution.buffer-timeout.interval": "20 ms"}, 0.02),
+        ({"execution.buffer-timeout.interval": "5 ms"}, 0.005),
         ({"execution.buffer-timeout": "2 s"}, 2.0),
         ({"execution.buffer-timeout.enabled": "false"}, math.inf),
     ],
