@@ -236,6 +236,10 @@ class ImmutableValueState(OverlayValueState):
         return self._store.get(key, key_group)
 
     @override
+    def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        return list(map(self._store.get, keys, key_groups))
+
+    @override
     def update(self, value: Any) -> None:
         if type(value) is not self._exact_type and value is not None:
             value = self._checked(value)
