@@ -2,8 +2,8 @@
 
     python benchmarks/flame_graph.py STACKS PICTURE.svg [--title TEXT] [--least 0.004]
 
-A line of STACKS is `outer;...;inner COUNT`. Each box is a function with what it calls above it; its width is its share of the
-samples. Boxes with a share below `--least` are left out. The full names are tool tips.
+A line of STACKS is `outer;...;inner COUNT`. Each box is a function with what it calls above it; its width is its share of
+the samples. Boxes with a share below `--least` are left out. The full names are tool tips.
 """
 
 import argparse
@@ -12,7 +12,13 @@ import re
 from pathlib import Path
 
 WIDTH, HEIGHT, LETTER = 1200, 17, 6.6
-COLOURS = {"pystate/state": "#d9a441", "pystate/slot": "#e0703c", "pystate": "#c9563f", "pyspark": "#6f8fb0", "pyarrow": "#7fa86f"}
+COLOURS = {
+    "pystate/state": "#d9a441",
+    "pystate/slot": "#e0703c",
+    "pystate": "#c9563f",
+    "pyspark": "#6f8fb0",
+    "pyarrow": "#7fa86f",
+}
 OTHERS = "#b5aa9c"
 
 
@@ -58,7 +64,8 @@ def picture(root, title, least):
     found = list(boxes(root, 0.0, 0, root.count, least))
     top = (2 + max(level for _, level, _, _ in found)) * HEIGHT + 8
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + 6}" font-family="monospace" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + 6}"'
+        ' font-family="monospace" font-size="11">',
         f'<rect width="100%" height="100%" fill="#fdfaf5"/><text x="6" y="14">{html.escape(title)}</text>',
     ]
     for left, level, share, frame in found:
