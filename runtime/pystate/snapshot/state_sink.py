@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.file_system_settings import current_settings
+from pystate.common.held_checksum import held_crc32
 from pystate.common.sensitive_keys import HIDDEN
 from pystate.file_systems.stores import write_fully
 
@@ -56,7 +56,7 @@ class StateSink(io.RawIOBase):
         """Take all of the bytes."""
         view = memoryview(data).cast("B")
         self.size += len(view)
-        self.crc32 = zlib.crc32(view, self.crc32)
+        self.crc32 = held_crc32(view, self.crc32)
         if self.file is None and self.size <= self._threshold:
             self._buffer += view
             return len(view)

@@ -28,6 +28,7 @@ from typing import Any, BinaryIO
 import msgpack
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.common.held_checksum import held_crc32
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.state.base.compression import codec_from_plain, compress, decompress
@@ -307,9 +308,8 @@ class CanonicalWriter:
         head = _BLOCK.pack(state, key_group, count, len(payload))
         block_bytes = len(head) + len(payload) + _CRC.size
         self._index += (state, key_group, self.bytes, block_bytes, count)
-        self._write(head)
-        self._write(payload)
-        self._write(_CRC.pack(zlib.crc32(payload, zlib.crc32(head))))
+        checksum = _CRC.pack(held_crc32(payload, zlib.crc32(head)))
+        self._write(b"".join((head, payload, checksum)))  # at once: each write lets the interpreter go
         self.entries += count
 
     def _too_large(self, state: int, why: str) -> SnapshotError:
