@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pystate.common.execution_options import ExecutionEngine
 from pystate.common.time import current_time_ms
 from pystate.rest.our_jobs import JobProgress
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, format_watermark, printable
@@ -73,11 +74,10 @@ def _title(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Text
     else:
         titles.append(Text(look.job_id, style="dim"))
     end = known.end_time if known.end_time >= 0 else now
-    epoch = known.epoch
     facts = [
         Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
         Text(f"uptime {format_millis(end - known.start_time)}"),
-        Text(f"epoch {UNKNOWN if epoch is None or epoch < 0 else format_count(epoch)}"),
+        Text("real-time engine" if _is_real_time(known) else f"epoch {_epoch(known.epoch)}"),
     ]
     if look.operators:
         widths = sorted({operator.parallelism for operator in look.operators})
@@ -86,6 +86,15 @@ def _title(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Text
     if known.attempt:
         facts.append(Text(f"attempt {known.attempt}", style="yellow"))
     return [*titles, *flowing(facts, width)]
+
+
+def _is_real_time(known: JobProgress) -> bool:
+    """Return whether the job has no epochs."""
+    return known.engine is ExecutionEngine.REAL_TIME
+
+
+def _epoch(number: int | None) -> str:
+    return UNKNOWN if number is None or number < 0 else format_count(number)
 
 
 def _restore(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
@@ -113,8 +122,10 @@ def _figures(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Te
     lines = [
         _line("rows in", _rate(look.rate_in), look.rate_in, f"{format_count(known.records_in)} in all"),
         _line("rows out", _rate(look.rate_out), look.rate_out, f"{format_count(known.records_out)} in all"),
-        _line("epoch time", format_millis(last), epochs, _epoch_summary(epochs, is_over=known.end_time >= 0)),
     ]
+    if not _is_real_time(known):
+        remark = _epoch_summary(epochs, is_over=known.end_time >= 0)
+        lines.append(_line("epoch time", format_millis(last), epochs, remark))
     backlog = look.backlog[-1] if look.backlog else None
     if backlog is not None:
         lines.append(_line("backlog", f"{format_count(int(backlog))} rows", look.backlog, _trend(look.backlog)))
@@ -122,7 +133,7 @@ def _figures(look: JobSample, width: int, now: int, *, unicode: bool) -> list[Te
     if known.watermark is not None:
         drawn.append(_event_time(known, now, width, unicode=unicode))
     if look.busy is not None:
-        drawn.append(_busy(look.busy, look.progress.epoch_running, width, unicode=unicode))
+        drawn.append(_busy(look.busy, _epoch_under_way(known), width, unicode=unicode))
     return drawn
 
 
@@ -154,7 +165,14 @@ def _event_time(known: JobProgress, now: int, width: int, *, unicode: bool) -> T
     return line
 
 
-def _busy(busy: float, running: int | None, width: int, *, unicode: bool) -> Text:
+def _epoch_under_way(known: JobProgress) -> str:
+    if _is_real_time(known):
+        return ""
+    running = known.epoch_running
+    return "between two epochs" if running is None else f"epoch since {format_millis(running)}"
+
+
+def _busy(busy: float, remark: str, width: int, *, unicode: bool) -> Text:
     line = _label("busy")
     line.append(f"{f'{busy:.0%}':>{_FIGURE}}  ", style="bold")
     remark_width = 24 if width >= 72 else 0
@@ -163,7 +181,7 @@ def _busy(busy: float, running: int | None, width: int, *, unicode: bool) -> Tex
     line.append(full, style="red" if busy > 0.95 else "green")
     line.append(rest, style="dim")
     if remark_width:
-        line.append("  between two epochs" if running is None else f"  epoch since {format_millis(running)}", style="dim")
+        line.append(f"  {remark}", style="dim")
     return line
 
 

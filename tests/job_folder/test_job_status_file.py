@@ -46,6 +46,7 @@ PLAIN: dict[str, Any] = {
     "vertices": [{"id": "ab" * 16, "uid": "count", "name": "count", "parallelism": 2, "status": "RUNNING"}],
     "plan": [{"id": "source", "inputs": []}],
     "plan_warnings": ["no uid"],
+    "engine": "real-time",
     "checkpoint_config": {"interval": 10},
     "guarantees": [
         {

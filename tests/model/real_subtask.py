@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +26,7 @@ from pystate.slot.real_time.subtask import RealTimeSubtask
 from pystate.snapshot.barrier import CheckpointBarrier
 
 LONG = Types.LONG()
-AT_ONCE = {"execution.buffer-timeout.interval": "0 ms"}  # no step of the model waits for the clock
-ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, AT_ONCE, "hashmap", 1 << 20, "/nowhere")
+ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "/nowhere")
 ROOM = 1 << 30
 PER_SOURCE = 100
 
@@ -215,6 +215,17 @@ class RealSubtask:
     def _failed(self, uid: str, subtask: int, error: Exception, trace: str) -> None:
         raise error
 
+    def _step(self) -> None:
+        """Let the subtask do one thing; where nothing has come, its results have waited long enough.
+
+        They have not in front of what has come: that includes a barrier, which they must not fall behind.
+        """
+        interval = self._subtask._interval
+        waits = interval._timeout_s
+        interval._timeout_s = math.inf if self._mailbox._mail or (self._gate and self._gate.has_events) else 0.0
+        self._subtask._step()
+        interval._timeout_s = waits
+
     # -- for the model
 
     def apply(self, stimulus: Any) -> list[Any]:
@@ -229,7 +240,7 @@ class RealSubtask:
             case ("barrier", barrier, hold):
                 self._subtask.trigger_checkpoint(barrier, hold=hold)
             case ("step",):
-                self._subtask._step()
+                self._step()
             case ("look",):
                 return [self._part()]
         return self._out

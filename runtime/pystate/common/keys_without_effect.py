@@ -6,7 +6,7 @@ Keys and meanings after Flink's configuration reference.
 
 from __future__ import annotations
 
-_IN_FLIGHT = "data in flight is replayed to the subtasks that it was under way to, or there is none"
+_IN_FLIGHT = "data in flight is replayed to the subtasks that it was under way to; on micro-batch there is none"
 _CHANGELOG = "there is no changelog state backend; every-epoch and incremental checkpoints shorten the way back"
 _MERGING = "small state stands in _metadata (execution.checkpointing.data-inline-threshold), so there are few small files"
 _FORST = "there is no disaggregated state backend"
@@ -14,6 +14,7 @@ _ROCKSDB = "RocksDB's memory is one number (state.backend.rocksdb.memory.fixed-p
 _METRICS = "there is one reporter, Prometheus text at /metrics of the job manager, with Flink's default scopes"
 _CLUSTER = "Spark starts and places the processes; pystate.spark.master and Spark's own keys say how"
 _PROCESS = "functions run in the process that holds their state"
+_READING = "how much is read at once is pystate's, on micro-batch bounded by pystate.source.max-bytes-per-epoch"
 _BATCH = "Spark sorts and shuffles what a job in BATCH mode reads, in stages of its own"
 _SQL = "there is no Table API; SQL is Spark's own, in the DataFrame that a job begins with"
 _JAVA = "functions are Python; Java classes for Spark's sources and sinks are named by spark.jars"
@@ -27,7 +28,8 @@ _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` te
 _INNER = "it is an inner setting of Flink's own processes"
 _TRACES = "there are no trace and event reporters; GET /jobs/:jobid/checkpoints has what spans would tell"
 _REST = "the job manager's web server has no such setting"
-_SAMPLING = "threads are not sampled; busy time and backlog come from the epochs"
+_SAMPLING = "threads are not sampled; busy and back-pressured time and backlog are measured"
+_LATENCY = "there are no latency markers; on micro-batch lastEpochDuration tells how long records travel"
 _FAILURES = "driver and slots watch each other at intervals of their own"
 _KEYSTORE = "certificates are PEM files (pystate.security.ssl.rest.certificate, .key and .ca)"
 
@@ -38,11 +40,11 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "execution.checkpointing.during-recovery.": _IN_FLIGHT,
     "execution.checkpointing.recover-without-channel-state.": _IN_FLIGHT,
     "execution.state-recovery.without-channel-state.": _IN_FLIGHT,
-    "execution.state-recovery.approximate-local-recovery": "a job restarts as a whole: all tasks share its epochs",
-    "execution.checkpointing.approximate-local-recovery": "a job restarts as a whole: all tasks share its epochs",
+    "execution.state-recovery.approximate-local-recovery": "a job restarts as a whole",
+    "execution.checkpointing.approximate-local-recovery": "a job restarts as a whole",
     "execution.state-recovery.from-local": "execution.checkpointing.local-backup.enabled makes local copies and reads them",
-    "execution.checkpointing.checkpoints-after-tasks-finish": "all tasks of a job end with the same epoch, and it has one",
-    "execution.checkpointing.checkpoints-after-tasks-finish.": "all tasks of a job end with the same epoch, and it has one",
+    "execution.checkpointing.checkpoints-after-tasks-finish": "a job ends behind a last checkpoint of all its tasks",
+    "execution.checkpointing.checkpoints-after-tasks-finish.": "a job ends behind a last checkpoint of all its tasks",
     "execution.checkpointing.interval-during-backlog": "Spark's sources don't say that they work off a backlog",
     "execution.checkpointing.force": "there are no iterations",
     "execution.checkpointing.prefer-checkpoint-for-recovery": "savepoints are never used for recovery",
@@ -110,8 +112,8 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "pipeline.sources.pause-until-first-checkpoint": "a restored job begins at once",
     "pipeline.vertex-description-mode": "the plan has one form, see `pystate info`",
     "pipeline.vertex-name-include-index-prefix": "the plan has one form, see `pystate info`",
-    "source.reader.": "Spark reads the sources; what an epoch reads at most is pystate.source.max-bytes-per-epoch",
-    "source.file.": "Spark reads the sources; what an epoch reads at most is pystate.source.max-bytes-per-epoch",
+    "source.reader.": _READING,
+    "source.file.": _READING,
     "collect-sink.": _INNER,
     # Python
     "python.fn-execution.": f"{_PROCESS}, there are no bundles",
@@ -129,7 +131,7 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "python.loopback-server.": "there is no Beam runner",
     "python.internal.": _INNER,
     # processes and machines
-    "jobmanager.execution.failover-strategy": "a job restarts as a whole: all tasks share its epochs",
+    "jobmanager.execution.failover-strategy": "a job restarts as a whole",
     "jobmanager.execution.attempts-history-size": "the last 16 failures are kept",
     "job-manager.max-attempts-history-size": "the last 16 failures are kept",
     "jobmanager.archive.": _ENDED,
@@ -258,7 +260,7 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "metrics.internal.": _METRICS,
     "metrics.fetcher.": "slots report once a second, and an answer is used for as long",
     "metrics.job.status.enable": "the time in the current state is reported, Flink's default",
-    "metrics.latency.": "there are no latency markers: records travel by epoch, see lastEpochDuration",
+    "metrics.latency.": _LATENCY,
     "metrics.system-resource": "the machine is not measured",
     "metrics.system-resource-probing-interval": "the machine is not measured",
     "events.reporter.": _TRACES,

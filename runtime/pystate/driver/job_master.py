@@ -19,6 +19,7 @@ from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, JobCancelledError, JobExecutionError, PystateError
+from pystate.common.execution_options import ExecutionOptions
 from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
@@ -251,8 +252,9 @@ class JobMaster:
             *checkpoint_notices(configuration),
             *restart_warnings(configuration),
         ]
-        checkpointing = checkpoint_config(configuration).to_plain()
-        self._status.describe_plan(self._job.name, plan.tasks, plan_nodes(plan), warnings, checkpointing, plan.guarantees)
+        engine, checkpointing = configuration.get(ExecutionOptions.ENGINE), checkpoint_config(configuration).to_plain()
+        nodes = plan_nodes(plan)
+        self._status.describe_plan(self._job.name, plan.tasks, nodes, warnings, engine, checkpointing, plan.guarantees)
         self._metrics.describe(plan)
 
     def _finish(self, state: JobStatus) -> int:

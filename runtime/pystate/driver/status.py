@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pystate.common.execution_options import ExecutionEngine
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee
@@ -99,6 +100,7 @@ class JobStatusStore:
         tasks: list[TaskSpec],
         nodes: list[dict[str, Any]],
         warnings: list[str],
+        engine: ExecutionEngine,
         checkpoint_config: dict[str, Any],
         guarantees: Sequence[StreamGuarantee] = (),
     ) -> None:
@@ -109,6 +111,7 @@ class JobStatusStore:
             tasks: Its vertices.
             nodes: The nodes of its plan, see `plan_nodes`.
             warnings: What people should change.
+            engine: What brings records and barriers to its subtasks.
             checkpoint_config: The options of checkpointing in force.
             guarantees: What holds for the elements of each source that get to each sink.
         """
@@ -123,6 +126,7 @@ class JobStatusStore:
                 ],
                 plan=nodes,
                 plan_warnings=list(warnings),
+                engine=engine,
                 checkpoint_config=checkpoint_config,
                 guarantees=list(guarantees),
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pystate.common.errors import PystateError
+from pystate.common.execution_options import ExecutionEngine
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import OpenPlainData
 from pystate.common.stream_guarantee import StreamGuarantee
@@ -79,6 +80,7 @@ class JobStatusFile(OpenPlainData, FileContent):
         vertices: Its vertices, once it has been planned.
         plan: The nodes of its plan, see `plan_nodes`.
         plan_warnings: What people should change.
+        engine: What brings records and barriers to its subtasks; null before it has been planned.
         checkpoint_config: The options of checkpointing in force.
         guarantees: What holds for the elements of each source that get to each sink.
         application_id: The Spark application that runs it.
@@ -101,6 +103,7 @@ class JobStatusFile(OpenPlainData, FileContent):
     vertices: list[JobVertexStatus] = field(default_factory=list)
     plan: list[dict[str, Any]] = field(default_factory=list)
     plan_warnings: list[str] = field(default_factory=list)
+    engine: ExecutionEngine | None = None
     checkpoint_config: dict[str, Any] | None = None
     guarantees: list[StreamGuarantee] = field(default_factory=list)
     application_id: str | None = None

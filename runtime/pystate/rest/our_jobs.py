@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pystate.common.execution_options import ExecutionEngine
 from pystate.common.job_status import JobStatus
 from pystate.common.plain_data import entry
 from pystate.rest.message import HexId, RestMessage
@@ -59,6 +60,7 @@ class JobProgress(RestMessage):
 
     Attributes:
         attempt: The number of the execution attempt, from 0.
+        engine: What brings records and barriers to its subtasks; on the real-time engine there are no epochs.
         epoch: The last one that ended.
         records_in: Rows read.
         records_out: Rows written.
@@ -76,6 +78,7 @@ class JobProgress(RestMessage):
     attempt: int
     start_time: int = entry("start-time")
     end_time: int = entry("end-time")
+    engine: ExecutionEngine | None = None
     epoch: int | None = None
     records_in: int | None = entry("records-in", default=None)
     records_out: int | None = entry("records-out", default=None)

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,17 @@ def test_a_job_of_which_nothing_is_known():
     assert lines[3].split() == ["rows", "in", "-", "rows/s", "-", "in", "all"]
     assert lines[5].endswith("no epoch has ended yet")
     assert len(lines) == 8
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_job_without_epochs(width):
+    known: Any = {"engine": "real-time", "epoch": None}
+    look = a_look(**known, **{"epoch-durations": [], "epoch-running": None})
+    text = view(replace(look, epochs=()), width)
+
+    assert "epoch" not in text
+    assert "● RUNNING   uptime 1 m 23 s   real-time engine" in text
+    assert re.search(r"^busy +72%  ━+╌+ *$", text, re.MULTILINE)
 
 
 def test_a_restore_shows_how_far_it_is():

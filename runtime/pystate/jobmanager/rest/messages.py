@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pystate
 from pystate.common.errors import PystateError
+from pystate.common.execution_options import ExecutionEngine
 from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
 from pystate.common.stream_guarantee import StreamGuarantee
@@ -155,6 +156,7 @@ def progress(status: Status) -> JobProgress:
         attempt=status["attempt"],
         start_time=status["start_time"],
         end_time=status["end_time"],
+        engine=None if status.get("engine") is None else ExecutionEngine(status["engine"]),
         epoch=status.get("epoch"),
         records_in=status.get("records_in"),
         records_out=status.get("records_out"),
