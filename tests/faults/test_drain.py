@@ -9,6 +9,7 @@ from pystate.common.errors import PystateError
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from tests.e2e.test_event_time import BOUND, END, WORD, Folder, Second, expected, kept, random_lines, windows
+from tests.engines import on_both_engines
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step, strike_in_driver
 from tests.faults.processes import needs_proc
@@ -29,6 +30,7 @@ BREAKING = [
 ]
 
 
+@on_both_engines
 @pytest.mark.slow
 def test_a_drain_that_breaks_leaves_the_job_in_front_of_it_and_the_next_one_drains(run_job, tmp_path, monkeypatch):
     storage = tmp_path / "storage"

@@ -16,13 +16,13 @@ import pytest
 from pystate.common.home import read_json, write_json
 from pystate.job_folder.temporary_folders import folder_prefix
 from tests.e2e.test_command_line import Shell, state
-from tests.engines import MICRO_BATCH
+from tests.engines import MICRO_BATCH, on_both_engines
 from tests.faults.injection import IN_DRIVERS, Action, Faults
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Watched
 from tests.waiting import wait_until
 
-pytestmark = [needs_proc, pytest.mark.timeout(300)]
+pytestmark = [needs_proc, pytest.mark.timeout(300), on_both_engines]
 
 ROOT = Path(__file__).parents[2]
 PAIR = re.compile(r"\('(word-\d+)', (\d+)\)")
