@@ -82,6 +82,7 @@ class RealTimeJob:
             "parallelism.default": str(parallelism),
             **options,
         }
+        settings = {key: value for key, value in settings.items() if value is not None}
         directory = JobDirectory(folder)
         self.status = JobStatusStore(directory, "job")
         self.relays = Relays()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pystate.common.job_status import JobStatus
+from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.joins import expected, joins, numbers_in, written
+from tests.driver.real_time.programs import counts
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -40,3 +45,20 @@ def test_joins_give_all_pairs_once_over_a_killed_slot_another_parallelism_and_a_
     lefts, rights = numbers_in(lines)
     assert min(len(lefts), len(rights)) > 50
     assert lines == expected(lefts, rights)
+
+
+@pytest.mark.parametrize("interval", [None, "1 h"])
+def test_a_drained_job_ends_with_its_savepoint_however_long_that_takes_to_write(job, monkeypatch, interval):
+    write = SnapshotLocation.write_metadata
+
+    def slowly(self, data):
+        time.sleep(1)  # all subtasks have ended long since
+        write(self, data)
+
+    monkeypatch.setattr(SnapshotLocation, "write_metadata", slowly)
+    one = job("c", counts(1_000_000, 1000), **{"execution.checkpointing.interval": interval})
+    wait_until(lambda: one.status.state is JobStatus.RUNNING, 60)
+    path = one.savepoint(stop=True, drain=True)
+    assert one.end() is JobStatus.FINISHED
+    assert resolve_snapshot(path).read_metadata()
+    assert one.coordinator.statistics()["counts"]["completed"] == 1, "no other one behind the end of event time"

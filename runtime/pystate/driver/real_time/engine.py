@@ -130,7 +130,8 @@ class RealTimeEngine:
         if self._room is not None:
             self._room.look()
         with self._lock:
-            has_ended = not self._running
+            # behind a drain the job ends with its savepoint, or goes on in front of it
+            has_ended = not self._running and not barriers.brings_own
         if has_ended and self._frames.flush(_FLUSH_S):
             events.sources_read()
 
