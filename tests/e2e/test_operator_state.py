@@ -99,7 +99,7 @@ def test_a_buffering_sink_loses_and_doubles_nothing_over_restarts_at_other_paral
         if path is not None:
             options["execution.state-recovery.path"] = path
         job = run_job(program, options)
-        job.wait_for(lambda: len(numbers_in(out.with_name("out.invoked"))) == written)
+        job.wait_for(lambda count=written: len(numbers_in(out.with_name("out.invoked"))) == count)
         path = job.savepoint(tmp_path / "savepoints", stop=True)
         job.result()
         kept = buffered_in(path)
