@@ -266,7 +266,7 @@ def test_the_second_real_time_job_on_a_cluster_is_told_how_many_cores_are_missin
     options = {"execution.engine": REAL_TIME, "parallelism.default": "2", "spark.cores.max": "6"}
     first = start(watched, **options, **{"execution.checkpointing.interval": "500 ms"})
     first.wait_for(lambda: first.seen >= watched.pairs)
-    second = start(watched, **options, **{"pystate.slot.startup-timeout": "3 s"})
+    second = start(watched, **options, **{"pystate.slot.startup-timeout": "20 s"})  # executors know the master
     assert second.process.wait(90) == 1
     assert second.status["state"] == "FAILED"
     needs = "Parallelism 2 needs 6 cores (2 for slots and 4 for relays, one for each subtask of the real-time engine)"
