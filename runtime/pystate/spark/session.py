@@ -46,7 +46,12 @@ appender.log.name = log
 appender.log.target = SYSTEM_ERR
 appender.log.layout.type = PatternLayout
 appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.allowlist.name = org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
+logger.allowlist.level = error
+logger.writer.name = org.apache.spark.shuffle.streaming.StreamingShuffleWriter
+logger.writer.level = error
 """
+"""Warnings of the stages and the memory that the real-time engine means to use, in each attempt, are left out."""
 
 _LOCAL_DIR = "spark.local.dir"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
