@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-_SLOT_THREADS = 4
+_LISTEN = "0A"
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
@@ -28,17 +28,30 @@ def is_gone(pid: int) -> bool:
 
 
 def is_slot(pid: int) -> bool:
-    """Return whether a Python worker lives and serves as a slot, which listens, beats and uploads on threads of its own.
+    """Return whether a Python worker lives and serves as a slot, which listens: one that Spark keeps behind it does not.
 
-    Those of RocksDB don't count: they stay with a worker that once served as a slot.
+    Threads don't tell: those of RocksDB and of Arrow's stay with a worker that once served as a slot.
     """
-    if is_gone(pid):
-        return False
-    names = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/comm"):
+    return not is_gone(pid) and not _sockets(pid).isdisjoint(_listening(pid))
+
+
+def _sockets(pid: int) -> set[str]:
+    """Return the inodes of the sockets that a process holds."""
+    found = set()
+    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
         with contextlib.suppress(OSError):
-            names.append(thread.read_text())
-    return len([name for name in names if not name.startswith("rocksdb:")]) >= _SLOT_THREADS
+            found.add(os.readlink(descriptor))
+    return {name[len("socket:[") : -1] for name in found if name.startswith("socket:[")}
+
+
+def _listening(pid: int) -> set[str]:
+    """Return the inodes of all TCP sockets that listen, as a process sees them."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            rows = [line.split() for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
+            found.update(row[9] for row in rows if row[3] == _LISTEN)
+    return found
 
 
 def children(parent: int) -> list[int]:
