@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +15,8 @@ from pystate.api.job_graph import SinkKind
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ControlError, PystateError
+from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.options import PystateOptions
 from pystate.driver.engine import EngineEvents
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.real_time.barriers import SourceBarriers
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _STOP_TIMEOUT_S = 10.0
 _FLUSH_S = 0.05
+_POLL_S = 0.05
 
 
 class Relays(Protocol):
@@ -101,7 +104,11 @@ class RealTimeEngine:
         return RealTimeSlotEngineFactory(self._channels)
 
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
-        """Start relays, subtasks and checkpoints."""
+        """Start relays, and subtasks and checkpoints once all of them have come.
+
+        Raises:
+            PystateError: They have not, or a slot is gone.
+        """
         self._pool, self._events = pool, events
         slots, addresses = pool.description, pool.addresses
         places = [
@@ -114,8 +121,23 @@ class RealTimeEngine:
         self._room = RoomInFront(self._channels, Configuration(self._environment.configuration), pool)
         self._barriers = SourceBarriers(self._coordinator.pending, pool, self._frames.mark, self._room.barrier_sent)
         self._frames.start()
+        self._await(self._relays, pool, events)
         pool.call_all("start", lambda _: {})
         self._coordinator.attempt_started(pool, self._barriers, events.checkpoints_failed)
+
+    def _await(self, relays: Relays, pool: SlotPool, events: EngineEvents) -> None:
+        """Wait until records can flow: what a source gives before would only pile up, however long Spark takes to start."""
+        timeout_s = Configuration(self._environment.configuration).get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
+        deadline = time.monotonic() + timeout_s
+        while not all(pool.call_all("connected", lambda _: {}).values()):
+            failure = relays.failure()
+            if failure is not None:
+                events.engine_failed(*failure)
+                raise failure[0]
+            if time.monotonic() >= deadline:
+                message = f"Not all relays came to their slots within {timeout_s:g} s."
+                raise JobExecutionError(message, hint="give Spark more cores or raise pystate.slot.startup-timeout")
+            time.sleep(_POLL_S)
 
     def look(self) -> None:
         """Tell the attempt if relays or subtasks have ended, and let sources go on behind a savepoint that failed."""

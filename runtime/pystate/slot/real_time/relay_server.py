@@ -54,6 +54,11 @@ class RelayPort:
         self._taken = False
         self._closed = False
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the relay has come."""
+        return self._taken
+
     def send(self, frame: bytes) -> None:
         """Send a frame; waits until the relay is there, and while those who are to get it are behind.
 

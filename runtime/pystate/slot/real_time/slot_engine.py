@@ -166,6 +166,8 @@ class RealTimeSlotEngine:
             ControlError: It knows no such call.
         """
         op = request["op"]
+        if op == "connected":
+            return all(one.port.is_connected for one in self._by_uid.values())
         if op == "start":
             for one in self._by_uid.values():
                 one.subtask.start()
