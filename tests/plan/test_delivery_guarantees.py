@@ -290,3 +290,20 @@ def test_a_source_function_is_as_good_as_what_it_keeps(function, expected):
     ).all()
     assert found.guarantee is expected
     assert ("keeps no position" in found.reason) is (expected is NONE)
+
+
+@pytest.mark.parametrize("sink", [TWO_PHASE, UPSERT])
+def test_state_that_may_count_twice_makes_no_result_exactly_once(sink):
+    mode = {**CHECKPOINTS, "execution.checkpointing.mode": "AT_LEAST_ONCE"}
+    real_time = {"execution.engine": "real-time"}
+    guarantee, reason = of(sink, {**mode, **real_time})
+    assert guarantee is AT_LEAST
+    assert reason.startswith("execution.checkpointing.mode = AT_LEAST_ONCE: ")
+    assert of(sink, mode)[0] is EXACTLY, "on micro-batch the mode has no effect"
+    assert of(sink, {**CHECKPOINTS, **real_time})[0] is EXACTLY
+
+
+def test_results_that_are_held_back_are_none_at_most_once_where_state_may_count_twice():
+    mode = {**CHECKPOINTS, "execution.checkpointing.mode": "AT_LEAST_ONCE", "execution.engine": "real-time"}
+    assert of(SinkKind.COLLECT, CHECKPOINTS)[0] is AT_MOST
+    assert of(SinkKind.COLLECT, mode)[0] is NONE

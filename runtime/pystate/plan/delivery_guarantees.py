@@ -19,7 +19,8 @@ from pystate.api.job_graph import (
 )
 from pystate.api.window.operation import WindowOperation
 from pystate.common.configuration import Configuration
-from pystate.common.options import CheckpointingOptions, ExternalizedCheckpointRetention
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.state_settings import StateSettings, is_checkpointing_enabled
 from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.connectors.sink import DeliveryGuarantee, Sink, SupportsCommitter
@@ -35,6 +36,8 @@ _EXACTLY, _AT_LEAST, _AT_MOST, _NONE = (
     EndToEndGuarantee.AT_MOST_ONCE,
     EndToEndGuarantee.NONE,
 )
+_ONCE = {_EXACTLY: _AT_LEAST, _AT_MOST: _NONE}
+"""What becomes of a promise that no element comes twice where one may count twice in state."""
 _WRITER = "Writer"
 """How Flink calls the step of a sink whose author names none."""
 
@@ -66,6 +69,9 @@ class DeliveryGuarantees:
         self._uids = uids
         self._every_epoch = bool(configuration.get(CheckpointingOptions.EVERY_EPOCH)) and not graph.batch
         self._checkpoints = is_checkpointing_enabled(configuration) and not graph.batch
+        mode = configuration.get(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE)
+        real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+        self._counts_twice = self._checkpoints and real_time and mode is CheckpointingMode.AT_LEAST_ONCE
         self._restarts = restart_strategy(configuration).restarts_at_all
         self._recovery = self._recovery_of(configuration)
 
@@ -102,6 +108,9 @@ class DeliveryGuarantees:
             if source.function.unlike_again is not None and self._recovery is not Recovery.START:
                 return _NONE, source.function.unlike_again
         guarantee, reason = self._of_sink_behind(source, sink)
+        if self._counts_twice and guarantee in _ONCE:
+            key = CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE.key
+            guarantee, reason = _ONCE[guarantee], f"{key} = AT_LEAST_ONCE: behind a failure state may count elements twice"
         if source.from_the_end and not self._every_epoch:
             reason += "; until the first checkpoint is complete, a restart begins at what is new then"
         return guarantee, reason
