@@ -426,7 +426,7 @@ class PystateOptions:
         "pystate.slot.startup-timeout",
         DurationType(minimum=1),
         60_000,
-        "How long the job waits for all of its slots to report.",
+        "How long the job waits for all of its slots to report, and on the real-time engine for its relays to come to them.",
     )
     SLOT_PORTS = ConfigOption[range](
         "pystate.slot.ports",

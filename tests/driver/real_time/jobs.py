@@ -66,7 +66,7 @@ class Relays:
 
 
 class RealTimeJob:
-    def __init__(self, folder, program, parallelism=2, **options):
+    def __init__(self, folder, program, parallelism=2, relays=None, **options):
         folder.mkdir()
         self.lines = []
         self.said = []
@@ -85,7 +85,7 @@ class RealTimeJob:
         settings = {key: value for key, value in settings.items() if value is not None}
         directory = JobDirectory(folder)
         self.status = JobStatusStore(directory, "job")
-        self.relays = Relays()
+        self.relays = Relays() if relays is None else relays
         self.master = JobMaster(
             folder.name * 4,
             "job",

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _STOP_TIMEOUT_S = 10.0
 _FLUSH_S = 0.05
-_POLL_S = 0.05
+_RELAYS_S = 0.5
+"""How long slots wait for relays at a time; in between somebody looks whether these have failed."""
 
 
 class Relays(Protocol):
@@ -129,7 +130,7 @@ class RealTimeEngine:
         """Wait until records can flow: what a source gives before would only pile up, however long Spark takes to start."""
         timeout_s = Configuration(self._environment.configuration).get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
         deadline = time.monotonic() + timeout_s
-        while not all(pool.call_all("connected", lambda _: {}).values()):
+        while not all(pool.call_all("await_relays", lambda _: {"timeout_s": _RELAYS_S}).values()):
             failure = relays.failure()
             if failure is not None:
                 events.engine_failed(*failure)
@@ -137,7 +138,6 @@ class RealTimeEngine:
             if time.monotonic() >= deadline:
                 message = f"Not all relays came to their slots within {timeout_s:g} s."
                 raise JobExecutionError(message, hint="give Spark more cores or raise pystate.slot.startup-timeout")
-            time.sleep(_POLL_S)
 
     def look(self) -> None:
         """Tell the attempt if relays or subtasks have ended, and let sources go on behind a savepoint that failed."""

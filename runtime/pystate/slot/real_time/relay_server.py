@@ -54,10 +54,11 @@ class RelayPort:
         self._taken = False
         self._closed = False
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether the relay has come."""
-        return self._taken
+    def await_relay(self, timeout_s: float | None = None) -> bool:
+        """Wait until the relay has come, or nobody is to wait any more; return whether it has."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._taken, timeout_s)
+            return self._taken
 
     def send(self, frame: bytes) -> None:
         """Send a frame; waits until the relay is there, and while those who are to get it are behind.
@@ -105,12 +106,12 @@ class RelayPort:
             self._changed.notify_all()
 
     def _await_connection(self) -> Peer:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._connection is not None)
-            if self._closed or self._connection is None:
-                message = "The attempt is over."
-                raise ControlError(message)
-            return self._connection
+        self.await_relay()
+        connection = self._connection
+        if self._closed or connection is None:
+            message = "The attempt is over."
+            raise ControlError(message)
+        return connection
 
 
 class HasPort(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,8 +167,9 @@ class RealTimeSlotEngine:
             ControlError: It knows no such call.
         """
         op = request["op"]
-        if op == "connected":
-            return all(one.port.is_connected for one in self._by_uid.values())
+        if op == "await_relays":
+            deadline = time.monotonic() + request["timeout_s"]
+            return all(one.port.await_relay(max(0.0, deadline - time.monotonic())) for one in self._by_uid.values())
         if op == "start":
             for one in self._by_uid.values():
                 one.subtask.start()
