@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pystate.common.job_status import JobStatus
+from pystate.driver.real_time.engine import RealTimeEngine
 from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.joins import expected, joins, numbers_in, written
@@ -49,13 +48,20 @@ def test_joins_give_all_pairs_once_over_a_killed_slot_another_parallelism_and_a_
 
 @pytest.mark.parametrize("interval", [None, "1 h"])
 def test_a_drained_job_ends_with_its_savepoint_however_long_that_takes_to_write(job, monkeypatch, interval):
-    write = SnapshotLocation.write_metadata
+    write, look, seen = SnapshotLocation.write_metadata, RealTimeEngine.look, []
 
-    def slowly(self, data):
-        time.sleep(1)  # all subtasks have ended long since
-        write(self, data)
+    def looks(engine):
+        has_ended = not engine._running
+        look(engine)
+        if has_ended:
+            seen.append(engine)
 
-    monkeypatch.setattr(SnapshotLocation, "write_metadata", slowly)
+    def behind_the_last_record(location, data):
+        wait_until(lambda: len(seen) > 1, 30)  # the attempt goes on behind a look at subtasks that have all ended
+        write(location, data)
+
+    monkeypatch.setattr(RealTimeEngine, "look", looks)
+    monkeypatch.setattr(SnapshotLocation, "write_metadata", behind_the_last_record)
     one = job("c", counts(1_000_000, 1000), **{"execution.checkpointing.interval": interval})
     wait_until(lambda: one.status.state is JobStatus.RUNNING, 60)
     path = one.savepoint(stop=True, drain=True)
