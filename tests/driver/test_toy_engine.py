@@ -13,7 +13,7 @@ from pystate.api.job_graph import OneInputTransformation, OperatorKind, StreamGr
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError
-from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.driver.job_master import JobMaster
@@ -74,7 +74,7 @@ class Job:
         self.status = JobStatusStore(self.directory, "toy")
         self.said = []
         self.master = JobMaster(
-            folder.name * 4,
+            new_job_id(),  # slots remove what earlier attempts of their job have left, also another test's
             "toy",
             graph,
             configuration,

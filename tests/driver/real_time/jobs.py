@@ -10,7 +10,7 @@ import threading
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError, PystateError
-from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.executor import Executor, register_executor
 from pystate.driver.job_master import JobMaster
@@ -87,7 +87,7 @@ class RealTimeJob:
         self.status = JobStatusStore(directory, "job")
         self.relays = Relays() if relays is None else relays
         self.master = JobMaster(
-            folder.name * 4,
+            new_job_id(),  # slots remove what earlier attempts of their job have left, also another test's
             "job",
             graph_of(program, settings),
             Configuration(settings),
