@@ -93,6 +93,13 @@ def test_the_selection_fits_into_its_time():
     assert 0 < sum(selection.values()) <= BUDGET_S
 
 
+def test_each_test_of_the_selection_is_there_and_slow():
+    files = sorted({name.partition("::")[0] for name in read_selection()})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--slow-in-ci", "1", *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 SUITE = """
 import pytest
 @pytest.mark.slow
