@@ -25,6 +25,7 @@ from pystate.common.tokens import DamagedTokenError, read_home_token
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.job_record import JobRecord
 from pystate.job_folder.small_files import DriverAddressFile
+from tests.memory import least_peak
 
 
 def _sparse(path: Path) -> None:
@@ -81,6 +82,17 @@ def test_what_is_small_enough_is_read_to_its_last_byte_and_a_link_leads_to_it(tm
         read_small_file(tmp_path / "file", 99)
     assert read_json(tmp_path / "none") is None
     assert MAX_SMALL_BYTES == 16 << 20
+
+
+def test_what_a_file_holds_counts_not_the_size_it_is_said_to_have_nor_the_bound(tmp_path: Path) -> None:
+    limits = Path("/proc/self/limits")
+    if limits.exists():
+        assert limits.stat().st_size == 0
+        assert read_small_file(limits) == limits.read_bytes() != b""
+        with pytest.raises(OddFileError):
+            read_small_file(limits, 100)
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    assert least_peak(lambda: read_small_file(tmp_path / "file")) < 1 << 20
 
 
 def test_an_odd_file_of_a_job_is_damaged(tmp_path: Path, odd: tuple[str, Callable[[Path], None]]) -> None:

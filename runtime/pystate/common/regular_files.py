@@ -97,6 +97,14 @@ def check_regular(mode: int, path: str) -> None:
         raise NotRegularError(errno.EINVAL, message, path)
 
 
+def _read(file: BinaryIO, most: int) -> bytes:
+    """Return up to so many bytes; a file's own size, which may change, says how many to make room for."""
+    data = file.read(min(os.fstat(file.fileno()).st_size + 1, most))
+    while len(data) < most and (more := file.read(min(len(data) + 4096, most - len(data)))):
+        data += more
+    return data
+
+
 def read_small_file(path: str | os.PathLike[str], most: int = MAX_SMALL_BYTES) -> bytes:
     """Return what a small file holds.
 
@@ -110,7 +118,7 @@ def read_small_file(path: str | os.PathLike[str], most: int = MAX_SMALL_BYTES) -
     """
     try:
         with open_regular(os.fspath(path)) as file:
-            data = file.read(most + 1)
+            data = _read(file, most + 1)
     except NotRegularError as error:
         raise OddFileError(error.strerror) from error
     if len(data) > most:
