@@ -73,8 +73,9 @@ class Job:
         )
         self.status = JobStatusStore(self.directory, "toy")
         self.said = []
+        self.job_id = new_job_id()  # its own: slots remove what earlier attempts of their job have left, also another test's
         self.master = JobMaster(
-            new_job_id(),  # slots remove what earlier attempts of their job have left, also another test's
+            self.job_id,
             "toy",
             graph,
             configuration,

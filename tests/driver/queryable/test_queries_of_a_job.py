@@ -25,7 +25,7 @@ def test_a_job_runs_a_proxy_and_its_driver_passes_queries_on(tmp_path):
     client = ControlClient(found.host, found.port, b"the secret of the job")
 
     def ask(**request):
-        return client.call("query", request={"op": "locate", "job": "a" * 32, "name": None, **request})
+        return client.call("query", request={"op": "locate", "job": job.job_id, "name": None, **request})
 
     try:
         assert ask()["outcome"] == "NOT_SERVING"  # before there is a job
@@ -45,7 +45,7 @@ def test_a_job_runs_a_proxy_and_its_driver_passes_queries_on(tmp_path):
 def test_a_job_without_the_option_says_so(tmp_path):
     job = Job(tmp_path / ("c" * 8), WORDS, 1)
     try:
-        reply = job.master.query({"op": "locate", "job": "c" * 32, "name": None})
+        reply = job.master.query({"op": "locate", "job": job.job_id, "name": None})
         assert reply["outcome"] == "UNKNOWN_STATE"
         assert "queryable-state.enable = true" in reply["message"]
         assert not any("Proxy" in line for line in job.said)

@@ -86,8 +86,9 @@ class RealTimeJob:
         directory = JobDirectory(folder)
         self.status = JobStatusStore(directory, "job")
         self.relays = Relays() if relays is None else relays
+        self.job_id = new_job_id()  # its own: slots remove what earlier attempts of their job have left, also another test's
         self.master = JobMaster(
-            new_job_id(),  # slots remove what earlier attempts of their job have left, also another test's
+            self.job_id,
             "job",
             graph_of(program, settings),
             Configuration(settings),

@@ -46,9 +46,9 @@ def job(tmp_path):
         one.close()
 
 
-def newest(tmp_path, name):
+def newest(tmp_path, one):
     """Return the directory and the metadata of the newest checkpoint of a job that is there."""
-    found = sorted(tmp_path.glob(f"ck/{name * 32}/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:]))
+    found = sorted(tmp_path.glob(f"ck/{one.job_id}/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:]))
     for path in reversed(found):
         with contextlib.suppress(FileNotFoundError):  # a newer one is there meanwhile
             return str(path.parent), read_metadata(path.read_bytes(), str(path))
@@ -64,11 +64,11 @@ def in_flight(metadata):
     }
 
 
-def await_data_in_flight(tmp_path, name):
+def await_data_in_flight(tmp_path, one):
     """Wait for a checkpoint with data in flight."""
 
     def is_there():
-        _, metadata = newest(tmp_path, name)
+        _, metadata = newest(tmp_path, one)
         return metadata is not None and metadata.has_data_in_flight
 
     wait_until(is_there, 60)
@@ -102,7 +102,7 @@ def test_what_is_held_back_while_the_barrier_of_another_channel_is_on_its_way_is
 
 def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_slot(job, tmp_path, capsys):
     one = job("a", counts(COUNT, FAST, slow=SLOW))
-    await_data_in_flight(tmp_path, "a")
+    await_data_in_flight(tmp_path, one)
     one.kill_slot(1)
     one.await_attempt(1)
     one.await_checkpoints()
@@ -115,10 +115,10 @@ def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_s
 def stopped_with_data_in_flight(job, tmp_path, **options):
     """Cancel a job, and return the newest of its checkpoints, which are kept."""
     one = job("a", counts(COUNT, FAST, slow=SLOW), **options)
-    await_data_in_flight(tmp_path, "a")
+    await_data_in_flight(tmp_path, one)
     one.master.cancel()
     one.thread.join(30)
-    path, metadata = newest(tmp_path, "a")
+    path, metadata = newest(tmp_path, one)
     assert in_flight(metadata), "it was as slow as before"
     return path
 
@@ -152,7 +152,7 @@ def test_the_other_engine_refuses_records_in_flight(job, tmp_path):
 
 def test_savepoints_stay_aligned(job, tmp_path, capsys):
     first = job("a", counts(COUNT, FAST, slow=SLOW))
-    await_data_in_flight(tmp_path, "a")
+    await_data_in_flight(tmp_path, first)
     path = first.savepoint(stop=True)
     assert first.end() is JobStatus.FINISHED
     metadata = (Path(path.removeprefix("file:")) / "_metadata").read_bytes()
@@ -167,7 +167,7 @@ def test_barriers_wait_for_the_aligned_checkpoint_timeout(job, tmp_path, capsys)
     """Nothing is in flight that takes longer than it."""
     one = job("a", counts(6000), **{"execution.checkpointing.aligned-checkpoint-timeout": "30 s"})
     one.await_checkpoints(3)
-    _, metadata = newest(tmp_path, "a")
+    _, metadata = newest(tmp_path, one)
     assert not metadata.has_data_in_flight
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, 6000)
@@ -175,7 +175,7 @@ def test_barriers_wait_for_the_aligned_checkpoint_timeout(job, tmp_path, capsys)
 
 def test_barriers_overtake_behind_the_aligned_checkpoint_timeout(job, tmp_path, capsys):
     one = job("a", counts(COUNT, FAST, slow=SLOW), **{"execution.checkpointing.aligned-checkpoint-timeout": "50 ms"})
-    await_data_in_flight(tmp_path, "a")
+    await_data_in_flight(tmp_path, one)
     one.kill_slot(0)
     one.await_attempt(1)
     assert one.end() is JobStatus.FINISHED
