@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.spark.lost_slot import SlotPlace, lost_slot_sentence, place_of_slot
+from pystate.spark.lost_slot import SILENT, SlotPlace, lost_slot_sentence, place_of_slot
 
 EXITED = "Remote RPC client disassociated. Likely due to containers exceeding thresholds, or network issues."
 
@@ -34,6 +34,18 @@ def test_a_lost_slot_is_named_with_host_executor_and_sparks_reason(place, senten
     assert lost_slot_sentence(0, "its process is gone", place) == sentence
     running = lost_slot_sentence(0, "its process is gone", place, ", while epoch 3 ran")
     assert running == sentence.replace(" was lost:", " was lost, while epoch 3 ran:")
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (SlotPlace("here", "driver", None, "Python worker exited"), f"Slot 0 was lost: {SILENT}."),
+        (SlotPlace("a", "3", None, "Python worker exited"), f"Slot 0 on a (executor 3) was lost: {SILENT}."),
+        (SlotPlace("a", "3", EXITED, "x"), f"Slot 0 on a (executor 3) was lost: the executor is gone: {EXITED}"),
+    ],
+)
+def test_how_the_task_of_a_silent_slot_ended_behind_that_is_no_reason(place, sentence):
+    assert lost_slot_sentence(0, SILENT, place) == sentence
 
 
 def test_a_long_reason_is_one_short_line():
@@ -80,3 +92,8 @@ def test_the_slots_first_task_says_where_it_was():
     assert place_of_slot(context_with(*tasks, removed=EXITED), "slots", 1) == SlotPlace("b", "3", EXITED, "Lost")
     assert place_of_slot(context_with(*tasks), "others", 1) is None
     assert place_of_slot(SimpleNamespace(), "slots", 1) is None, "the JVM is gone"
+
+
+def test_our_own_cancelling_is_no_reason():
+    cancelled = "TaskKilled (Stage cancelled: [SPARK_JOB_CANCELLED] Job 4 cancelled part of cancelled job group slots)"
+    assert place_of_slot(context_with(task(1, 0, "b", "3", cancelled)), "slots", 1) == SlotPlace("b", "3", None, None)

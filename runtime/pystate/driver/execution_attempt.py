@@ -38,7 +38,7 @@ from pystate.plan.end_of_input import commits, writes_to_sinks
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.process import Deployment
-from pystate.spark.lost_slot import lost_slot_sentence
+from pystate.spark.lost_slot import SILENT, lost_slot_sentence
 from pystate.spark.required_cores import RequiredCores
 
 _STOP_TIMEOUT_S = 10.0
@@ -299,7 +299,7 @@ class ExecutionAttempt:
                     return
             silent = self._pool.silent_slot()
             if silent is not None:
-                self.slot_lost(silent, "it has not been heard of for too long")
+                self.slot_lost(silent, SILENT)
             else:
                 self._engine.look()
 

@@ -21,6 +21,7 @@ from pystate.driver.registered_slot import RegisteredSlot
 from pystate.driver.slot_gateways import SlotGateways
 from pystate.driver.slot_session import SlotSession
 from pystate.slot.process import Deployment, SlotDescription
+from pystate.spark.lost_slot import SILENT
 
 _LOOK_S = 1.0
 _LAST_WORDS_S = 1.0
@@ -239,7 +240,7 @@ class SlotPool:
             raise JobExecutionError(message)
         silent = self.silent_slot()
         if silent is not None:
-            message = f"Slot {silent} was lost: it has not been heard of for too long."
+            message = f"Slot {silent} was lost: {SILENT}."
             raise JobExecutionError(message)
 
     def _handle(self, request: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _LISTENERS_TIMEOUT_MS = 1000
 _LONGEST_REASON = 300
 _POLL_S = 0.1
+SILENT = "it has not been heard of for too long"
+"""How we found out that a slot is lost whose task goes on for all that Spark knows."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,11 @@ def lost_slot_sentence(slot: int, seen: str, place: SlotPlace | None, during: st
     if place is None:
         return f"Slot {slot} was lost{during}: {seen}."
     where = "" if place.executor_id == "driver" else f" on {place.host} (executor {place.executor_id})"
-    return f"Slot {slot}{where} was lost{during}: {(place.reason or f'{seen}; Spark does not say why').rstrip('.')}."
+    if seen == SILENT:  # its task ended behind that: we have cancelled it, or it went on and found itself given up
+        place, unknown = replace(place, task_end=None), seen
+    else:
+        unknown = f"{seen}; Spark does not say why"
+    return f"Slot {slot}{where} was lost{during}: {(place.reason or unknown).rstrip('.')}."
 
 
 def place_of_slot(context: SparkContext, group: str, slot: int, patience_s: float = 0) -> SlotPlace | None:
@@ -83,6 +89,8 @@ def _place_now(context: SparkContext, group: str, slot: int) -> SlotPlace | None
                     task = tasks.apply(index)
                     if task.index() == slot and task.attempt() == 0:
                         end = _text(task.errorMessage())
+                        if end is not None and group in end:  # a stage that is cancelled names it: that was us
+                            end = None
                         executor = str(task.executorId())
                         return SlotPlace(str(task.host()), executor, _end_of_executor(store, executor), end)
     except Exception:  # a sentence must never fail for want of a place: py4j raises whatever the JVM did
