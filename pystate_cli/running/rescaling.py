@@ -115,9 +115,11 @@ class Rescaling:
             raise
         except PystateError:
             with contextlib.suppress(PystateError):
-                if not job_state(self._client, self._job_id).is_terminal:
+                state = job_state(self._client, self._job_id)
+                if not state.is_terminal:
                     self._forget()
-                    self._console.info(f"No savepoint was written. Job {self._job_id} goes on as before.")
+                    # it may end all the same: another command may be stopping or cancelling it
+                    self._console.info(f"Nothing was changed by this command. Job {self._job_id} is {state.value}.")
             raise
         self._console.info(f"    Savepoint completed. Path: {path}")
         if state is not JobStatus.FINISHED:
