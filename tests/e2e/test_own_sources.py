@@ -166,6 +166,31 @@ def test_what_run_raises_fails_the_job_with_its_trace(run_job):
     assert "own_sources.py" in str(job.status)
 
 
+@slowly_on_real_time
+def test_a_job_whose_checkpoints_complete_may_fail_at_one_line_as_often_as_its_strategy_allows(run_job, tmp_path):
+    sign = tmp_path / "sign"
+
+    def fails(number):
+        if sign.exists():
+            sign.unlink()
+            raise ConnectionError
+        return number
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        made = DataGeneratorSource(lambda n: n, None, RateLimiterStrategy.per_second(500), LONG)
+        env.from_source(made, None, "made").uid("made").map(fails, LONG).filter(lambda n: n < 0).print()
+        env.execute("fails often")
+
+    job = run_job(program, {**RECOVERING, "parallelism.default": "1"})
+    for failures in range(1, 5):
+        before = job.master.coordinator.statistics()["counts"]["completed"]
+        job.wait_for(lambda before=before: job.master.coordinator.statistics()["counts"]["completed"] > before)
+        sign.touch()
+        job.wait_for(lambda failures=failures: job.status["attempt"] == failures and job.status["state"] == "RUNNING")
+    job.cancel()
+
+
 class Waits(SourceFunction):
     """Gives an element when a file appears."""
 

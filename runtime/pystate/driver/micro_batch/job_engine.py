@@ -206,7 +206,12 @@ class MicroBatchJobEngine:
         self._running = None
 
     def how_far(self, snapshot: Snapshot) -> int:
-        """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none."""
+        """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none.
+
+        Of sources in slots Spark knows nothing: where a job has such, the number of the checkpoint, as on the other engine.
+        """
+        if self._plan is not None and self._plan.own_sources:
+            return snapshot.metadata.checkpoint_id
         position = snapshot.metadata.source_position
         return -1 if position is None else position.epoch
 
