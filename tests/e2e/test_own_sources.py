@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import Counter as Counts
 
@@ -168,6 +169,7 @@ def test_what_run_raises_fails_the_job_with_its_trace(run_job):
 
 @slowly_on_real_time
 def test_a_job_whose_checkpoints_complete_may_fail_at_one_line_as_often_as_its_strategy_allows(run_job, tmp_path):
+    """And keeps no connection of the attempts before, though Spark keeps their processes."""
     sign = tmp_path / "sign"
 
     def fails(number):
@@ -182,13 +184,16 @@ def test_a_job_whose_checkpoints_complete_may_fail_at_one_line_as_often_as_its_s
         env.from_source(made, None, "made").uid("made").map(fails, LONG).filter(lambda n: n < 0).print()
         env.execute("fails often")
 
-    job = run_job(program, {**RECOVERING, "parallelism.default": "1"})
-    for failures in range(1, 5):
+    job = run_job(program, {**RECOVERING, "parallelism.default": "2"})
+    connections = []
+    for failures in range(1, 6):
         before = job.master.coordinator.statistics()["counts"]["completed"]
         job.wait_for(lambda before=before: job.master.coordinator.statistics()["counts"]["completed"] > before)
         sign.touch()
         job.wait_for(lambda failures=failures: job.status["attempt"] == failures and job.status["state"] == "RUNNING")
+        connections.append([thread.name for thread in threading.enumerate()].count("control"))
     job.cancel()
+    assert connections[-1] < connections[0] + 4, connections
 
 
 class Waits(SourceFunction):

@@ -26,6 +26,7 @@ class CoordinatorGateway(SubtaskGateway):
         self._connect = connect
         self._identity = identity
         self._idle: list[ControlClient] = []
+        self._closed = False
         self._lock = threading.Lock()
 
     def call(self, op: str, **arguments: Any) -> Any:
@@ -56,9 +57,20 @@ class CoordinatorGateway(SubtaskGateway):
         self._keep(client)
         return value
 
+    def close(self) -> None:
+        """Keep no connection any more: the process may live on, and the coordinator has a thread for each of them."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for client in idle:
+            client.close()
+
     def _keep(self, client: ControlClient) -> None:
         with self._lock:
-            self._idle.append(client)
+            if not self._closed:
+                self._idle.append(client)
+                return
+        client.close()
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics

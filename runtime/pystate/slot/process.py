@@ -138,6 +138,7 @@ class SlotProcess:
                 except BaseException:
                     traceback.print_exc()
             self._uploads.shutdown(wait=False, cancel_futures=True)
+            self._gateway.close()
             _remove_folder(self._directory)
             if self._final:
                 remove_local_copies(self._local_roots, self._description.job_id)

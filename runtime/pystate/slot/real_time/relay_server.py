@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pystate.common.control import AuthenticatedListener, Peer, receive_message, send_message
+from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
 from pystate.plan.channels import Place
@@ -52,6 +52,7 @@ class RelayPort:
         self._changed = threading.Condition()
         self._connection: Peer | None = None
         self._taken = False
+        self._is_served = False
         self._closed = False
 
     def await_relay(self, timeout_s: float | None = None) -> bool:
@@ -85,7 +86,7 @@ class RelayPort:
             if self._taken or self._closed:
                 message = "This subtask had another relay before; what that one had under way is lost."
                 raise ControlError(message)
-            self._taken, self._connection = True, connection
+            self._taken, self._is_served, self._connection = True, True, connection
             send_message(connection, {"ok": True})
             self._changed.notify_all()
         try:
@@ -98,12 +99,17 @@ class RelayPort:
         except PystateError as error:
             if not self._closed:
                 self._lost(error)
+        finally:
+            with self._changed:
+                self._is_served = False
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Let nobody wait any more, and the relay end: Spark doesn't tell it of the end of its query while it waits for us."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            if self._is_served and self._connection is not None:
+                hang_up(self._connection)
 
     def _await_connection(self) -> Peer:
         self.await_relay()
