@@ -104,7 +104,7 @@ class RelayPort:
                 self._is_served = False
 
     def close(self) -> None:
-        """Let nobody wait any more, and the relay end: while it waits for us, Spark doesn't tell it that its query has ended."""
+        """Let nobody wait any more, and the relay end: while it waits for us, it does not see that its query has ended."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
