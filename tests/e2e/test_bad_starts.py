@@ -17,6 +17,7 @@ from pystate.common.errors import (
 )
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from tests.engines import REAL_TIME, slowly_on_real_time
 
 FILES_ONLY = {"execution.checkpointing.data-inline-threshold": "0 b"}
 
@@ -103,8 +104,11 @@ BAD_FILES = [
 ]
 
 
-def test_a_snapshot_with_a_bad_file_is_refused_by_the_name_of_the_file(run_job, folder, savepoint, tmp_path):
+@slowly_on_real_time
+def test_a_snapshot_with_a_bad_file_is_refused_by_the_name_of_the_file(run_job, engine, folder, savepoint, tmp_path):
     for number, (pattern, damage) in enumerate(BAD_FILES):
+        if engine == REAL_TIME and pattern.startswith("spark"):  # which reads no source there
+            continue
         copy = shutil.copytree(savepoint, tmp_path / f"bad-{number}")
         file = sorted(copy.glob(pattern))[0]
         damage(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobCancelledError
+from tests.engines import REAL_TIME, on_micro_batch
 from tests.faults.processes import needs_proc
 from tests.faults.proxy import Ambush, Network, Trouble
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
@@ -23,6 +24,7 @@ def completed(job):
     return job.master.coordinator.statistics()["counts"]["completed"]
 
 
+@on_micro_batch
 def test_cut_delayed_and_half_closed_connections(run_job, network, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(1)
@@ -63,6 +65,47 @@ def test_cut_delayed_and_half_closed_connections(run_job, network, tmp_path):
     network.clear()
     watched.add(1)
     job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    assert state_in(path) == dict(watched.words)
+    assert set(sink.rows) == watched.pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [REAL_TIME], indirect=True)
+def test_cut_delayed_and_half_closed_connections_of_relays(run_job, network, tmp_path):
+    """A relay that is cut off may have lost records: the job goes back to its checkpoint."""
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(1)
+    options = {**RECOVERING, "execution.checkpointing.tolerable-failed-checkpoints": "10"}
+    job = run_job(counting(watched, sink), options)
+    first_slots = 2
+
+    def all_there():
+        job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+        done = completed(job)
+        job.wait_for(lambda: completed(job) > done)
+
+    def struck(ambush, words=3000):
+        watched.add(1, words_per_file=words)
+        job.wait_for(lambda: ambush.struck >= ambush.times)
+        all_there()
+
+    all_there()
+    struck(network.lay(network.exchanges, Ambush(Trouble.DELAY, seconds=0.2, times=6)))
+    struck(network.lay(network.coordinators, Ambush(Trouble.CUT, b"acknowledge")), words=40)
+    struck(network.lay(network.coordinators, Ambush(Trouble.DELAY, b"acknowledge", seconds=0.5, times=2)), words=40)
+    assert job.status["attempt"] == 0
+    assert set(sink.rows.values()) == {1}
+    attempts = 0
+    for to_server in (True, False):
+        for trouble in (Trouble.CUT, Trouble.HALF_CLOSE):
+            struck(network.lay(network.exchanges[-first_slots:], Ambush(trouble, to_server=to_server)))
+            attempts += 1
+            job.wait_for(lambda: job.status["attempt"] >= attempts and job.status["state"] == "RUNNING")  # noqa: B023
+            all_there()
+    network.clear()
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
         job.result()
