@@ -39,6 +39,7 @@ class Job:
             "taskmanager.memory.managed.size": "1gb",
             "rest.bind-port": str(self.port),
             "rest.address": "127.0.0.1",
+            "web.refresh-interval": "50",
             "execution.checkpointing.dir": f"file://{folder}/chk",
             **settings,
         }.items():
@@ -74,9 +75,13 @@ class Job:
         job = self.client._j_job_client  # noqa: SLF001 - PyFlink's own has no format
         path = job.triggerSavepoint(target, getattr(formats, kind)).get()
         waited = time.perf_counter() - started
-        last = max(one["id"] for one in self.rest("/checkpoints")["history"])
+        self.wait_for(lambda: any(one["external_path"] == path for one in self.completed()))  # the answer is a cached one
+        last = next(one["id"] for one in self.completed() if one["external_path"] == path)
         (subtask,) = self.rest(f"/checkpoints/details/{last}/subtasks/{self.aggregate()['id']}")["subtasks"]
         return path, subtask, waited
+
+    def completed(self):
+        return [one for one in self.rest("/checkpoints")["history"] if one["status"] == "COMPLETED"]
 
     def initializing_ms(self):
         self.wait_for(lambda: self.aggregate()["status"] == "RUNNING")
