@@ -66,4 +66,4 @@ def test_a_job_that_waits_for_a_call_is_cancelled(run_job, engine, tmp_path, hol
     job.master.cancel()
     with pytest.raises(JobCancelledError):
         job.result(40)
-    assert sink.rows == ({("quick",): 1} if engine == REAL_TIME else {}), "an epoch's results come at its end"
+    assert set(sink.rows) <= ({("quick",)} if engine == REAL_TIME else set()), "an epoch's results come at its end"
