@@ -380,6 +380,7 @@ class ControlClient:
         hang_up(self._connection)
 
     def close(self) -> None:
-        """Close the connection."""
-        with contextlib.suppress(OSError):
+        """Close the connection; a call that waits for its answer ends with ConnectionLostError."""
+        self.hang_up()
+        with self._lock, contextlib.suppress(OSError):  # nobody reads from its descriptor any more
             self._connection.close()

@@ -200,8 +200,8 @@ class SlotPool:
         with self._changed:
             self._closed = True
         for slot in slots:
-            slot.control.hang_up()
-            slot.notifications.hang_up()
+            slot.control.close()
+            slot.notifications.close()
         self._server.close()
         self._notifier.close()
         self._gateways.close()
