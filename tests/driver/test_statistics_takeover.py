@@ -53,6 +53,13 @@ def test_a_coordinator_goes_on_from_what_the_last_driver_left(tmp_path, said):
     assert [line[:37] for line in said] == ["WARNING: Checkpoint 2 completed, and is gone"[:37]]
 
 
+def test_a_savepoint_behind_the_last_checkpoint_is_not_missed_among_the_checkpoints(tmp_path, said):
+    Statistics().run(1).run(2, savepoint=True).write(tmp_path / "checkpoints.json")
+    bench = Bench(tmp_path, {})
+    bench.coordinator.close(JobStatus.CANCELED)
+    assert [line.partition(" (")[0] for line in said] == ["WARNING: Checkpoint 1 completed, and is gone"]
+
+
 def test_a_damaged_file_is_said_and_nothing_else_happens(tmp_path, said):
     (tmp_path / "checkpoints.json").write_text("{}")
     bench = Bench(tmp_path, {})

@@ -109,7 +109,7 @@ class CheckpointCoordinator:
             say: Takes a sentence about a damaged checkpoint that an older one stands in for.
             check: Raises where it may not.
         """
-        last = self._statistics.recover(say).snapshot().latest_completed
+        last = self._statistics.recover(say).snapshot().latest["completed"]  # savepoints are no way back, and not missed
         known = None if last is None or getattr(last, "discarded", False) else last.checkpoint_id
         self._ids.continue_above(self._points.recover(say, check, known))
 
