@@ -259,7 +259,6 @@ class RealTimeSubtask(Subtask):
 
     def _take_frame(self, frame: Frame) -> None:
         if frame.kind is FrameKind.BATCH:
-            self._is_dirty = True
             self._take_batch(pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index]), frame)
         elif frame.kind is FrameKind.WATERMARKS:
             self._take_watermarks(frame)
@@ -287,6 +286,7 @@ class RealTimeSubtask(Subtask):
                 self._let_overtake(frame, batch.slice(done))
             if self._failed is not None or self._mailbox.is_closed:
                 return
+            self._is_dirty = True  # with each slice: what came out of those before may have been handed on
             self.chain.on_batch(rows, frame.input_index)
             done += rows.num_rows
 
