@@ -6,10 +6,10 @@ python peers_flink.py URL-OF-FOLDER sql|thread|process BACKEND PARALLELISM
 import sys
 import time
 
-from pyflink.common import Configuration, Row, Types
-from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from flink_tables import flink_tables
+from pyflink.common import Row, Types
+from pyflink.datastream import KeyedProcessFunction
 from pyflink.datastream.state import ValueStateDescriptor
-from pyflink.table import StreamTableEnvironment
 
 OUTPUT = Types.ROW_NAMED(["key", "count", "total"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
 
@@ -29,14 +29,10 @@ class Totals(KeyedProcessFunction):
 
 def main():
     folder, kind, backend, parallelism = sys.argv[1:]
-    configuration = Configuration()
     settings = {"state.backend.type": backend, "parallelism.default": parallelism, "python.executable": sys.executable}
     if kind != "sql":
         settings["python.execution-mode"] = kind
-    for key, value in settings.items():
-        configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    tables = StreamTableEnvironment.create(env)
+    tables = flink_tables(settings)
     tables.execute_sql(
         "CREATE TABLE rows_in (k STRING, number DOUBLE) "
         f"WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"

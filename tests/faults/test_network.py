@@ -80,7 +80,7 @@ def test_cut_delayed_and_half_closed_connections_of_relays(run_job, network, tmp
     watched.add(1)
     options = {**RECOVERING, "execution.checkpointing.tolerable-failed-checkpoints": "10"}
     job = run_job(counting(watched, sink), options)
-    first_slots = 2
+    slots = 2  # of an attempt
 
     def all_there():
         job.wait_for(lambda: set(sink.rows) >= watched.pairs)
@@ -101,9 +101,9 @@ def test_cut_delayed_and_half_closed_connections_of_relays(run_job, network, tmp
     attempts = 0
     for to_server in (True, False):
         for trouble in (Trouble.CUT, Trouble.HALF_CLOSE):
-            struck(network.lay(network.exchanges[-first_slots:], Ambush(trouble, to_server=to_server)))
+            struck(network.lay(network.exchanges[-slots:], Ambush(trouble, to_server=to_server)))
             attempts += 1
-            job.wait_for(lambda: job.status["attempt"] >= attempts and job.status["state"] == "RUNNING")  # noqa: B023
+            job.wait_for(lambda least=attempts: job.status["attempt"] >= least and job.status["state"] == "RUNNING")
             all_there()
     network.clear()
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
