@@ -37,7 +37,10 @@ def rescale(
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long the new job may take until it runs.")
+        float,
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=1, help="How long this job, and then the new one, may take until it runs."
+        ),
     ] = _DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
     application_id: ApplicationOption = None,

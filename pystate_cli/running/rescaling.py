@@ -22,6 +22,7 @@ from pystate_cli.session import Session, job_failure, job_state, show_plan
 
 _POLL_SECONDS = 0.1
 _STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
+_BEFORE_RUNNING = (*_STARTING, JobStatus.RESTARTING)
 
 
 class Rescaling:
@@ -72,7 +73,7 @@ class Rescaling:
 
     def _check(self) -> bool:
         """Refuse what can't work while the job still runs; return whether there is anything to do."""
-        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        details = self._settled()
         wanted = self._parallelism
         if details.state is not JobStatus.RUNNING:
             message = f"Job {self._job_id} is {details.state.value}; only a job that is RUNNING can be rescaled."
@@ -96,6 +97,19 @@ class Rescaling:
             )
             raise UsageError(message, hint="leave set_parallelism() out of the program, and run it from a savepoint")
         return True
+
+    def _settled(self) -> JobDetailsInfo:
+        """Return where the job stands, once it is neither about to run nor to run again."""
+        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        if details.state not in _BEFORE_RUNNING:
+            return details
+        deadline = time.monotonic() + self._timeout
+        self._console.info(f"Job {self._job_id} is {details.state.value}; it can be rescaled once it is RUNNING.")
+        with self._console.waiting("Waiting until it runs"):
+            while details.state in _BEFORE_RUNNING and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
+                details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+        return details
 
     # -- step 1
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TypeVar
 
+from pystate.common.errors import ControlError
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.rest.operations import CheckpointResult, DisposalResult, OperationProgress, SavepointResult
@@ -31,9 +32,14 @@ def await_operation(client: RestClient, path: str, kind: type[Result], show: Sho
 
     Raises:
         PystateError: It failed.
+        ControlError: The job manager answers no more. What the job does goes on without it, and the error says so.
     """
     for pause in pauses():
-        answer = client.get(path, kind)
+        try:
+            answer = client.get(path, kind)
+        except ControlError as error:
+            _tell_that_it_goes_on(error, path, kind)
+            raise
         if answer.status.is_completed:
             if answer.failure_cause is not None:
                 raise failure_of(answer.failure_cause.pystate, answer.failure_cause.stack_trace)
@@ -43,6 +49,19 @@ def await_operation(client: RestClient, path: str, kind: type[Result], show: Sho
             show(progress.acknowledged or 0, progress.total or 0, progress.bytes or 0, progress_waits(progress) or "")
         time.sleep(pause)
     raise AssertionError(path)
+
+
+def _tell_that_it_goes_on(
+    error: ControlError, path: str, kind: type[SavepointResult | CheckpointResult | DisposalResult]
+) -> None:
+    """Add to the error of a silent job manager that the job may do what was asked for, and how to ask for its result."""
+    command = {SavepointResult: "savepoint", CheckpointResult: "checkpoint"}.get(kind)
+    if command is None:  # what the job manager does itself
+        return
+    _, _, job_id, _, trigger_id = path.split("/")
+    error.message += f" The {command} was triggered, and may be completed all the same."
+    asking = f"pystate {command} {job_id} --trigger-id {trigger_id} tells what has become of it"
+    error.hint = asking if error.hint is None else f"{error.hint}; then {asking}"
 
 
 def progress_waits(progress: OperationProgress) -> str | None:

@@ -227,12 +227,24 @@ def test_what_can_not_work_is_refused_before_the_job_is_stopped(manager, submit,
     assert "The program sets its parallelism itself (its operators have 7)" in err
 
     starting = manager.submit("--init", "60")
-    code, _, err = pystate("rescale", starting, "-p", 3)
+    code, _, err = pystate("rescale", starting, "-p", 3, "--timeout", 1)
     assert code == 1
     assert f"error: Job {starting} is INITIALIZING; only a job that is RUNNING can be rescaled." in err
 
     assert {manager.state(job), manager.state(own)} == {"RUNNING"}
     assert not kept(manager, own)
+
+
+def test_a_job_that_does_not_run_yet_is_waited_for(manager, pystate, tmp_path):
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = manager.submit("--init", "2", configuration=settings, environment=SECRET)
+    manager.wait_for(job, "INITIALIZING")
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    assert code == 0, err
+    assert manager.state(out.strip()) == "RUNNING"
+    assert err.startswith(f"Job {job} is INITIALIZING; it can be rescaled once it is RUNNING.\n")
 
 
 def test_a_job_that_has_ended_by_itself(manager, pystate):
