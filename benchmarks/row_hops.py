@@ -1,6 +1,6 @@
 """Where a row's time goes on its way from Spark through a slot and back, by processor time.
 
-    python benchmarks/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--py-spy PROGRAM]
+    python benchmarks/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--job sum] [--py-spy PROGRAM]
         [--flame FOLDER]
 
 Queries of one session, in turn, each with one hop more than the one before it, over the same CSV files into the `noop`
@@ -179,11 +179,12 @@ def run_spark(spark, folder, scratch, parallelism, hops):
     writer.option("checkpointLocation", location).trigger(availableNow=True).start().awaitTermination()
 
 
-def run_pystate(folder, backend):
+def run_pystate(folder, backend, job):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.configure(Configuration({"state.backend.type": backend}))
     words = env.from_data_frame(source(env.spark, folder), "words", bounded=True)
-    counted = words.key_by("word").process(Totals(), RESULT).uid("count")
+    keyed = words.key_by("word")
+    counted = (keyed.process(Totals(), RESULT) if job == "process" else keyed.sum("number")).uid("count")
     counted.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
     env.execute("row hops")
 
@@ -222,6 +223,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--backend", default="hashmap")
+    parser.add_argument("--job", choices=["process", "sum"], default="process", help="a function, or sum() by columns")
     parser.add_argument("--py-spy")
     parser.add_argument("--flame")
     asked = parser.parse_args()
@@ -236,7 +238,7 @@ def main():
         name: (lambda folder, hops=hops: run_spark(spark, folder, root, asked.parallelism, hops))
         for hops, name in enumerate(["read", "and shuffled", "and through Arrow"])
     }
-    queries["pystate"] = lambda folder: run_pystate(folder, asked.backend)
+    queries["pystate"] = lambda folder: run_pystate(folder, asked.backend, asked.job)
     for run in queries.values():
         run(root / "small")
     taken = {name: [] for name in queries}
