@@ -44,6 +44,7 @@ class Rescaling:
         self._parallelism = parallelism
         self._timeout = timeout
         self._kept = f"/pystate/jobs/{job_id}/resubmission"
+        self._keeper: str | None = None
         self._go_on = f"pystate rescale {job_id} -p {parallelism}"
 
     def run(self, directory: str | None) -> str:
@@ -84,13 +85,13 @@ class Rescaling:
             raise UsageError(message, where=f"job {self._job_id}", hint=f"-p {most}")
         subtasks = [vertex.parallelism for vertex in details.vertices]
         kept = self._client.post(self._kept, ResubmissionRequestBody(parallelism=wanted), ResubmissionInfo)
-        submitted = kept.submitted_parallelism
+        submitted, self._keeper = kept.submitted_parallelism, kept.keeper
         if submitted == wanted and wanted in subtasks:
-            self._forget()
+            self._take_back()
             self._console.info(f"Job {self._job_id} has parallelism {wanted} already. Nothing was done.")
             return False
         if subtasks and submitted not in subtasks:
-            self._forget()
+            self._take_back()
             message = (
                 f"The program sets its parallelism itself (its operators have {_several(subtasks)}), "
                 "which goes above -p. Nothing was done."
@@ -131,7 +132,7 @@ class Rescaling:
             with contextlib.suppress(PystateError):
                 state = job_state(self._client, self._job_id)
                 if not state.is_terminal:
-                    self._forget()
+                    self._take_back()
                     # it may end all the same: another command may be stopping or cancelling it
                     self._console.info(f"Nothing was changed by this command. Job {self._job_id} is {state.value}.")
             raise
@@ -156,6 +157,14 @@ class Rescaling:
             raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
         self._console.info(f"Going on with the rescale of job {self._job_id} from {last.external_path}.")
         return last.external_path, self._followed(kept.successor, kept.parallelism)
+
+    def _successor_of_another(self) -> str | None:
+        """Return the successor that another command has started meanwhile, once it runs; None for none."""
+        try:
+            kept = self._client.get(self._kept, ResubmissionInfo)
+        except PystateError:
+            return None
+        return self._followed(kept.successor, kept.parallelism)
 
     def _followed(self, successor: str | None, parallelism: int) -> str | None:
         """Return the successor that another command has started, once it runs; None where none is alive.
@@ -188,6 +197,10 @@ class Rescaling:
         if failure is None and successor is not None:
             self._done(successor)
             return successor
+        if successor is None:  # another command may have been faster
+            of_another = self._successor_of_another()
+            if of_another is not None:
+                return of_another
         assert failure is not None  # noqa: S101 - one of the two
         self._console.error(failure)
         self._console.info("Starting it from the same savepoint with the parallelism it had.")
@@ -257,6 +270,10 @@ class Rescaling:
 
     def _forget(self) -> None:
         self._client.delete(self._kept)
+
+    def _take_back(self) -> None:
+        """Need no more what is kept; another command may, which rescales the job at the same time."""
+        self._client.delete(self._kept if self._keeper is None else f"{self._kept}?keeper={self._keeper}")
 
 
 def _several(numbers: list[int]) -> str:

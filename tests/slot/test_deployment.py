@@ -1,6 +1,7 @@
 """What a slot says of a deployment that it can't rebuild."""
 
 import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from pyspark import cloudpickle
 
 from pystate.common.errors import UserFunctionError
 from pystate.plan.task import JobEnvironment
-from pystate.slot.garbage import YOUNG_OBJECTS, leave_to_stay
+from pystate.slot.garbage import YOUNG_OBJECTS, free_what_has_ended, leave_to_stay
 from pystate.slot.process import Deployment, SlotProcess, unpacked
 from pystate.slot.restore_progress import RestoreProgress
 
@@ -61,6 +62,30 @@ def test_what_a_slot_has_loaded_is_no_work_for_the_garbage_collector(tmp_path):
     ((count, threshold),) = frozen
     assert count > 1_000
     assert threshold == (YOUNG_OBJECTS, *before[1:])
+
+
+class Loaded:
+    """Refers to itself, as what an attempt has loaded does."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def test_what_an_attempt_has_loaded_goes_away_in_front_of_the_next_one():
+    before = gc.get_threshold()
+    loaded = Loaded()
+    left = weakref.ref(loaded)
+    try:
+        leave_to_stay()
+        del loaded
+        gc.collect()
+        assert left() is not None  # or nothing is shown by what follows
+        free_what_has_ended()
+        assert left() is None
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 @pytest.mark.parametrize("said", [0, YOUNG_OBJECTS + 1])

@@ -1,14 +1,16 @@
 """Starting a job once more as it was submitted, with changes: file, arguments, settings and environment stay.
 
 A job's environment is deleted when the job ends, since it may hold secrets. Whoever stops a job to start it again says so
-before: then the environment is kept beside the job until the successor runs, or until the job is forgotten.
+before: then the environment is kept beside the job until the successor runs, or until the job is forgotten. Several may say
+so, as two do who rescale a job at once, of whom only one can: who is refused takes back what he has said, and no more.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pystate.common.errors import PystateError
+from pystate.common.errors import JobNotFoundError, PystateError
+from pystate.common.home import new_job_id
 from pystate.common.options import CoreOptions
 from pystate.job_folder.resubmission import Resubmission
 from pystate.job_folder.small_files import EnvironmentFile
@@ -25,22 +27,29 @@ class NotKeptError(PystateError):
     """What a job would have to be started with again isn't there."""
 
 
+class SuccessorThereError(PystateError):
+    """The job was started again already, and that one has not ended."""
+
+
 def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
     """Keep what the job can be started with again when it has ended; return what is kept.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
     """
-    environment = EnvironmentFile.read_from(job.directory.environment)
-    if environment is None:
+    with job.resubmitting:
         earlier = Resubmission.read_from(job.directory.resubmission)
-        if earlier is None:
+        environment = EnvironmentFile.read_from(job.directory.environment)
+        if environment is not None:
+            variables = environment.variables
+        elif earlier is not None:
+            variables = earlier.environment
+        else:
             raise _not_kept(job)
-        variables = earlier.environment
-    else:
-        variables = environment.variables
-    Resubmission(variables, parallelism).write_to(job.directory.resubmission)
-    return kept(job)
+        keepers = {**({} if earlier is None else earlier.keepers), new_job_id(): parallelism}
+        successor = None if earlier is None else earlier.successor
+        Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
+        return kept(job)
 
 
 def kept(job: SupervisedJob) -> ResubmissionInfo:
@@ -63,12 +72,25 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
         submitted_parallelism=CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
         parallelism=found.parallelism,
         successor=found.successor,
+        keeper=next(reversed(found.keepers), None),
     )
 
 
-def forget(job: SupervisedJob) -> None:
-    """Delete what was kept."""
-    job.directory.resubmission.unlink(missing_ok=True)
+def forget(job: SupervisedJob, keeper: str | None = None) -> None:
+    """Delete what was kept.
+
+    Args:
+        job: The job.
+        keeper: Who needs it no more; it stays where others do. None deletes it for all.
+    """
+    with job.resubmitting:
+        found = None if keeper is None else Resubmission.read_from(job.directory.resubmission)
+        others = {} if found is None else {one: wanted for one, wanted in found.keepers.items() if one != keeper}
+        if found is not None and others:
+            wanted = next(reversed(others.values()))
+            replace(found, parallelism=wanted, keepers=others).write_to(job.directory.resubmission)
+        else:
+            job.directory.resubmission.unlink(missing_ok=True)
 
 
 def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
@@ -82,11 +104,18 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
 
     Raises:
         NotKeptError: The other one was not kept.
+        SuccessorThereError: It was started again already, and that one has not ended.
         PystateError: What was submitted is gone, or the driver can't be started.
     """
+    with job.resubmitting:  # two from one savepoint would do the same work twice
+        return _resubmit(dispatcher, job, savepoint_path, parallelism)
+
+
+def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
+    _check_successor(dispatcher, job, found.successor)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
     settings = {key: value for key, value in submission.configuration.items() if key != CLAIM_MODE_KEY}
@@ -99,10 +128,22 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         attached=False,
     )
     job_id = dispatcher.submit(changed, found.environment)
-    told = replace(found, successor=job_id)
+    told = replace(found, successor=job_id, parallelism=found.parallelism if parallelism is None else parallelism)
     # the successor runs: an error would make the client start another one
     job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
     return job_id
+
+
+def _check_successor(dispatcher: Dispatcher, job: SupervisedJob, successor: str | None) -> None:
+    if successor is None:
+        return
+    try:
+        state = dispatcher.job(successor).state()
+    except JobNotFoundError:
+        return
+    if not state.is_terminal:
+        message = f"Job {job.job_id} was started again already, as job {successor}, which is {state.value}."
+        raise SuccessorThereError(message, hint=f"pystate watch {successor}")
 
 
 def _not_kept(job: SupervisedJob) -> NotKeptError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any
 
 from pystate.common.errors import PystateError
@@ -44,6 +45,7 @@ class SupervisedJob:
         checkpoints: The statistics of its checkpoints.
         metrics: Its metrics.
         queries: Its queryable state.
+        resubmitting: Held by who changes what the job can be started again with, or starts it again.
     """
 
     def __init__(self, record: JobRecord, directory: JobDirectory, services: JobManagerSharedServices) -> None:
@@ -64,6 +66,7 @@ class SupervisedJob:
             kept=lambda: read_last_metrics(directory.last_metrics),
         )
         self.queries = JobQueries(self.job_id, gateway)
+        self.resubmitting = threading.Lock()
         self._progress_unknown: str | None = None
 
     @property

@@ -97,6 +97,7 @@ class ResubmissionInfo(RestMessage):
         submitted_parallelism: What it was submitted with.
         parallelism: What its successor is to get.
         successor: The job that was started in its place; null before.
+        keeper: The id of who has asked last to keep it.
     """
 
     job_id: HexId
@@ -105,3 +106,4 @@ class ResubmissionInfo(RestMessage):
     submitted_parallelism: int = entry("submitted-parallelism")
     parallelism: int
     successor: HexId | None
+    keeper: HexId | None = None

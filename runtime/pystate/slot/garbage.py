@@ -9,6 +9,16 @@ YOUNG_OBJECTS = 10_000
 in use until it ends: Python's own 700 has the collector look at them dozens of times, in vain."""
 
 
+def free_what_has_ended() -> None:
+    """Free what an earlier attempt has left: Spark gives its process to the next one.
+
+    Its slot had the collector pass over it, so that what of it refers to itself would stay for good, state with it.
+    """
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
+
+
 def leave_to_stay() -> None:
     """Have the garbage collector pass over all that a slot has loaded by now: modules, code, the job, the restored state.
 

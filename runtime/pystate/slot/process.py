@@ -25,7 +25,7 @@ from pystate.common.user_frames import user_frame
 from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.engine import SlotContext, SlotEngineFactory
-from pystate.slot.garbage import leave_to_stay
+from pystate.slot.garbage import free_what_has_ended, leave_to_stay
 from pystate.slot.gateway import CoordinatorGateway
 from pystate.slot.local_backup import local_roots
 from pystate.slot.metrics_reporter import SlotMetricsReporter
@@ -270,6 +270,7 @@ def run_slot(description: SlotDescription, engine: SlotEngineFactory, index: int
     """Be slot `index`; the body of the Spark task."""
     from pyspark import TaskContext  # the slot process is a Spark worker, tests of this module's classes are not
 
+    free_what_has_ended()
     context = TaskContext.get()
     task_attempt = 0 if context is None else context.attemptNumber()
     slot = SlotProcess(description, engine, index, task_attempt)

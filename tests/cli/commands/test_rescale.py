@@ -186,6 +186,41 @@ def test_a_command_that_dies_half_way_can_be_given_again(manager, submit, pystat
     assert manager.state(out.strip()) == "RUNNING"
 
 
+def test_who_changes_nothing_takes_nothing_from_another_command(manager, submit, pystate):
+    """What the job is started again with is kept as long as one of them needs it."""
+    job = submit("--savepoint-fails")
+    keep = f"/pystate/jobs/{job}/resubmission"
+    of_another = manager.request("POST", keep, {"parallelism": 3})[1]
+
+    assert pystate("rescale", job, "-p", 2).err.endswith("Nothing was done.\n")
+    assert "Nothing was changed by this command." in pystate("rescale", job, "-p", 4).err
+
+    assert manager.request("GET", keep)[1] == of_another
+
+
+def test_a_job_has_one_successor_at_a_time(manager, submit):
+    job = submit()
+    keep, again = f"/pystate/jobs/{job}/resubmission", f"/pystate/jobs/{job}/resubmit"
+    keeper = manager.request("POST", keep, {"parallelism": 3})[1]["keeper"]
+    other = manager.request("POST", keep, {"parallelism": 4})[1]["keeper"]
+    trigger = manager.request("POST", f"/jobs/{job}/stop", {"targetDirectory": "/tmp/s"})[1]["request-id"]
+    savepoint = manager.operation(job, trigger)["location"]
+    manager.wait_for(job, "FINISHED")
+
+    successor = manager.request("POST", again, {"savepoint_path": savepoint, "parallelism": 3})[1]["job_id"]
+    status, answer = manager.request("POST", again, {"savepoint_path": savepoint, "parallelism": 4})
+
+    assert status == 409
+    assert f"Job {job} was started again already, as job {successor}, which is " in answer["errors"][0]
+    manager.request("PATCH", f"/jobs/{successor}")
+    manager.wait_for(successor, "CANCELED")
+    assert manager.request("POST", again, {"savepoint_path": savepoint, "parallelism": 4})[0] == 202
+    assert manager.request("DELETE", f"{keep}?keeper={other}")[0] == 200
+    assert manager.request("GET", keep)[1]["keeper"] == keeper
+    assert manager.request("DELETE", f"{keep}?keeper={keeper}")[0] == 200
+    assert manager.request("GET", keep)[0] == 404
+
+
 def test_a_successor_that_is_there_already_is_not_started_twice(manager, submit, pystate):
     job = submit()
     status, _ = manager.request("POST", f"/pystate/jobs/{job}/resubmission", {"parallelism": 3})

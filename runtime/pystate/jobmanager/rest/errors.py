@@ -20,7 +20,7 @@ from pystate.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.jobmanager.leadership import LeadershipLostError
 from pystate.jobmanager.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.jobmanager.rest_security import RestSecurity
-from pystate.jobmanager.resubmission import NotKeptError
+from pystate.jobmanager.resubmission import NotKeptError, SuccessorThereError
 from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
 from pystate.logs.reader import LogGoneError
 from pystate.queryable.errors import (
@@ -81,6 +81,7 @@ STATUS_CODES: dict[type[PystateError], int] = {
     NotFoundError: 404,
     NotKeptError: 404,
     JobTerminatedError: 409,
+    SuccessorThereError: 409,
     RequestTooSlowError: 408,
     RequestTooLargeError: 413,
     DriverUnreachableError: 503,

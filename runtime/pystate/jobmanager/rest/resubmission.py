@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.jobmanager import resubmission
-from pystate.jobmanager.rest.parameters import Parameter, directory
+from pystate.jobmanager.rest.parameters import JOB_ID, Parameter, directory
 from pystate.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.jobmanager.rest.schemas import nullable
 from pystate.rest.message import EmptyResponseBody
@@ -38,6 +38,14 @@ PARALLELISM = Parameter[int | None](
 SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
 
 
+KEEPER = Parameter[str | None](
+    "keeper",
+    "Who needs it no more: it stays as long as others do. Without one it is deleted for all.",
+    JOB_ID.schema,
+    lambda name, value: None if value is None else JOB_ID.read(name, value),
+)
+
+
 def _keep(request: RestRequest) -> ResubmissionInfo:
     return resubmission.keep(request.job, request[WANTED])
 
@@ -47,7 +55,7 @@ def _kept(request: RestRequest) -> ResubmissionInfo:
 
 
 def _forget(request: RestRequest) -> EmptyResponseBody:
-    resubmission.forget(request.job)
+    resubmission.forget(request.job, request[KEEPER])
     return EmptyResponseBody()
 
 
@@ -73,7 +81,9 @@ ROUTES = (
         refusals=(404, 507),
     ),
     RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", ResubmissionInfo, owner_only=True, refusals=(404,)),
-    RestRoute("DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EmptyResponseBody, owner_only=True),
+    RestRoute(
+        "DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EmptyResponseBody, query=(KEEPER,), owner_only=True
+    ),
     RestRoute(
         "POST",
         "/pystate/jobs/{job_id}/resubmit",
