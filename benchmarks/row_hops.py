@@ -1,7 +1,7 @@
 """Where a row's time goes on its way from Spark through a slot and back, by processor time.
 
-    python benchmarks/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--job sum] [--py-spy PROGRAM]
-        [--flame FOLDER]
+    python benchmarks/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--job sum]
+        [--py-spy PROGRAM] [--flame FOLDER]
 
 Queries of one session, in turn, each with one hop more than the one before it, over the same CSV files into the `noop`
 sink: Spark reads; and shuffles; and sends rows through an identity `mapInArrow`; and at last a job of pystate, with a
