@@ -40,8 +40,8 @@ def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell
         JobNotFoundError: There is none whose id begins so.
         JobTerminatedError: The job is to be changed, and none of the name runs.
     """
-    if JOB_ID.fullmatch(text):
-        return text.lower()
+    if JOB_ID.fullmatch(text.strip()):
+        return text.strip().lower()
     return choose_job(text, client.get("/jobs/overview", MultipleJobsDetails).jobs, changes=changes, tell=tell)
 
 

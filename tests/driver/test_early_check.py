@@ -67,8 +67,9 @@ def test_damaged_metadata(savepoint, tmp_path):
 
 
 def test_an_operator_that_the_program_has_no_more(savepoint):
-    with pytest.raises(RestoreError, match="Cannot map checkpoint/savepoint state for operator first"):
+    with pytest.raises(RestoreError, match="Cannot map checkpoint/savepoint state for operator first") as refused:
         check(program("another"), savepoint)
+    assert refused.value.where == f"file:{savepoint}"
     allowed = {"execution.state-recovery.ignore-unclaimed-state": "true"}
     assert check(program("another"), savepoint, **allowed) is not None
 

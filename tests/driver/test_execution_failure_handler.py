@@ -75,7 +75,9 @@ def test_a_driver_with_other_rules_counts_anew(handler):
 def test_an_error_that_comes_back_at_every_start_ends_the_job_and_is_not_counted(handler):
     one = handler()
     assert one.delay_ms(RestoreError("Nothing fits.")) is None
+    assert not one.has_given_up  # the error itself says why
     assert [one.delay_ms(LOST) for _ in range(3)] == [7, 7, None]
+    assert not one.has_given_up
 
 
 def test_user_code_that_fails_twice_in_the_same_way_before_the_job_runs_ends_it(handler):
@@ -115,6 +117,7 @@ def test_a_job_without_a_checkpoint_gives_up_at_the_third_failure_at_one_line_wh
     one = handler(**OFTEN)
 
     assert failures(one, 12, 12, 12, ran=ran) == [7, 7, None]
+    assert one.has_given_up
     assert one.describe() == (
         'the job failed 3 times with ConnectionError at File "/jobs/job.py", line 12, in open, and it has never completed a '
         "checkpoint"

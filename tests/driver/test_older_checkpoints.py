@@ -85,7 +85,7 @@ def test_a_damaged_snapshot_fails_the_job_for_good_and_says_how_to_go_on(bench, 
         Scheduler.wait_for_restart(scheduler, TORN, "")
     assert scheduler.terminate.call_args.args == (JobStatus.FAILED,)
     assert f"{'savepoint' if held else 'checkpoint'} 2 (file:" in caught.value.message
-    assert f"only checkpoint 1 (file:{chk(tmp_path, 1)}) is left" in caught.value.message
+    assert f"the newest one before it is checkpoint 1 (file:{chk(tmp_path, 1)})" in caught.value.message
     assert "what sink 'archive' committed since would be written twice" in caught.value.message
     assert TORN.message in caught.value.message
     assert TORN.where in caught.value.message
@@ -144,7 +144,10 @@ def test_a_damaged_checkpoint_without_another_is_a_failure_as_it_is(bench, tmp_p
 def test_the_next_driver_does_not_go_back_either(bench, tmp_path):
     with_checkpoints(bench, held=False)
     damage(chk(tmp_path, 2))
-    with pytest.raises(RestoreError, match="checkpoint 2 .*can't be restored, and only checkpoint 1 .*checksum is wrong"):
+    with pytest.raises(
+        RestoreError,
+        match="checkpoint 2 .*can't be restored, and the newest one before it is checkpoint 1 .*checksum is wrong",
+    ):
         next_driver(tmp_path, GUARDED, 2)
     for rule in FREE:
         points, said = next_driver(tmp_path, rule, 2)
@@ -170,7 +173,9 @@ def test_a_newest_checkpoint_that_is_gone_is_no_reason_to_go_back(bench, tmp_pat
         shutil.rmtree(gone)
     else:
         (gone / "_metadata").unlink()
-    with pytest.raises(RestoreError, match=r"checkpoint 2 .*only checkpoint 1 .*there is no _metadata of it"):
+    with pytest.raises(
+        RestoreError, match=r"checkpoint 2 .*the newest one before it is checkpoint 1 .*there is no _metadata of it"
+    ):
         next_driver(tmp_path, GUARDED, 2)
     assert gone.exists() is not whole, "what is left of it stays"
     for rule in FREE:

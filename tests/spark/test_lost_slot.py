@@ -28,6 +28,10 @@ EXITED = "Remote RPC client disassociated. Likely due to containers exceeding th
             "Slot 0 on 10.0.0.7 (executor 3) was lost: its process is gone; Spark does not say why.",
         ),
         (SlotPlace("here", "driver", None, "Python worker exited"), "Slot 0 was lost: Python worker exited."),
+        (
+            SlotPlace("here", "driver", None, "Python worker exited unexpectedly (crashed). Consider setting 'spark.x' or"),
+            "Slot 0 was lost: Python worker exited unexpectedly (crashed).",
+        ),
     ],
 )
 def test_a_lost_slot_is_named_with_host_executor_and_sparks_reason(place, sentence):

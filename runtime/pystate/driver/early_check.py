@@ -88,7 +88,13 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
     vertices = vertices_of(graph, uids, configuration, with_state.keys())
     allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
     parallelisms = parallelisms_of(graph, uids, configuration)
-    StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=allow, parallelisms=parallelisms).assign()
+    StateAssignmentOperation(
+        snapshot.metadata,
+        vertices,
+        allow_non_restored=allow,
+        parallelisms=parallelisms,
+        where=snapshot.location.uri,
+    ).assign()
     for step in graph.transformations():
         uid = uids[id(step)]
         refusal = None if uid not in with_state else key_type_refusal(uid, step, with_state[uid])

@@ -18,6 +18,7 @@ from pystate.plan.task import task_in
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)
 """What user code raises, or what is raised because of what it asks for."""
+_COMES_BACK = "this comes back at every start"
 
 
 class ExecutionFailureHandler:
@@ -88,6 +89,11 @@ class ExecutionFailureHandler:
         """
         RecoveryTerms(self._strategy, end_state=state).write(self._directory)
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether the last failure was one for good though its kind is not, and the restart strategy may allow more."""
+        return self._why is not None and self._why != _COMES_BACK
+
     def describe(self) -> str:
         """Return the rules for people, and how far they are used up; or why the last failure was one for good."""
         return self._why or self._strategy.describe()
@@ -95,7 +101,7 @@ class ExecutionFailureHandler:
     def _hopeless(self, error: PystateError, stack_trace: str) -> str | None:
         """Return why a failure will come back at every start; None where it may not."""
         if is_fatal(error):
-            return "this comes back at every start"
+            return _COMES_BACK
         if self._fails_at_start_again(error):
             return "the job failed twice in the same way before it ran"
         if self._meets_wrong_data_again(error):

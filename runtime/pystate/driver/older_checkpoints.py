@@ -58,7 +58,11 @@ class OlderCheckpoints:
         """
         if self._allowed or not self._sinks:
             return
-        start = f"only {way.older} is left" if way.older else "none is left: the job would begin again where it was started"
+        start = (
+            f"the newest one before it is {way.older}"
+            if way.older
+            else "none is left: the job would begin again where it was started"
+        )
         message = (
             f"The newest snapshot of the job, {way.lost}, can't be restored, and {start}. The job doesn't go back by itself:"
             f" what {self._names()} committed since would be written twice. {way.why}"

@@ -150,7 +150,12 @@ class RestorePlan:
             for task in self._plan.tasks
             if task.uid in with_state and task.stands_for_itself
         ]
-        operation = StateAssignmentOperation(snapshot.metadata, vertices, allow_non_restored=self._allow_non_restored)
+        operation = StateAssignmentOperation(
+            snapshot.metadata,
+            vertices,
+            allow_non_restored=self._allow_non_restored,
+            where=snapshot.location.uri,
+        )
         assignment = operation.assign()
         for (uid, _), in_flight in assignment.in_flight.items():
             refusal = channels_changed(uid, in_flight.upstream, upstream_of(self._plan, uid))

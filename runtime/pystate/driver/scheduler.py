@@ -239,6 +239,8 @@ class Scheduler:
         delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
             add_way_on(error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator)
+            if self._failures.has_given_up:  # or who reads of the failure looks for it in the restart strategy
+                error.message += f"\nRecovery is suppressed: {self._failures.describe()}."
         failure = failure_dict(error, stack_trace)
         if delay_ms is None:
             self._say(f"Recovery is suppressed: {self._failures.describe()}.")

@@ -68,6 +68,7 @@ class StateAssignmentOperation:
         vertices: The job's operators.
         allow_non_restored: Whether state of operators that the job doesn't have may be left behind.
         parallelisms: Of all that may send to the operators, by uid; None where it isn't known.
+        where: The snapshot's place, for errors.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class StateAssignmentOperation:
         *,
         allow_non_restored: bool = False,
         parallelisms: Mapping[str, int] | None = None,
+        where: str | None = None,
     ) -> None:
         self._metadata = metadata
+        self._where = where
         self._vertices = {vertex.uid: vertex for vertex in vertices}
         self._allow_non_restored = allow_non_restored
         self._parallelisms = parallelisms
@@ -157,7 +160,7 @@ class StateAssignmentOperation:
         if near:
             which = " or ".join(f"{vertex.uid} ({vertex.name!r})" for vertex in near)
             hint = f'is it {which} now? Then give that one .uid("{operator.uid}"); {allow}'
-        where = f"checkpoint {self._metadata.checkpoint_id}"
+        where = self._where or f"checkpoint {self._metadata.checkpoint_id}"
         return RestoreError(message, where=where, hint=hint, table=self._side_by_side(set(missing)))
 
     def _new_vertices(self) -> list[JobVertex]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _LISTENERS_TIMEOUT_MS = 1000
 _LONGEST_REASON = 300
 _POLL_S = 0.1
+_ADVICE = " Consider setting "
+"""Begins what Spark tells an author of its own functions to do about a worker that crashed."""
 SILENT = "it has not been heard of for too long"
 """How we found out that a slot is lost whose task goes on for all that Spark knows."""
 
@@ -113,7 +115,7 @@ def _text(option: Any) -> str | None:
 
 def _line(text: str) -> str:
     """Return the first line of what Spark says without the name of its exception's class."""
-    line = (text.strip().splitlines() or ["it does not say why"])[0]
+    line = (text.strip().splitlines() or ["it does not say why"])[0].partition(_ADVICE)[0]
     name, colon, rest = line.partition(": ")
     if colon and " " not in name and "." in name:
         line = rest

@@ -7,7 +7,7 @@ import pytest
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
 from pystate.common.job_status import JobStatus
 from pystate.rest.jobs import JobDetails
-from pystate_cli.arguments.job_selection import choose_job
+from pystate_cli.arguments.job_selection import choose_job, find_job
 from tests.rest_messages import message
 
 A = "abcd" + "1" * 28
@@ -23,6 +23,11 @@ def job(jid: str, name: str = "job", state: str = "RUNNING", start: int = 0) -> 
 @pytest.mark.parametrize("text", ["ffff", "FFFF3", C[:31]])
 def test_four_digits_are_enough(text):
     assert choose_job(text, [job(A), job(C, state="FAILED")]) == C
+
+
+@pytest.mark.parametrize("text", [A, f"{A} ", f" {A.upper()}\n"])
+def test_a_whole_id_needs_no_job_manager_and_may_have_blanks_around_it(text):
+    assert find_job(None, text) == A
 
 
 @pytest.mark.parametrize("text", ["fff", "", "job ", "JOB", "zzzz", "*"])

@@ -39,6 +39,15 @@ class Count(KeyedProcessFunction):
         yield value % KEYS, self.count.value()
 
 
+def refuse(value):
+    raise ValueError(value)
+
+
+def always_fails(environment):
+    """No attempt comes anywhere."""
+    environment.from_collection([1, 2, 3], Types.LONG()).map(refuse, Types.LONG()).uid("refuses").print()
+
+
 class InOrder(KeyedProcessFunction):
     """Hands counts on, of which each must be one more than the one before: nothing is lost, doubled or overtaken."""
 

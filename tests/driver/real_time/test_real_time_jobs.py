@@ -9,7 +9,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from tests.driver.real_time.jobs import RealTimeJob, printed_pairs
-from tests.driver.real_time.programs import KEYS, alarms, counts
+from tests.driver.real_time.programs import KEYS, alarms, always_fails, counts
 
 
 @pytest.fixture
@@ -52,6 +52,16 @@ def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
     assert len(one.relays.made) == 2
     assert one.coordinator.statistics()["counts"]["restored"] == 1
     check_counts(capsys.readouterr().out, 9000)
+
+
+def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):
+    options = {"restart-strategy.fixed-delay.attempts": "100", "pipeline.auto-generate-uids": "true"}
+    one = job("a", always_fails, **options)
+    with pytest.raises(
+        PystateError, match=r"ValueError: \d\nRecovery is suppressed: the job failed 3 times with ValueError"
+    ):
+        one.end()
+    assert one.status.failure["message"] == one.error.message
 
 
 def test_a_killed_slot_and_a_dead_relay_lose_and_double_nothing(job, tmp_path, capsys):
