@@ -6,8 +6,9 @@ A broker of its own on loopback (`make servers`), one topic of four partitions w
 beginning to its end by a query that is told to end there; parallelism 2, a checkpoint each second. *Spark*: its connector
 reads and writes, nothing in between. *pystate*: `KafkaSource`, and `KafkaSink` at-least-once and exactly-once; then the same
 with a keyed count in between; on the micro-batch engine, and on the real-time engine, which reads in slots. Seconds are
-those of the whole job, its start (slots, query) and its end among them; the sides
-take turns. *empty*: the same jobs over a topic with one record, which is what start and end cost.
+those of the whole job, its start (slots, query) and its end among them; the sides of an engine take turns. Each engine has
+a session of its own, as jobs have: the other one's buffers are as small as latency wants them. *empty*: the same jobs over a
+topic with one record, which is what start and end cost.
 
 From record to visible: one record each 20 ms for N seconds goes through the identity job, and is looked for by a
 `read_committed` reader; counted from the moment it is written to the first topic. Those of the job's first 5 s are left out.
@@ -151,21 +152,28 @@ def spark_query(kafka, session, folder, source, target):
     query.awaitTermination()
 
 
-def throughput(kafka, session, folder, records, rounds):
+def filled_topics(kafka, records):
+    """Return a topic with so many records, and one with one."""
     full, empty = kafka.new_topic(PARTITIONS), kafka.new_topic(PARTITIONS)
     padding = "x" * (SIZE - 9)
     kafka.send(full, [(None, f"{number % KEYS:08} {padding}") for number in range(records)])
     kafka.send(empty, [(None, f"{0:08}")])
+    return full, empty
+
+
+def throughput(kafka, session, folder, engine, records, rounds, topics):
+    full, empty = topics
     sides = {"Spark's identity query": lambda *topics: spark_query(kafka, session, folder, *topics)}
+    if engine != ENGINES[0]:
+        sides = {}
     for keyed, what in ((False, "identity"), (True, "keyed count")):
         for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
-            for engine in ENGINES:
 
-                def run(*topics, guarantee=guarantee, keyed=keyed, engine=engine):
-                    job(kafka, session, folder, *topics, guarantee, keyed, engine)
+            def run(*topics, guarantee=guarantee, keyed=keyed):
+                job(kafka, session, folder, *topics, guarantee, keyed, engine)
 
-                sides[f"{engine} {what}, {words(guarantee)}"] = run
-    for side in list(sides)[:3]:  # the first of its kind starts more than itself
+            sides[f"{engine} {what}, {words(guarantee)}"] = run
+    for side in list(sides)[:2]:  # the first of its kind starts more than itself
         sides[side](empty, kafka.new_topic(PARTITIONS))
     best = {}
     for _ in range(rounds):
@@ -178,24 +186,20 @@ def throughput(kafka, session, folder, records, rounds):
                 written = len(kafka.read(target))
                 assert written == expected, f"{side}: {written} of {expected} records"
                 best[side, kind] = min(best.get((side, kind), seconds), seconds)
-    print("\n| job | s | s empty | records/s | records/s without start and end |\n|---|---|---|---|---|")
     for side in sides:
         whole, nothing = best[side, "full"], best[side, "empty"]
         rates = f"{records / whole:,.0f} | {records / (whole - nothing):,.0f}"
         print(f"| {side} | {whole:.1f} | {nothing:.1f} | {rates} |", flush=True)
 
 
-def latency(kafka, session, folder, seconds):
-    print("\n| engine | sink | checkpoint interval, s | record to visible, s: median | 99th percentile | longest |")
-    print("|---|---|---|---|---|---|")
+def latency(kafka, session, folder, engine, seconds):
     for guarantee, interval_s in [(DeliveryGuarantee.AT_LEAST_ONCE, 1.0)] + [
         (DeliveryGuarantee.EXACTLY_ONCE, interval_s) for interval_s in INTERVALS_S
     ]:
-        for engine in ENGINES:
-            found = delays(kafka, session, folder, guarantee, engine, interval_s, seconds)
-            high = found[int(len(found) * 0.99)]
-            figures = f"{interval_s:g} | {statistics.median(found):.3f} | {high:.3f} | {found[-1]:.3f}"
-            print(f"| {engine} | {words(guarantee)} | {figures} |", flush=True)
+        found = delays(kafka, session, folder, guarantee, engine, interval_s, seconds)
+        high = found[int(len(found) * 0.99)]
+        figures = f"{interval_s:g} | {statistics.median(found):.3f} | {high:.3f} | {found[-1]:.3f}"
+        print(f"| {engine} | {words(guarantee)} | {figures} |", flush=True)
 
 
 def words(guarantee):
@@ -214,17 +218,30 @@ def main():
         options = {
             "pystate.spark.master": "local[10,4]",
             "spark.jars": ",".join(spark_jars()),
-            "execution.engine": ENGINES[1],
         }
         with running_broker(folder / "broker") as kafka:
             print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-            session = create_session(Configuration(options), "benchmark", folder / "spark.log")
             if arguments.records:
-                print(f"{arguments.records:,} records")
-                throughput(kafka, session, folder, arguments.records, arguments.rounds)
+                print(f"{arguments.records:,} records\n")
+                print("| job | s | s empty | records/s | records/s without start and end |\n|---|---|---|---|---|")
+                topics = filled_topics(kafka, arguments.records)
+            for engine in ENGINES if arguments.records else ():
+                session = create_session(
+                    Configuration({**options, "execution.engine": engine}), "benchmark", folder / "spark.log"
+                )
+                throughput(kafka, session, folder, engine, arguments.records, arguments.rounds, topics)
+                session.stop()
             if arguments.seconds:
-                latency(kafka, session, folder, arguments.seconds)
-            session.stop()
+                print(
+                    "\n| engine | sink | checkpoint interval, s | record to visible, s: median | 99th percentile | longest |"
+                )
+                print("|---|---|---|---|---|---|")
+            for engine in ENGINES if arguments.seconds else ():
+                session = create_session(
+                    Configuration({**options, "execution.engine": engine}), "benchmark", folder / "spark.log"
+                )
+                latency(kafka, session, folder, engine, arguments.seconds)
+                session.stop()
 
 
 if __name__ == "__main__":
