@@ -25,7 +25,7 @@ from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
 from pystate.spark.python_files import add_python_files
-from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, real_time_threads
+from pystate.spark.real_time.settings import application_settings, real_time_threads
 from pystate.spark.required_cores import micro_batch_cores
 from pystate.spark.secret_settings import secret_settings, secrets_by_file
 from pystate.spark.shipping import ship
@@ -125,7 +125,7 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         **dict.fromkeys(_REFUSED, "false"),
     }
     if is_real_time:
-        settings.update(REAL_TIME_SETTINGS)
+        settings.update(application_settings())  # the rest is its query's: one row a batch would be any other's ruin
     if target is ExecutionTarget.SPARK:
         settings.update(
             cluster_settings(configuration, master, users, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)

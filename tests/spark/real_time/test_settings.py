@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.spark.real_time.settings import application_notices, application_settings
+from pystate.common.configuration import Configuration
+from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, application_notices, application_settings
+from pystate.spark.session import session_settings
 
 
 def test_an_application_of_this_engine_lacks_nothing_and_others_are_told_what():
@@ -13,3 +15,10 @@ def test_an_application_of_this_engine_lacks_nothing_and_others_are_told_what():
     assert application_notices({**settings, "spark.shuffle.streaming.readerMaxMemory": "1g"}.get) == [], "somebody's choice"
     (notice,) = application_notices({}.get)
     assert all(key in notice for key in settings)
+
+
+def test_a_session_has_what_the_application_needs_and_not_what_is_good_for_the_engines_query_alone():
+    """With one row a batch, what else Spark does in the session with Python takes eight times as long."""
+    settings = session_settings(Configuration({"execution.engine": "real-time"}))
+    assert settings.items() >= application_settings().items()
+    assert not settings.keys() & (REAL_TIME_SETTINGS.keys() - application_settings().keys())
