@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
+from pystate.common import plain_data
 from pystate.common.plain_data import MAX_INT, Natural, Pattern, PlainData, PlainDataError, entry, left_out, unless_none
 
 
@@ -144,3 +145,25 @@ def test_a_field_that_is_none_may_have_no_entry():
 def test_a_word_that_is_none_of_a_literals_is_refused():
     with pytest.raises(PlainDataError, match="'kind' is 'c', not any of a, b"):
         Lenient.from_plain({"id": "1", "kind": "c"})
+
+
+@dataclass(frozen=True)
+class Fresh(PlainData):
+    """Nobody has asked how its fields lie yet."""
+
+    first: int = 1
+    second: int = 2
+
+
+def test_who_writes_while_another_thread_looks_at_the_class_for_the_first_time_writes_all_fields(monkeypatch):
+    made, reader = [], plain_data._reader
+
+    def meanwhile(kind):
+        if not made:
+            made.append(None)
+            made[0] = Fresh().to_plain()
+        return reader(kind)
+
+    monkeypatch.setattr(plain_data, "_reader", meanwhile)
+    assert Fresh.from_plain({"first": 3, "second": 4}) == Fresh(3, 4)
+    assert made == [{"first": 1, "second": 2}]

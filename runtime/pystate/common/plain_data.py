@@ -171,12 +171,13 @@ def entries(cls: type[PlainData]) -> dict[str, Entry]:
     known = _KNOWN.get(cls)
     if known is None:
         hints = get_type_hints(cls, include_extras=True)
-        known = _KNOWN[cls] = {}
+        known = {}
         for one in fields(cls):  # type: ignore[arg-type]
             key, kind = one.metadata.get(_ENTRY, one.name), hints[one.name]
             if key is not None:
                 has_default = one.default is not MISSING or one.default_factory is not MISSING
                 known[one.name] = Entry(key, kind, _reader(kind), has_default, one.metadata.get(_UNLESS_NONE, False))
+        _KNOWN[cls] = known  # whole: another thread that saw a part of it would write a part of what it writes
     return known
 
 
