@@ -84,7 +84,7 @@ def test_what_a_job_is_started_again_with_has_a_version(file):
     kept = Resubmission({"A": "b"}, 2, "ab" * 16)
     kept.write_to(file)
     plain = {"version": 1, "environment": {"A": "b"}, "parallelism": 2, "successor": "ab" * 16}
-    assert read_json(file) == {**plain, "keepers": {}}
+    assert read_json(file) == {**plain, "keepers": []}
     write_json(file, plain)  # as it was written before several could keep it
     assert Resubmission.read_from(file) == kept
     write_json(file, {**read_json(file), "version": 2})

@@ -239,16 +239,15 @@ class Scheduler:
         delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
             add_way_on(error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator)
-            if self._failures.has_given_up:  # or who reads of the failure looks for it in the restart strategy
-                error.message += f"\nRecovery is suppressed: {self._failures.describe()}."
-        failure = failure_dict(error, stack_trace)
-        if delay_ms is None:
-            self._say(f"Recovery is suppressed: {self._failures.describe()}.")
-            self.terminate(JobStatus.FAILED, failure=failure)
+            suppressed = f"Recovery is suppressed: {self._failures.describe()}."
+            self._say(suppressed)
+            if self._failures.has_given_up:  # who reads of it would look in the restart strategy
+                error.message += f"\n{suppressed}"
+            self.terminate(JobStatus.FAILED, failure=failure_dict(error, stack_trace))
             raise error
         self._number += 1
         self._say(f"Attempt {self._number} starts in {delay_ms} ms ({self._failures.describe()}).")
-        self._status.update(JobStatus.RESTARTING, failure=failure, attempt=self._number)
+        self._status.update(JobStatus.RESTARTING, failure=failure_dict(error, stack_trace), attempt=self._number)
         self._cancelled.wait(delay_ms / 1000)
 
     def check_resources(self, error: PystateError) -> None:

@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pystate.common.plain_data import PlainData
 from pystate.job_folder.content import FileContent
+
+
+@dataclass(frozen=True)
+class Keeper(PlainData):
+    """Who has asked to keep a submission.
+
+    Attributes:
+        keeper_id: 32 hex digits.
+        parallelism: What he wants for the successor.
+    """
+
+    keeper_id: str
+    parallelism: int
 
 
 @dataclass(frozen=True)
@@ -16,7 +30,7 @@ class Resubmission(FileContent):
         environment: The environment variables of the job's driver.
         parallelism: What the successor is to get, or has got.
         successor: The last job that was started with it; None for none yet.
-        keepers: Who has asked to keep it and not taken that back, oldest first: an id, and the parallelism that he wants.
+        keepers: Who has asked to keep it and not taken that back, oldest first.
     """
 
     title: ClassVar[str] = "The kept submission"
@@ -26,4 +40,4 @@ class Resubmission(FileContent):
     environment: dict[str, str]
     parallelism: int
     successor: str | None = None
-    keepers: dict[str, int] = field(default_factory=dict)
+    keepers: list[Keeper] = field(default_factory=list)

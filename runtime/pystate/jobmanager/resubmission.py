@@ -12,7 +12,7 @@ from dataclasses import replace
 from pystate.common.errors import JobNotFoundError, PystateError
 from pystate.common.home import new_job_id
 from pystate.common.options import CoreOptions
-from pystate.job_folder.resubmission import Resubmission
+from pystate.job_folder.resubmission import Keeper, Resubmission
 from pystate.job_folder.small_files import EnvironmentFile
 from pystate.job_folder.submission import SubmissionFile
 from pystate.jobmanager.dispatcher import Dispatcher
@@ -46,7 +46,7 @@ def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
             variables = earlier.environment
         else:
             raise _not_kept(job)
-        keepers = {**({} if earlier is None else earlier.keepers), new_job_id(): parallelism}
+        keepers = [*([] if earlier is None else earlier.keepers), Keeper(new_job_id(), parallelism)]
         successor = None if earlier is None else earlier.successor
         Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
         return kept(job)
@@ -72,7 +72,7 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
         submitted_parallelism=CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
         parallelism=found.parallelism,
         successor=found.successor,
-        keeper=next(reversed(found.keepers), None),
+        keeper=found.keepers[-1].keeper_id if found.keepers else None,
     )
 
 
@@ -85,10 +85,9 @@ def forget(job: SupervisedJob, keeper: str | None = None) -> None:
     """
     with job.resubmitting:
         found = None if keeper is None else Resubmission.read_from(job.directory.resubmission)
-        others = {} if found is None else {one: wanted for one, wanted in found.keepers.items() if one != keeper}
+        others = [] if found is None else [one for one in found.keepers if one.keeper_id != keeper]
         if found is not None and others:
-            wanted = next(reversed(others.values()))
-            replace(found, parallelism=wanted, keepers=others).write_to(job.directory.resubmission)
+            replace(found, parallelism=others[-1].parallelism, keepers=others).write_to(job.directory.resubmission)
         else:
             job.directory.resubmission.unlink(missing_ok=True)
 
