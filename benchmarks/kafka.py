@@ -163,9 +163,9 @@ def filled_topics(kafka, records):
 
 def throughput(kafka, session, folder, engine, records, rounds, topics):
     full, empty = topics
-    sides = {"Spark's identity query": lambda *topics: spark_query(kafka, session, folder, *topics)}
-    if engine != ENGINES[0]:
-        sides = {}
+    sides = {}
+    if engine == ENGINES[0]:
+        sides["Spark's identity query"] = lambda *topics: spark_query(kafka, session, folder, *topics)
     for keyed, what in ((False, "identity"), (True, "keyed count")):
         for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
 
@@ -206,6 +206,14 @@ def words(guarantee):
     return guarantee.name.lower().replace("_", "-")
 
 
+def sessions(options, folder):
+    """Give each engine, with a session of its own as long as it is looked at."""
+    for engine in ENGINES:
+        session = create_session(Configuration({**options, "execution.engine": engine}), "benchmark", folder / "spark.log")
+        yield engine, session
+        session.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--records", type=int, default=300_000)
@@ -225,23 +233,15 @@ def main():
                 print(f"{arguments.records:,} records\n")
                 print("| job | s | s empty | records/s | records/s without start and end |\n|---|---|---|---|---|")
                 topics = filled_topics(kafka, arguments.records)
-            for engine in ENGINES if arguments.records else ():
-                session = create_session(
-                    Configuration({**options, "execution.engine": engine}), "benchmark", folder / "spark.log"
-                )
-                throughput(kafka, session, folder, engine, arguments.records, arguments.rounds, topics)
-                session.stop()
+                for engine, session in sessions(options, folder):
+                    throughput(kafka, session, folder, engine, arguments.records, arguments.rounds, topics)
             if arguments.seconds:
                 print(
                     "\n| engine | sink | checkpoint interval, s | record to visible, s: median | 99th percentile | longest |"
                 )
                 print("|---|---|---|---|---|---|")
-            for engine in ENGINES if arguments.seconds else ():
-                session = create_session(
-                    Configuration({**options, "execution.engine": engine}), "benchmark", folder / "spark.log"
-                )
-                latency(kafka, session, folder, engine, arguments.seconds)
-                session.stop()
+                for engine, session in sessions(options, folder):
+                    latency(kafka, session, folder, engine, arguments.seconds)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell
         JobNotFoundError: There is none whose id begins so.
         JobTerminatedError: The job is to be changed, and none of the name runs.
     """
-    if JOB_ID.fullmatch(text.strip()):
-        return text.strip().lower()
+    whole_id = text.strip()
+    if JOB_ID.fullmatch(whole_id):
+        return whole_id.lower()
     return choose_job(text, client.get("/jobs/overview", MultipleJobsDetails).jobs, changes=changes, tell=tell)
 
 

@@ -273,7 +273,7 @@ class Rescaling:
 
     def _take_back(self) -> None:
         """Need no more what is kept; another command may, which rescales the job at the same time."""
-        self._client.delete(self._kept if self._keeper is None else f"{self._kept}?keeper={self._keeper}")
+        self._client.delete(f"{self._kept}?keeper={self._keeper}")
 
 
 def _several(numbers: list[int]) -> str:
