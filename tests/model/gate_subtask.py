@@ -67,7 +67,7 @@ class GateSubtask:
                 frame = unpack_frame(data)
                 assert self._gate is not None
                 self._gate.add(frame.channel, _element(frame.kind, bytes(frame.data)))
-            case ("barrier", barrier, _):
+            case ("barrier", barrier):
                 self._mail.append(barrier)
             case ("step",):
                 self._step()

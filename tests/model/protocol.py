@@ -217,7 +217,7 @@ class Protocol:
             return world._replace(wrong=f"{under_way} are under way, and checkpoint {latest} is complete")
         for one in out:
             match one:
-                case ("barrier", _, _):
+                case ("barrier", _):
                     world = world._replace(barriers=tuple((*waiting, one) for waiting in world.barriers))
                 case ("completed", checkpoint_id, parts):
                     world = world._replace(wrong=self._wrong_cut(world, checkpoint_id, parts))

@@ -43,7 +43,7 @@ class RealCoordinator:
 
     Stimuli: `("trigger",)`, `("acknowledge", part)`, `("restart",)`, and `("expire",)`: all that is under way
     takes too long.
-    What comes out: `("barrier", CheckpointBarrier, hold)` for the sources, `("completed", checkpoint id, parts)`, the
+    What comes out: `("barrier", CheckpointBarrier)` for the sources, `("completed", checkpoint id, parts)`, the
     `AckResult` of an acknowledgement, `("restored", checkpoint id or None, parts)`, `("failed",)`: the attempt has to end.
     """
 
@@ -75,7 +75,7 @@ class RealCoordinator:
     def _call_all(self, op: str, arguments: Any) -> None:
         assert op == "trigger_checkpoint"
         plain = arguments(0)
-        self._out.append(("barrier", CheckpointBarrier.from_plain(plain["barrier"]), plain["hold"]))
+        self._out.append(("barrier", CheckpointBarrier.from_plain(plain["barrier"])))
 
     # -- for the model
 
@@ -116,7 +116,7 @@ class RealCoordinator:
             for pending in one.pending
         }
         barriers = self._barriers
-        attempt = barriers._waiting, barriers._placing, barriers._closed, barriers._over, barriers._held
+        attempt = barriers._waiting, barriers._placing, barriers._closed, barriers._over, barriers._last, barriers._told
         complete = [_parts(kept.metadata) for kept in one._points._store.checkpoints]
         schedule, decider = one._schedule, one._schedule._decider
         turns = schedule._storage_step, decider._checkpoints, decider._savepoints, decider._last_completion, decider._tick

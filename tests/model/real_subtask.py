@@ -172,7 +172,7 @@ class Shown(NamedTuple):
 class RealSubtask:
     """A subtask as something that a model drives.
 
-    Stimuli: `("open", part)` first; `("frame", bytes)` and `("barrier", CheckpointBarrier, hold)` come in; `("step",)`.
+    Stimuli: `("open", part)` first; `("frame", bytes)` and `("barrier", CheckpointBarrier)` come in; `("step",)`.
     What comes out: `("sent", place, bytes)`, `("part", checkpoint id, part)`. A part is what the subtask has seen, how far
     it has read, and what was under way to it; `("look",)` lets one come out, too.
     """
@@ -237,8 +237,8 @@ class RealSubtask:
             case ("frame", data):
                 assert self._gate is not None
                 self._gate.receive(unpack_frame(data))
-            case ("barrier", barrier, hold):
-                self._subtask.trigger_checkpoint(barrier, hold=hold)
+            case ("barrier", barrier):
+                self._subtask.trigger_checkpoint(barrier)
             case ("step",):
                 self._step()
             case ("look",):
@@ -252,5 +252,5 @@ class RealSubtask:
         subtask, gate = self._subtask, self._gate
         is_roused = bool(self._mailbox._mail)
         if gate is None:
-            return Shown(is_roused, not subtask._at_end and not subtask._held)
+            return Shown(is_roused, not subtask._at_end and not subtask._ending.is_taken)
         return Shown(is_roused or gate.has_events, subtask._is_dirty)

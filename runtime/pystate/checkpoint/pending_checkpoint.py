@@ -236,6 +236,7 @@ class PendingCheckpoint:
             native=self.is_savepoint and self.format is SavepointFormatType.NATIVE,
             full=self.request.full,
             completed=() if self.confirmed is None else self.confirmed.completed,
+            hold=self.request.hold,
         )
 
     def give_up(self, reason: CheckpointFailureReason, error: PystateError) -> None:

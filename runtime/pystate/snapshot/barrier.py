@@ -26,6 +26,7 @@ class CheckpointBarrier:
         full: Whether an incremental checkpoint refers to no older one's files.
         completed: The checkpoints that have completed meanwhile, oldest first: it may refer to files of the last of them.
         unaligned: Whether it overtakes data, which then is part of the checkpoint as channel state.
+        hold: Whether nothing may come behind it unless its checkpoint fails: the job ends there.
     """
 
     checkpoint_id: int
@@ -40,6 +41,7 @@ class CheckpointBarrier:
     full: bool = False
     completed: Sequence[int] = ()
     unaligned: bool = False
+    hold: bool = False
 
     @property
     def shared_target(self) -> SharedTarget | None:

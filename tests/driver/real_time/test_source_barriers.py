@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_a_barrier_goes_to_the_sources_at_once_and_no_epoch_is_known(one):
     future = one.coordinator.trigger_savepoint(None, hold=False)
     wait_until(lambda: one.slots.triggered() == [1])
     ((_, arguments),) = one.slots.calls
-    assert (arguments["hold"], arguments["barrier"]["epoch"]) == (False, None)
+    assert (arguments["barrier"]["hold"], arguments["barrier"]["epoch"]) == (False, None)
     one.acknowledge(1)
     completed = future.result(10)
     assert (completed.metadata.epoch, completed.metadata.source_position) == (-1, None)
@@ -122,13 +123,58 @@ def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one
     wait_until(lambda: one.slots.triggered() == [1])
     one.barriers.release_if_failed()
     assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint"]
-    assert one.slots.calls[0][1]["hold"]
+    assert one.slots.calls[0][1]["barrier"]["hold"]
     one.coordinator.decline(1, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
     with pytest.raises(CheckpointFailedError):
         future.result(10)
     one.barriers.release_if_failed()
     one.barriers.release_if_failed()
     assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint", "resume"]
+
+
+def test_no_barrier_comes_behind_the_savepoint_of_a_stop_neither_under_way_nor_complete(tmp_path):
+    often = {"execution.checkpointing.interval": "10 ms", "execution.checkpointing.max-concurrent-checkpoints": "3"}
+    one = Bench(tmp_path, often)
+    wait_until(lambda: len(one.slots.triggered()) == 3)
+    savepoint = one.coordinator.trigger_savepoint(None, hold=True)
+    wait_until(lambda: one.slots.triggered() == [1, 2, 3, 4])
+    for number in (1, 2, 3, 4):
+        one.acknowledge(number)
+    assert savepoint.result(10).checkpoint_id == 4
+    time.sleep(0.2)  # many are due
+    assert one.slots.triggered() == [1, 2, 3, 4]
+    assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint"] * 4
+    one.coordinator.attempt_over()
+
+
+def test_barriers_come_again_behind_the_savepoint_of_a_stop_that_has_failed(tmp_path):
+    one = Bench(tmp_path, {"execution.checkpointing.interval": "10 ms"})
+    wait_until(lambda: one.slots.triggered() == [1])
+    savepoint = one.coordinator.trigger_savepoint(None, hold=True)
+    wait_until(lambda: one.slots.triggered() == [1, 2])
+    one.acknowledge(1)
+    one.coordinator.decline(2, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
+    with pytest.raises(CheckpointFailedError):
+        savepoint.result(10)
+    wait_until(lambda: one.slots.triggered() == [1, 2, 3])
+    one.barriers.release_if_failed()  # also behind a newer barrier
+    assert [call for call in one.slots.calls if call[0] == "resume"] == [("resume", {"checkpoint_id": 2})]
+    one.coordinator.attempt_over()
+
+
+def test_who_waits_behind_a_failed_savepoint_is_not_let_go_before_he_has_been_told_to_wait(one):
+    one.slots.go_on.clear()
+    savepoint = one.coordinator.trigger_savepoint(None, hold=True)
+    wait_until(lambda: one.barriers._placing is not None)
+    one.coordinator.decline(1, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
+    with pytest.raises(CheckpointFailedError):
+        savepoint.result(10)
+    one.barriers.release_if_failed()
+    assert one.slots.calls == []
+    one.slots.go_on.set()
+    wait_until(lambda: one.slots.triggered() == [1])
+    wait_until(lambda: one.barriers.release_if_failed() or len(one.slots.calls) == 2)
+    assert one.slots.calls[1] == ("resume", {"checkpoint_id": 1})
 
 
 def test_behind_the_end_of_event_time_comes_one_barrier_and_no_other(one):

@@ -49,15 +49,16 @@ class SourceBarriers:
         self._placing: PendingCheckpoint | None = None
         self._closed = False  # event time has come to its end: no barrier comes any more but the one that is on its way
         self._over = False
-        self._held = False  # sources wait behind a barrier that was to be the last
+        self._last: PendingCheckpoint | None = None  # behind its barrier subtasks wait: nothing may come, unless it fails
+        self._told = 0  # the newest checkpoint of which all sources have been told
         self._one_by_one = threading.Lock()  # barriers reach each source in the order of their numbers
 
     # -- the coordinator's side
 
     @property
     def is_open(self) -> bool:
-        """Whether no barrier waits for its place."""
-        return self._waiting is None and not self._closed
+        """Whether no barrier waits for its place, and another one may have one."""
+        return self._waiting is None and not self._closed and not self._is_behind_last
 
     @property
     def takes_next(self) -> bool:
@@ -75,13 +76,23 @@ class SourceBarriers:
 
     def due(self) -> PendingCheckpoint | None:
         """Return the barrier that can be sent, as soon as the one before it is on its way everywhere."""
-        return self._waiting if self._placing is None and not self._closed else None
+        return self._waiting if self._placing is None and not self._closed and not self._is_behind_last else None
+
+    @property
+    def _is_behind_last(self) -> bool:
+        """Whether the barrier of a savepoint behind which nothing may come has its place, and that hasn't failed.
+
+        Not even another barrier: the checkpoint that it begins would be one behind the savepoint.
+        """
+        return self._last is not None and not self._last.is_aborted
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Return what sends a barrier; None where it is too late for it."""
-        if self._over or self._closed or self._waiting is not checkpoint:
+        if self._over or self.due() is not checkpoint:
             return None
         self._waiting, self._placing = None, checkpoint
+        if checkpoint.request.hold:
+            self._last = checkpoint
         self._pending.resume_timeout(checkpoint)
         return lambda: self._send(checkpoint)
 
@@ -133,12 +144,13 @@ class SourceBarriers:
             self._tell_sources(checkpoint)
 
     def release_if_failed(self) -> None:
-        """Let sources go on where the savepoint that they wait behind has failed."""
+        """Let subtasks go on where the savepoint that they wait behind has failed."""
         with self._lock:
-            failed = self._held and not self._pending.hold and not self._over
-            self._held = self._held and not failed
-        if failed:
-            self._slots.call_all("resume", lambda _: {})
+            last = self._last
+            if last is None or not last.is_aborted or self._told < last.checkpoint_id or self._over:
+                return
+            self._last = None
+        self._slots.call_all("resume", lambda _: {"checkpoint_id": last.checkpoint_id})
 
     def _send(self, checkpoint: PendingCheckpoint) -> None:
         failure: tuple[CheckpointFailureReason, PystateError] | None = None
@@ -159,10 +171,11 @@ class SourceBarriers:
 
     def _tell_sources(self, checkpoint: PendingCheckpoint) -> None:
         checkpoint.capture(lambda: SourcesInSlots(checkpoint, self._mark))
-        hold = checkpoint.request.hold
-        with self._lock:
-            self._held = self._held or hold
-            barrier = self._pending.barrier(checkpoint)
+        barrier = self._pending.barrier(checkpoint)
         plain = barrier.to_plain()
-        self._slots.call_all("trigger_checkpoint", lambda _: {"barrier": plain, "hold": hold})
+        try:
+            self._slots.call_all("trigger_checkpoint", lambda _: {"barrier": plain})
+        finally:
+            with self._lock:
+                self._told = barrier.checkpoint_id
         self._sent(barrier)

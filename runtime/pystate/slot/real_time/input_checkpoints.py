@@ -8,6 +8,7 @@ from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import CheckpointFailedError
 from pystate.slot.in_flight_data import InFlightData
 from pystate.slot.real_time.channel_state import ChannelState, ChannelStateWriter
+from pystate.slot.real_time.ending_checkpoint import EndingCheckpoint
 from pystate.slot.real_time.frames import Frame
 from pystate.slot.real_time.input_events import CheckpointAborted, InputCheckpoint, InputComplete, TakeCheckpoint
 from pystate.slot.real_time.input_gate import CheckpointEvent, InputGate
@@ -28,15 +29,22 @@ class InputCheckpoints:
         gate: The input.
         output: Where barriers go on.
         settle: Sends out all results so far, and makes all changes part of the state.
+        ending: Takes note of a barrier behind which nothing may come.
         directory: Of files for data in flight; None for the system's folder of temporary files.
     """
 
     def __init__(
-        self, gate: InputGate, output: SubtaskOutput, settle: Callable[[], None], directory: str | None = None
+        self,
+        gate: InputGate,
+        output: SubtaskOutput,
+        settle: Callable[[], None],
+        ending: EndingCheckpoint,
+        directory: str | None = None,
     ) -> None:
         self._gate = gate
         self._output = output
         self._settle = settle
+        self._ending = ending
         self._directory = directory
         self._unaligned: tuple[FrozenCheckpoint, ChannelState | None] | None = None  # its data in flight isn't complete yet
 
@@ -73,6 +81,7 @@ class InputCheckpoints:
             return
         self._settle()
         self._output.barrier(barrier)
+        self._ending.taken(barrier)
         if event.input is not None:
             checkpoints.take(barrier, _alignment_of(event.input))
             return

@@ -181,11 +181,11 @@ class RealTimeSlotEngine:
             for one in self._by_uid.values():
                 one.announce(barrier)
             for source in sources:
-                source.trigger_checkpoint(barrier, hold=request["hold"])
+                source.trigger_checkpoint(barrier)
             return None
         if op == "resume":
-            for source in sources:
-                source.resume()
+            for one in self._by_uid.values():
+                one.subtask.resume(request["checkpoint_id"])
             return None
         if op == "drain":
             for source in sources:

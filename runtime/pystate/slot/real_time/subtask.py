@@ -27,6 +27,7 @@ from pystate.slot.operators.source_input import SourceInput
 from pystate.slot.real_time.batch_slices import BatchSlices
 from pystate.slot.real_time.change_flush import FLUSH_S, ChangeFlush
 from pystate.slot.real_time.due_times import DueTimes, earliest
+from pystate.slot.real_time.ending_checkpoint import EndingCheckpoint
 from pystate.slot.real_time.frames import Frame, FrameKind, remainder_of
 from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, HandOnInterval
 from pystate.slot.real_time.input_checkpoints import InputCheckpoints, restore_in_flight
@@ -84,12 +85,12 @@ class RealTimeSubtask(Subtask):
         self._interval = HandOnInterval.of(configuration)
         pause = OutputPause(InputSettings.of(configuration), self._interval)
         self._output = SubtaskOutput(task.uid, index, writer, driver, pause)
-        self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle)
+        self._ending = EndingCheckpoint()
+        self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle, self._ending)
         self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
         self._thread: threading.Thread | None = None
         self._open_channels = set(range(len(channels.upstream)))
         self._at_end = False
-        self._held = False  # nothing may come behind the last barrier
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
         self._due = DueTimes(self.chain, configuration)
@@ -143,18 +144,13 @@ class RealTimeSubtask(Subtask):
 
     # -- what others ask for
 
-    def trigger_checkpoint(self, barrier: CheckpointBarrier, *, hold: bool) -> None:
-        """Of a source: place a barrier behind what has been handed on.
+    def trigger_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """Of a source: place a barrier behind what has been handed on."""
+        self._mailbox.put(lambda: self._checkpoint_source(barrier))
 
-        Args:
-            barrier: Which.
-            hold: Whether nothing may come behind it, until `resume`.
-        """
-        self._mailbox.put(lambda: self._checkpoint_source(barrier, hold=hold))
-
-    def resume(self) -> None:
-        """Of a source: go on behind a barrier that was to be the last."""
-        self._mailbox.put(partial(setattr, self, "_held", False))
+    def resume(self, checkpoint_id: int) -> None:
+        """Go on behind a barrier that was to be the last: its checkpoint has failed."""
+        self._mailbox.put(lambda: self._ending.failed(checkpoint_id))
 
     def change_pause(self, change: Callable[[OutputPause], None]) -> None:
         """Have the subtask wait for room in front of the next tasks, or go on."""
@@ -205,13 +201,15 @@ class RealTimeSubtask(Subtask):
         if mail is not None:
             with self._changed:
                 mail()
+        elif self._ending.is_taken:
+            self._rest(None, lambda: False)
         elif self.source is not None:
             self._source_step(self.source)
         elif self._gate is not None:
             self._gate_step(self._gate)
 
     def _source_step(self, source: SourceInput) -> None:
-        if self._at_end or self._held or self._output.pause.is_on:
+        if self._at_end or self._output.pause.is_on:
             self._rest(None, lambda: False)
             return
         with self._changed:
@@ -332,13 +330,13 @@ class RealTimeSubtask(Subtask):
         self._changes.flush()
         self._output.end_of_data()
 
-    def _checkpoint_source(self, barrier: CheckpointBarrier, *, hold: bool) -> None:
+    def _checkpoint_source(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier on behind all that came out in front of it, and take the subtask's part of the checkpoint."""
         if barrier.checkpoint_id > self._output.behind:
             self._settle()
             self._output.barrier(barrier)
             self.checkpoints.take(barrier, Alignment(0))
-        self._held = hold
+            self._ending.taken(barrier)
 
     def _settle(self) -> None:
         """Send out all results so far, and make all changes part of the state."""
