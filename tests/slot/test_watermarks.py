@@ -102,9 +102,50 @@ def test_nobody_waits_for_an_idle_channel_and_it_brings_nothing_back_when_it_wak
     assert valve.advance(100) == 9
     valve.take("b", 2, idle=False, now=101)
     valve.take("a", 12, idle=False, now=101)
-    assert valve.advance(101) == 9
+    assert valve.advance(101) == 12, "what comes of it is late anyway"
     valve.take("b", 20, idle=False, now=102)
     assert valve.advance(102) == 12
+    valve.take("a", 25, idle=False, now=102)
+    assert valve.advance(102) == 20, "it counts since it has caught up"
+
+
+def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_idle():
+    valve = WatermarkValve({"up/0/0": None, "up/0/1": None}, now=0)
+    valve.take("up/0/0", 9, idle=False, now=0)
+    valve.take("up/0/1", 4, idle=True, now=0)
+    assert valve.advance(0) == 9
+    valve.take("up/0/1", 5, idle=False, now=0)
+    valve.take("up/0/0", 9, idle=True, now=0)
+    assert (valve.advance(0), valve.is_idle) == (9, False)
+    valve.take("up/0/1", 8, idle=False, now=0)
+    assert valve.advance(0) == 9
+    valve.take("up/0/1", 11, idle=False, now=0)
+    assert valve.advance(0) == 11
+
+
+def test_whether_a_channel_is_left_out_is_put_back_with_its_epoch():
+    valve = WatermarkValve({"up/0/0": None, "up/0/1": None}, now=0)
+    valve.take("up/0/0", 9, idle=False, now=0)
+    valve.take("up/0/1", 4, idle=True, now=0)
+    assert valve.advance(0) == 9
+    valve.take("up/0/1", 5, idle=False, now=0)
+    valve.finish_epoch()
+    valve.take("up/0/1", 10, idle=False, now=0)
+    valve.roll_back()
+    valve.take("up/0/0", 12, idle=False, now=0)
+    assert valve.advance(0) == 12
+
+
+def test_a_partition_of_a_source_that_comes_back_is_waited_for():
+    valve = WatermarkValve({"source/0": 100}, now=0)
+    valve.take("source/0/topic:0", 9, idle=False, now=0)
+    valve.take("source/0/topic:1", 9, idle=False, now=0)
+    assert valve.advance(0) == 9
+    valve.take("source/0/topic:0", 20, idle=False, now=90)
+    assert valve.advance(100) == 20
+    valve.take("source/0/topic:1", 15, idle=False, now=101)
+    valve.take("source/0/topic:0", 30, idle=False, now=101)
+    assert valve.advance(101) == 20
 
 
 def test_an_input_of_idle_channels_is_idle_and_stands_still():

@@ -321,6 +321,30 @@ def test_a_continuous_trigger_fires_at_multiples_of_its_interval() -> None:
         assert harness.extract_output() == [("a", None, [1])] * 3
 
 
+def test_a_continuous_trigger_by_the_clock_goes_on_behind_the_end_of_a_window_of_event_time() -> None:
+    trigger = ContinuousProcessingTimeTrigger.of(ms(4))
+    with windows(TumblingEventTimeWindows.of(ms(10)), trigger=trigger) as harness:
+        harness.set_processing_time(1)
+        harness.process_element(("a", 1), 1)
+        fired = ("a", (0, 10), [1])
+        for now, count in ((7, 1), (8, 2), (9, 3), (10, 3), (11, 3), (12, 4), (1000, 5)):  # nothing is made up for
+            harness.set_processing_time(now)
+            assert harness.extract_output() == [fired] * count
+        harness.process_element(("b", 2), 2)
+        assert harness.num_processing_time_timers() == 2
+        harness.set_processing_time(1003)
+        assert len(harness.extract_output()) == 5
+        harness.process_watermark(9)
+        assert entries(harness) == 0
+        assert harness.num_processing_time_timers() == 0
+    with windows(TumblingEventTimeWindows.of(ms(10)), trigger=trigger) as harness:
+        harness.set_processing_time(1001)  # who comes late enough for the clock waits for the next multiple, too
+        harness.process_element(("a", 1), 1)
+        assert harness.extract_output() == []
+        harness.set_processing_time(1004)
+        assert harness.extract_output() == [fired]
+
+
 def test_continuous_triggers_and_counts_go_on_where_sessions_merge() -> None:
     with windows(EventTimeSessionWindows.with_gap(ms(10)), trigger=ContinuousEventTimeTrigger.of(ms(6))) as harness:
         harness.process_elements([("a", 1), ("a", 14), ("a", 8)], [1, 14, 8])

@@ -14,6 +14,9 @@ class WatermarkValve:
     The lasting partitions of a source are channels each. As long as no row of any has come, the source's own channel stands
     for them; a partition counts from its first row on.
 
+    A channel that was idle and comes back behind the input's watermark is left out until it has caught up, as in Flink: what
+    comes on it is late whatever others wait for. Partitions of one source are not, as in Flink's multiplexer of splits.
+
     Args:
         channels: Those that are waited for, with the time after which one without elements is idle, ms; None for never.
         now: The time of the clock, ms since 1970.
@@ -28,8 +31,9 @@ class WatermarkValve:
         self._watermarks = dict.fromkeys(channels, MIN_WATERMARK)
         self._heard = dict.fromkeys(channels, now)
         self._idle: set[str] = set()
+        self._behind: set[str] = set()  # those that have come back, and not caught up yet
         self._output = MIN_WATERMARK
-        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), self._output)
+        self.finish_epoch()
 
     @property
     def has_channels(self) -> bool:
@@ -49,7 +53,14 @@ class WatermarkValve:
             self._take_place(channel)
         self._watermarks[channel] = max(self._watermarks.get(channel, MIN_WATERMARK), watermark)
         self._heard[channel] = now
-        (self._idle.add if idle else self._idle.discard)(channel)
+        if idle:
+            self._idle.add(channel)
+        if self._watermarks[channel] >= self._output:
+            self._behind.discard(channel)
+        elif channel in self._idle and channel in self._timeouts:
+            self._behind.add(channel)
+        if not idle:
+            self._idle.discard(channel)
 
     def advance(self, now: int, ended: Collection[str] = ()) -> int:
         """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still.
@@ -73,20 +84,21 @@ class WatermarkValve:
             self.is_idle = False
             self._output = MAX_WATERMARK
             return MAX_WATERMARK
-        active = [watermark for channel, watermark in live.items() if channel not in self._idle]
+        active = [channel for channel in live if channel not in self._idle]
         self.is_idle = self.has_channels and not active
-        if active:
-            self._output = max(self._output, min(active))
+        waited_for = [live[channel] for channel in active if channel not in self._behind]
+        if waited_for:
+            self._output = max(self._output, min(waited_for))
         return self._output
 
     def finish_epoch(self) -> None:
         """Make what has come since the last epoch part of what is known."""
-        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), self._output)
+        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), set(self._behind), self._output)
 
     def roll_back(self) -> None:
         """Forget what has come since the last finished epoch."""
-        watermarks, heard, idle, self._output = self._finished
-        self._watermarks, self._heard, self._idle = dict(watermarks), dict(heard), set(idle)
+        watermarks, heard, idle, behind, self._output = self._finished
+        self._watermarks, self._heard, self._idle, self._behind = dict(watermarks), dict(heard), set(idle), set(behind)
         self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
 
     def snapshot(self) -> dict[str, int]:
@@ -130,6 +142,7 @@ class WatermarkValve:
             if other == self._whole(channel) or self._whole(other) == channel:
                 del self._watermarks[other], self._heard[other]
                 self._idle.discard(other)
+                self._behind.discard(other)
 
 
 def stem(channel: str) -> str:

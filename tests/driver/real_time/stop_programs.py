@@ -77,4 +77,5 @@ def _key(number):
 
 def written(folder):
     """Return all lines that have come out."""
-    return [line for file in Path(folder).glob("*") for line in file.read_text().splitlines(keepends=True) if line[-1] == "\n"]
+    lines = [line for file in Path(folder).glob("*") for line in file.read_text().splitlines(keepends=True)]
+    return [line.strip() for line in lines if line.endswith("\n")]

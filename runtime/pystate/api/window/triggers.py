@@ -307,7 +307,11 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires whenever the clock passes a multiple of an interval."""
+    """Fires whenever the clock passes a multiple of an interval, and where it passes the window's end.
+
+    A window of event time may live on behind that, and goes on to fire. (PyFlink's fires for its end again and again then,
+    which is due as soon as it is registered: neither elements nor barriers get a turn.)
+    """
 
     @staticmethod
     def of(interval: Time | Duration) -> ContinuousProcessingTimeTrigger:
@@ -322,6 +326,18 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at multiples."""
         return self._fire_if_due(time, window, ctx)
+
+    def register_next_fire_timestamp(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Fire next an interval after `time`, at the end of the window at the latest; behind that at the next multiple."""
+        if time >= window.max_timestamp():
+            now = max(time, ctx.get_current_processing_time())
+            next_fire = now - now % self.interval + self.interval
+            fire_timestamp_state.add(next_fire)
+            self._register(next_fire, ctx)
+        else:
+            super().register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The barrier behind which a job ends: a subtask that has taken it does nothing any more that a start from it would do again.
+"""The barrier behind which a job ends: a subtask that has taken it does nothing that a start from it would do once more.
 
 Timers that are due, calls that come back, elements of a source: whatever came out behind the barrier would come out once
 more. Flink's tasks end behind a synchronous savepoint; these wait, since it may fail, and the job goes on then.
