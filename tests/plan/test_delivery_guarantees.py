@@ -133,6 +133,11 @@ def test_a_source_that_is_read_again_leaves_it_to_job_and_sink(sink, options, gu
     assert (found, why in reason) == (guarantee, True), reason
 
 
+def test_epochs_with_barriers_are_no_way_out_where_there_are_no_epochs():
+    guarantee, reason = of(SinkKind.FOR_EACH_BATCH, {**CHECKPOINTS, "execution.engine": "real-time"})
+    assert (guarantee, "every-epoch" in reason) == (AT_LEAST, False)
+
+
 @pytest.mark.parametrize(
     ("options", "supervised", "guarantee", "why"),
     [

@@ -63,13 +63,11 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
         raise _not_kept(job)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
-    configured = submission.configuration.get(CoreOptions.DEFAULT_PARALLELISM.key)
-    asked = submission.parallelism if submission.parallelism is not None else configured
     return ResubmissionInfo(
         job_id=job.job_id,
         job_file=submission.job_file,
         arguments=submission.arguments,
-        submitted_parallelism=CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked),
+        submitted_parallelism=_submitted_parallelism(submission),
         parallelism=found.parallelism,
         successor=found.successor,
         keeper=found.keepers[-1].keeper_id if found.keepers else None,
@@ -127,10 +125,16 @@ def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | 
         attached=False,
     )
     job_id = dispatcher.submit(changed, found.environment)
-    told = replace(found, successor=job_id, parallelism=found.parallelism if parallelism is None else parallelism)
+    told = replace(found, successor=job_id, parallelism=_submitted_parallelism(changed))
     # the successor runs: an error would make the client start another one
     job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
     return job_id
+
+
+def _submitted_parallelism(submission: SubmissionFile) -> int:
+    configured = submission.configuration.get(CoreOptions.DEFAULT_PARALLELISM.key)
+    asked = submission.parallelism if submission.parallelism is not None else configured
+    return CoreOptions.DEFAULT_PARALLELISM.default if asked is None else int(asked)
 
 
 def _check_successor(dispatcher: Dispatcher, job: SupervisedJob, successor: str | None) -> None:

@@ -71,6 +71,7 @@ class DeliveryGuarantees:
         self._checkpoints = is_checkpointing_enabled(configuration) and not graph.batch
         mode = configuration.get(CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE)
         real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+        self._has_epochs = not real_time
         self._counts_twice = self._checkpoints and real_time and mode is CheckpointingMode.AT_LEAST_ONCE
         self._restarts = restart_strategy(configuration).restarts_at_all
         self._recovery = self._recovery_of(configuration)
@@ -185,7 +186,8 @@ class DeliveryGuarantees:
     def _of_batches(self, source: SourceTransformation) -> Verdict:
         key = CheckpointingOptions.EVERY_EPOCH.key
         if not self._every_epoch:
-            return _AT_LEAST, f"{self._again()} is given again, as other epochs ({key} = true gives the same ones)"
+            way_out = f" ({key} = true gives the same ones)" if self._has_epochs else ""
+            return _AT_LEAST, f"{self._again()} is given again, as other epochs{way_out}"
         if self._recovery is Recovery.MEMORY:
             return _AT_LEAST, "checkpoints are gone if the driver dies, and all is then given again, as other epochs"
         if source.non_deterministic:

@@ -238,6 +238,24 @@ def test_a_successor_that_is_there_already_is_not_started_twice(manager, submit,
     assert len(all_jobs(manager)) == 2
 
 
+def test_a_job_that_was_started_as_it_was_is_not_taken_for_a_rescaled_one(manager, submit, pystate):
+    job = submit()
+    keep, again = f"/pystate/jobs/{job}/resubmission", f"/pystate/jobs/{job}/resubmit"
+    assert manager.request("POST", keep, {"parallelism": 3})[0] == 200
+    trigger = manager.request("POST", f"/jobs/{job}/stop", {"targetDirectory": "/tmp/s"})[1]["request-id"]
+    savepoint = manager.operation(job, trigger)["location"]
+    manager.wait_for(job, "FINISHED")
+    Statistics().run(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    successor = manager.request("POST", again, {"savepoint_path": savepoint, "parallelism": None})[1]["job_id"]
+    kept = manager.request("GET", keep)[1]
+    assert (kept["parallelism"] != 3, kept["successor"]) == (True, successor)
+
+    code, out, err = pystate("rescale", job, "-p", 3)
+
+    assert (code, out) == (2, ""), err
+    assert f"Its successor {successor} is there already" in err
+
+
 def test_nothing_to_do(manager, submit, pystate):
     job = submit()
 
