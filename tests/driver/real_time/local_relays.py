@@ -8,6 +8,7 @@ from pystate.common.control import connect, hang_up
 from pystate.common.errors import JobExecutionError
 from pystate.slot.real_time.frames import PLACE_SIZE, place_of
 from pystate.slot.real_time.relay_server import RelayHeader, introduce
+from pystate.spark.real_time.relay import send_heartbeats
 
 
 class LocalRelays:
@@ -29,6 +30,8 @@ class LocalRelays:
                 self._locks[level, partition] = threading.Lock()
         for place in self._connections:
             threading.Thread(target=self._carry, args=(place,), daemon=True).start()
+            beating = self._connections[place], self._locks[place]
+            threading.Thread(target=send_heartbeats, args=beating, daemon=True).start()
 
     def failure(self):
         return self._failure

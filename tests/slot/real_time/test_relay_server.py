@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from pystate.common.control import connect
 from pystate.common.errors import ControlError
-from pystate.slot.real_time.relay_server import RelayHeader, RelayPort, RelayServer, introduce
+from pystate.slot.real_time.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
+from pystate.spark.real_time import relay
 from tests.waiting import wait_until
 
 SECRET = b"of the job"
@@ -54,3 +56,38 @@ def test_a_relay_that_is_gone_fails_its_subtask_and_may_be_closed_behind_that(se
     port.close()
     with pytest.raises(ControlError, match="had another relay before"):
         come()
+
+
+def test_a_relay_that_is_silent_for_too_long_fails_its_subtask_unless_the_slot_does_not_listen(served):
+    port, lost, come = served
+    connection = come()
+    wait_until(lambda: port._listens)
+    for _ in range(99):
+        port.time_passed(0.5)
+    connection.send_bytes(HEARTBEAT)
+    wait_until(lambda: port._unheard_s == 0)
+    for _ in range(100):
+        port.time_passed(0.5)
+    assert lost == []
+    port.time_passed(0.5)
+    (error,) = lost
+    assert "was not heard of for 50 s" in error.message
+    port.time_passed(100)
+    assert len(lost) == 1
+
+
+def test_heartbeats_come_until_the_connection_is_closed(served, monkeypatch):
+    monkeypatch.setattr(relay, "HEARTBEAT_INTERVAL_S", 0.01)
+    port, lost, come = served
+    connection = come()
+    beating = threading.Thread(target=relay.send_heartbeats, args=(connection, threading.Lock()))
+    beating.start()
+    wait_until(lambda: port._listens)
+    for _ in range(20):
+        port.time_passed(49)
+        wait_until(lambda: port._unheard_s == 0)
+    connection.close()
+    beating.join(10)
+    assert not beating.is_alive()
+    (error,) = wait_until(lambda: list(lost))
+    assert "is gone" in error.message

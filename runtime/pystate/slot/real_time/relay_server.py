@@ -14,6 +14,13 @@ from pystate.common.option_types import ANY_PORT
 from pystate.plan.channels import Place
 from pystate.slot.real_time.frames import Frame, unpack_frame
 
+HEARTBEAT = b""
+"""What a relay sends where it has nothing to bring: a frame is longer."""
+HEARTBEAT_INTERVAL_S = 10.0
+"""Flink's default of `heartbeat.interval`."""
+HEARTBEAT_TIMEOUT_S = 50.0
+"""Flink's default of `heartbeat.timeout`."""
+
 
 @dataclass(frozen=True)
 class RelayHeader:
@@ -54,6 +61,8 @@ class RelayPort:
         self._taken = False
         self._is_served = False
         self._closed = False
+        self._listens = False
+        self._unheard_s = 0.0
 
     def await_relay(self, timeout_s: float | None = None) -> bool:
         """Wait until the relay has come, or nobody is to wait any more; return whether it has."""
@@ -91,7 +100,11 @@ class RelayPort:
             self._changed.notify_all()
         try:
             while True:
-                self._receive(unpack_frame(connection.recv_bytes()))
+                self._unheard_s, self._listens = 0.0, True
+                frame = connection.recv_bytes()
+                self._listens = False
+                if frame != HEARTBEAT:
+                    self._receive(unpack_frame(frame))
         except (EOFError, OSError) as error:
             if not self._closed:
                 message = f"The relay of a subtask is gone while records may be under way: {error!r}"
@@ -102,6 +115,19 @@ class RelayPort:
         finally:
             with self._changed:
                 self._is_served = False
+
+    def time_passed(self, seconds: float) -> None:
+        """Take note that nothing may have been heard for so much longer.
+
+        A relay that is stopped, or cut off, does not hang up. The slot counts only time in which it was running itself.
+        """
+        if not self._listens or self._closed:
+            return
+        self._unheard_s += seconds
+        if self._unheard_s > HEARTBEAT_TIMEOUT_S:
+            self._listens = False
+            message = f"The relay of a subtask, a Python worker of Spark's, was not heard of for {HEARTBEAT_TIMEOUT_S:g} s."
+            self._lost(ControlError(message))
 
     def close(self) -> None:
         """Let nobody wait any more, and the relay end: while it waits for us, it does not see that its query has ended."""

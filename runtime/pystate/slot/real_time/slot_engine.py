@@ -210,9 +210,11 @@ class RealTimeSlotEngine:
         raise ControlError(message)
 
     def _report(self) -> None:
-        """Tell how many records the subtasks have read and written, where that has changed."""
+        """Tell how many records the subtasks have read and written, where that has changed; look after relays as well."""
         told: dict[str, tuple[int, int]] = {}
         while not self._closed.wait(REPORT_INTERVAL_S):
+            for one in self._by_uid.values():
+                one.port.time_passed(REPORT_INTERVAL_S)
             counts = {uid: one.subtask.chain.metrics.totals() for uid, one in self._by_uid.items()}
             if counts == told:
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from pyspark import TaskContext
 from pystate.common.control import Address, Peer, connect
 from pystate.common.errors import ControlError
 from pystate.slot.real_time.frames import PLACE_SIZE, place_of
-from pystate.slot.real_time.relay_server import RelayHeader, introduce
+from pystate.slot.real_time.relay_server import HEARTBEAT, HEARTBEAT_INTERVAL_S, RelayHeader, introduce
 from pystate.spark.short_errors import BatchStage
 
 TO_FIELD, FRAME_FIELD = "to", "frame"
@@ -94,6 +95,7 @@ class Relay:
         last = level + 1 >= directory.levels
         self._next_partitions = 0 if last else directory.partitions(level + 1)
         self._out: queue.Queue[bytes | BaseException] = queue.Queue(_MOST_WAITING)
+        self._sending = threading.Lock()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Carry frames until Spark ends the task.
@@ -105,6 +107,7 @@ class Relay:
             ControlError: The slot is gone, or what the shuffle brings has ended.
         """
         self._begin(self._from_slot, name="relay-slot")
+        threading.Thread(target=send_heartbeats, args=(self._connection, self._sending), daemon=True).start()
         if self._level > 0:
             self._begin(self._from_shuffle, batches, name="relay-shuffle")
         unflushed: set[int] = set()
@@ -158,7 +161,8 @@ class Relay:
                         continue
                     data = frame.to_pybytes()
                     if place_of(data) == own:
-                        send(data, PLACE_SIZE)
+                        with self._sending:
+                            send(data, PLACE_SIZE)
                     else:
                         self._out.put(data)
         except OSError as error:
@@ -166,6 +170,22 @@ class Relay:
             raise ControlError(message) from error
         message = f"The shuffle in front of level {self._level} has ended, while records may be under way."
         raise ControlError(message)
+
+
+def send_heartbeats(connection: Peer, sending: threading.Lock) -> None:
+    """Let a slot know that its relay lives, until the connection is closed.
+
+    Args:
+        connection: To the slot.
+        sending: Held by whoever sends.
+    """
+    try:
+        while True:
+            time.sleep(HEARTBEAT_INTERVAL_S)
+            with sending:
+                connection.send_bytes(HEARTBEAT)
+    except (OSError, ValueError):
+        return  # whoever reads from it knows by now
 
 
 def _row(to: int, frame: bytes) -> pa.RecordBatch:
