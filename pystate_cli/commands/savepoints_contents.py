@@ -79,7 +79,7 @@ def _tell_problems(console: Console, uri: str, files: int, size: int, problems: 
             place = f"{problem.file}: " if problem.file else ""
             console.result(printable(f"{problem.part}: {place}{problem.what}"))
         count = len(problems)
-        console.info(f"{uri} is damaged: {count} problem{'' if count == 1 else 's'}.")
+        console.info(f"{uri} can't be relied on: {count} problem{'' if count == 1 else 's'}.")
     return 1 if problems else 0
 
 

@@ -279,7 +279,7 @@ def test_a_damaged_file_is_one_sentence_in_inspect_and_all_of_it_in_verify(histo
         "operator 'count', subtask 0",
         "operator 'count', subtask 1",
     ]
-    assert err == f"file:{folder} is damaged: 2 problems.\n"
+    assert err == f"file:{folder} can't be relied on: 2 problems.\n"
 
     answer = pystate("savepoints", "verify", "--json", "aaaa")
     assert (answer.code, len(json.loads(answer.out)["problems"])) == (1, 2)
@@ -300,7 +300,7 @@ def test_verify_of_damaged_metadata(history, pystate):
     code, out, err = pystate("savepoints", "verify", metadata.parent)
 
     assert (code, out.startswith("metadata: _metadata: The metadata file is damaged: it has ")) == (1, True)
-    assert err.endswith("is damaged: 1 problem.\n")
+    assert err.endswith("can't be relied on: 1 problem.\n")
 
 
 def test_verify_on_a_terminal_shows_a_bar_and_leaves_no_trace_of_it(history):
