@@ -70,10 +70,31 @@ def test_a_relay_that_is_silent_for_too_long_fails_its_subtask_unless_the_slot_d
         port.time_passed(0.5)
     assert lost == []
     port.time_passed(0.5)
-    (error,) = lost
+    (error,) = wait_until(lambda: list(lost))
     assert "was not heard of for 50 s" in error.message
     port.time_passed(100)
     assert len(lost) == 1
+
+
+def test_who_sends_to_a_relay_that_is_stopped_is_let_go(served):
+    port, lost, come = served
+    come()
+    errors = []
+
+    def send_without_end():
+        with pytest.raises(ControlError) as caught:
+            while True:
+                port.send(bytes(1 << 20))
+        errors.append(caught.value)
+
+    sending = threading.Thread(target=send_without_end)
+    sending.start()
+    wait_until(lambda: port._listens)
+    port.time_passed(51)
+    sending.join(10)
+    (error,) = errors
+    assert "was not heard of for 50 s" in error.message
+    assert len(wait_until(lambda: list(lost))) == 1
 
 
 def test_heartbeats_come_until_the_connection_is_closed(served, monkeypatch):

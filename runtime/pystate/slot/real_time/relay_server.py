@@ -82,8 +82,7 @@ class RelayPort:
         try:
             connection.send_bytes(frame)
         except (OSError, ValueError) as error:
-            message = f"The relay of the subtask is gone: {error!r}"
-            raise ControlError(message) from error
+            raise self._gone(error) from error
 
     def serve(self, connection: Peer) -> None:
         """Take what a relay brings until it is gone.
@@ -107,8 +106,7 @@ class RelayPort:
                     self._receive(unpack_frame(frame))
         except (EOFError, OSError) as error:
             if not self._closed:
-                message = f"The relay of a subtask is gone while records may be under way: {error!r}"
-                self._lost(ControlError(message))
+                self._lost(self._gone(error))
         except PystateError as error:
             if not self._closed:
                 self._lost(error)
@@ -124,10 +122,9 @@ class RelayPort:
         if not self._listens or self._closed:
             return
         self._unheard_s += seconds
-        if self._unheard_s > HEARTBEAT_TIMEOUT_S:
+        if self._unheard_s > HEARTBEAT_TIMEOUT_S and self._connection is not None:
             self._listens = False
-            message = f"The relay of a subtask, a Python worker of Spark's, was not heard of for {HEARTBEAT_TIMEOUT_S:g} s."
-            self._lost(ControlError(message))
+            hang_up(self._connection)  # whoever sends to it may wait for ever, and hold the subtask
 
     def close(self) -> None:
         """Let nobody wait any more, and the relay end: while it waits for us, it does not see that its query has ended."""
@@ -136,6 +133,12 @@ class RelayPort:
             self._changed.notify_all()
             if self._is_served and self._connection is not None:
                 hang_up(self._connection)
+
+    def _gone(self, error: BaseException) -> ControlError:
+        if self._unheard_s > HEARTBEAT_TIMEOUT_S:
+            silent = f"The relay of a subtask, a Python worker of Spark's, was not heard of for {HEARTBEAT_TIMEOUT_S:g} s."
+            return ControlError(silent)
+        return ControlError(f"The relay of a subtask is gone while records may be under way: {error!r}")
 
     def _await_connection(self) -> Peer:
         self.await_relay()
