@@ -124,12 +124,31 @@ def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_
     job = Mock(configuration=Configuration({}))
     one = Mock(_number=number, _job=job, is_cancelled=False, _lock=Mock(__enter__=Mock(), __exit__=Mock()))
     one._starting_point.return_value = None
+    one._create = lambda *arguments: Scheduler._create(one, *arguments)
     one._status.update.side_effect = lambda state: told.append(state.value)
     one._is_deploying = lambda: Scheduler._is_deploying(one)
     one._is_running = lambda: Scheduler._is_running(one)
     restore = Mock(**{"restored.return_value.checkpoint_id": None})
     Scheduler._run_attempt(one, None, restore, None, tmp_path)  # type: ignore[arg-type]
     assert told == ["waits", *states]
+
+
+def test_an_application_that_is_gone_when_an_attempt_is_made_ends_that_and_not_the_program(monkeypatch, tmp_path):
+    def refuses(*_, **__):
+        message = "[Errno 111] Connection refused"
+        raise ConnectionRefusedError(message)  # as py4j does where its JVM has died since the attempt before
+
+    monkeypatch.setattr(scheduler, "ExecutionAttempt", refuses)
+    monkeypatch.setattr(scheduler.dataclasses, "replace", lambda *_, **__: None)
+    one = Mock(_number=3, _job=Mock(configuration=Configuration({})))
+    one._starting_point.return_value = None
+    one._create = lambda *arguments: Scheduler._create(one, *arguments)
+    restore = Mock(**{"restored.return_value.checkpoint_id": None})
+    end = Scheduler._run_attempt(one, None, restore, None, tmp_path)  # type: ignore[arg-type]
+    assert end.outcome is AttemptOutcome.FAILED
+    assert "Connection refused" in end.error.message
+    with pytest.raises(SparkLostError, match="is gone: ConnectionRefusedError"):
+        scheduler_in(loss="is gone").check_resources(end.error)
 
 
 @pytest.fixture

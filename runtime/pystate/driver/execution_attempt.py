@@ -63,6 +63,16 @@ class AttemptEnd:
     error: PystateError | None = None
     stack_trace: str = ""
 
+    @classmethod
+    def failed(cls, error: Exception) -> AttemptEnd:
+        """Return that of an attempt of which an exception, which is being handled, is the end.
+
+        Spark's errors come in many classes; each of them ends the attempt only.
+        """
+        if not isinstance(error, PystateError):
+            error = JobExecutionError(f"{type(error).__name__}: {first_line(error)}")
+        return cls(AttemptOutcome.FAILED, error, traceback.format_exc())
+
 
 class ExecutionAttempt:
     """Runs the job once, from a restored state until it ends or something fails.
@@ -150,11 +160,8 @@ class ExecutionAttempt:
         try:
             self._start(on_deploying, on_running)
             self._watch()
-        except PystateError as error:
-            self.end(AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc()))
-        except Exception as error:  # Spark's errors come in many classes; each of them ends the attempt only
-            wrapped = JobExecutionError(f"{type(error).__name__}: {first_line(error)}")
-            self.end(AttemptEnd(AttemptOutcome.FAILED, wrapped, traceback.format_exc()))
+        except Exception as error:
+            self.end(AttemptEnd.failed(error))
         finally:
             self._clean_up()
         assert self._end is not None  # noqa: S101 - every path above sets it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -272,20 +271,36 @@ class Scheduler:
         raise lost
 
     def _run_attempt(self, plan: JobPlan, restore: RestorePlan, environment: JobEnvironment, scratch: Path) -> AttemptEnd:
-        number = self._number
-        environment, folder = dataclasses.replace(environment, attempt=number), scratch / str(number)
-        snapshot = None
         try:
-            self._job.term.check()  # the wait for a restart may have been long, and this attempt writes the job's status
-            snapshot = self._starting_point()
-            restored = restore.restored(snapshot)
-            engine = self._engine.attempt(environment, snapshot, folder)
-        except PystateError as error:
-            return AttemptEnd(AttemptOutcome.FAILED, error, traceback.format_exc())
+            attempt = self._create(plan, restore, environment, scratch / str(self._number))
+        except Exception as error:  # Spark may be gone since the attempt before
+            return AttemptEnd.failed(error)
+        with self._lock:
+            self._attempt = attempt
+            if self.is_cancelled:
+                return AttemptEnd(AttemptOutcome.CANCELLED)
+        if self._number == 0:  # one after it is RESTARTING for as long as it waits for its slots
+            self._status.update(JobStatus.CREATED)
+        self._failures.attempt_created()
+        end = attempt.run(self._is_deploying, self._is_running)
+        self._engine.attempt_over()
+        with self._lock:
+            self._attempt = None
+        self._restore = None
+        return end
+
+    def _create(self, plan: JobPlan, restore: RestorePlan, environment: JobEnvironment, folder: Path) -> ExecutionAttempt:
+        environment = dataclasses.replace(environment, attempt=self._number)
+        self._job.term.check()  # the wait for a restart may have been long, and this attempt writes the job's status
+        snapshot = self._starting_point()
+        restored = restore.restored(snapshot)
+        engine = self._engine.attempt(environment, snapshot, folder)
         if snapshot is not None:
             self._job.coordinator.report_restored(snapshot)
-        attempt = ExecutionAttempt(
-            number,
+        if restored.checkpoint_id is not None:
+            self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
+        return ExecutionAttempt(
+            self._number,
             self._resources,
             plan,
             environment,
@@ -298,28 +313,12 @@ class Scheduler:
             metrics=self._metrics.slots,
             ends_deployed=partial(self._ends_deployed, snapshot),
         )
-        with self._lock:
-            self._attempt = attempt
-            if self.is_cancelled:
-                return AttemptEnd(AttemptOutcome.CANCELLED)
-        if number == 0:  # one after it is RESTARTING for as long as it waits for its slots
-            self._status.update(JobStatus.CREATED)
-        self._failures.attempt_created()
-        if restored.checkpoint_id is not None:
-            self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
-        end = attempt.run(self._is_deploying, self._is_running)
-        self._engine.attempt_over()
-        with self._lock:
-            self._attempt = None
-        self._restore = None
-        return end
 
     def _starting_point(self) -> Snapshot | None:
         """Return the latest checkpoint, else the savepoint the job was started from, else None."""
         snapshot = self._job.coordinator.latest_snapshot()
         if self._number > 0:
-            start = _describe_start(snapshot, in_memory=self._state_settings.in_memory_only)
-            self._say(f"Attempt {self._number} starts {start}.")
+            self._say(f"Attempt {self._number} starts {_describe_start(snapshot, self._state_settings)}.")
         return snapshot
 
     def _is_deploying(self) -> None:
@@ -349,9 +348,9 @@ def _end_in(state: JobStatus) -> AttemptEnd:
     return AttemptEnd(AttemptOutcome.FINISHED if state is JobStatus.FINISHED else AttemptOutcome.CANCELLED)
 
 
-def _describe_start(snapshot: Snapshot | None, *, in_memory: bool) -> str:
+def _describe_start(snapshot: Snapshot | None, settings: StateSettings) -> str:
     # checkpoints in memory may have completed in a driver that is gone
-    none = "this driver has no checkpoint in memory" if in_memory else "no checkpoint has completed"
+    none = "this driver has no checkpoint in memory" if settings.in_memory_only else "no checkpoint has completed"
     if snapshot is None:
         return f"from nothing: {none}, and the job was started without a savepoint"
     number = snapshot.metadata.checkpoint_id
