@@ -122,7 +122,10 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
 def _error_of_the_machine(error: OSError) -> PystateError:
     """Return what is said of a file that can't be read or written, where no part of a command has said it better."""
     place = None if error.filename is None else os.fsdecode(error.filename)
-    told = PystateError(f"{error.strerror or error}.", where=place, hint="run it again with -v to see the stack trace")
+    hint = "run it again with -v to see the stack trace"
+    if place is not None and isinstance(error, PermissionError):
+        hint = f"{place} is not for this user; where it is in pystate's home: set PYSTATE_HOME to a folder of yours"
+    told = PystateError(f"{error.strerror or error}.", where=place, hint=hint)
     told.__cause__ = error
     return told
 

@@ -134,7 +134,8 @@ class Rescaling:
                 if not state.is_terminal:
                     self._take_back()
                     # it may end all the same: another command may be stopping or cancelling it
-                    self._console.info(f"Nothing was changed by this command. Job {self._job_id} is {state.value}.")
+                    nothing = "Nothing was changed by this command."
+                    self._console.info(f"{nothing} Job {self._job_id} was {state.value} behind that.")
             raise
         self._console.info(f"    Savepoint completed. Path: {path}")
         if state is not JobStatus.FINISHED:

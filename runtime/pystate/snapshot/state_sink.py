@@ -14,8 +14,8 @@ from pystate.common.sensitive_keys import HIDDEN
 from pystate.file_systems.stores import write_fully
 
 _ANOTHER_USERS = (
-    'if it is of another user, as on a cluster whose executors have one of their own: pystate.storage.umask = "007", and a '
-    "group of both"
+    "choose a place of the user that the job runs as, or let him at this one; where executors of a cluster have a user of "
+    'their own: pystate.storage.umask = "007", and a group of both'
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,8 @@ class SlotJob:
         self._thread.join(timeout_s)
         if not self._thread.is_alive():
             return True
-        self._context.cancelJobGroup(self.group)
+        with contextlib.suppress(Exception):  # Spark may be gone: py4j has several ways to say so
+            self._context.cancelJobGroup(self.group)
         self._thread.join(timeout_s)
         return False
 

@@ -536,3 +536,16 @@ def test_a_bug_of_ours_shows_its_stack_trace_with_v_only(manager, pystate, monke
         "error: KeyError: 'x'\n  at: pystate itself\n  try: run it again with -v to see the stack trace\n",
     )
     assert "Traceback" in pystate("list", "-v").err
+
+
+def test_a_file_that_is_not_for_this_user_is_named_with_the_way_out(manager, pystate, monkeypatch):
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/home/other/.pystate")
+
+    monkeypatch.setattr("pystate_cli.commands.list_jobs.group_jobs", refused)
+
+    code, out, err = pystate("list")
+
+    assert (code, out) == (1, "")
+    assert err.startswith("error: Permission denied.\n  at: /home/other/.pystate\n")
+    assert "set PYSTATE_HOME to a folder of yours" in err

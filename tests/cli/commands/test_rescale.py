@@ -142,7 +142,7 @@ def test_a_savepoint_that_fails_changes_nothing(manager, submit, pystate):
     code, out, err = pystate("rescale", job, "-p", 3)
 
     assert (code, out) == (1, "")
-    assert f"Nothing was changed by this command. Job {job} is RUNNING.\n" in err
+    assert f"Nothing was changed by this command. Job {job} was RUNNING behind that.\n" in err
     assert "error: The savepoint can't be written." in err
     assert manager.state(job) == "RUNNING"
     assert not kept(manager, job)
