@@ -6,9 +6,10 @@ from collections.abc import Generator
 
 import pyarrow as pa
 
-from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message
+from pystate.common.control import Peer, hang_up, receive_message
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.option_types import ANY_PORT
+from pystate.slot.attempt_server import AttemptServer
 from pystate.slot.micro_batch.kept_output import KeptOutput
 from pystate.slot.micro_batch.protocol import (
     Admission,
@@ -23,7 +24,7 @@ from pystate.slot.micro_batch.protocol import (
 from pystate.slot.micro_batch.subtask import MicroBatchSubtask
 
 
-class DataServer:
+class DataServer(AttemptServer):
     """Serves the exchanges of one slot.
 
     Args:
@@ -47,21 +48,11 @@ class DataServer:
         ports: range = ANY_PORT,
         path: str | None,
     ) -> None:
-        self._job_id = job_id
-        self._attempt = attempt
+        super().__init__(secret, job_id, attempt, host=host, ports=ports, path=path, name="exchange")
         self._subtasks = subtasks
-        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, path=path, name="exchange")
-        self.address = self._listener.address
 
-    def start(self) -> None:
-        """Begin to serve."""
-        self._listener.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._listener.close()
-
-    def _serve(self, connection: Peer) -> None:
+    def serve(self, connection: Peer) -> None:
+        """Answer an exchange, and refuse what isn't for this slot."""
         try:
             header = EpochHeader(**receive_message(connection))
             try:
@@ -75,11 +66,7 @@ class DataServer:
             return  # the asker is gone; whatever it had begun has been rolled back
 
     def _answer(self, header: EpochHeader, connection: Peer) -> None:
-        if header.job_id != self._job_id or header.attempt != self._attempt:
-            message = (
-                f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
-            )
-            raise ControlError(message)
+        self.check_attempt(header.job_id, header.attempt)
         subtask = self._subtasks.get(header.uid)
         if subtask is None or subtask.index != header.subtask:
             message = f"This slot does not host subtask {header.subtask} of {header.uid!r}."

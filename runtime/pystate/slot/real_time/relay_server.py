@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pystate.common.control import AuthenticatedListener, Peer, hang_up, receive_message, send_message
+from pystate.common.control import Peer, hang_up, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
 from pystate.plan.channels import Place
+from pystate.slot.attempt_server import AttemptServer
 from pystate.slot.real_time.frames import Frame, unpack_frame
 
 HEARTBEAT = b""
@@ -157,7 +158,7 @@ class HasPort(Protocol):
         """The ways to and from it."""
 
 
-class RelayServer:
+class RelayServer(AttemptServer):
     """Serves the relays of one slot.
 
     Args:
@@ -181,21 +182,11 @@ class RelayServer:
         ports: range = ANY_PORT,
         path: str | None,
     ) -> None:
-        self._job_id = job_id
-        self._attempt = attempt
+        super().__init__(secret, job_id, attempt, host=host, ports=ports, path=path, name="relay")
         self._subtasks = subtasks
-        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, path=path, name="relay")
-        self.address = self._listener.address
 
-    def start(self) -> None:
-        """Begin to serve."""
-        self._listener.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._listener.close()
-
-    def _serve(self, connection: Peer) -> None:
+    def serve(self, connection: Peer) -> None:
+        """Serve a relay until it is gone, and refuse one that isn't for this slot."""
         with contextlib.suppress(EOFError, OSError):
             try:
                 header = RelayHeader(**receive_message(connection))
@@ -204,11 +195,7 @@ class RelayServer:
                 send_message(connection, {"ok": False, "error": error.to_dict()})
 
     def _port(self, header: RelayHeader) -> RelayPort:
-        if header.job_id != self._job_id or header.attempt != self._attempt:
-            message = (
-                f"This slot serves attempt {self._attempt} of job {self._job_id}, not {header.attempt} of {header.job_id}."
-            )
-            raise ControlError(message)
+        self.check_attempt(header.job_id, header.attempt)
         subtask = self._subtasks.get((header.level, header.partition))
         if subtask is None:
             message = f"This slot does not host the subtask at place {header.partition} of level {header.level}."
