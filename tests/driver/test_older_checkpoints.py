@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from concurrent.futures import Future
@@ -15,12 +16,13 @@ from pystate.checkpoint.checkpoint_settings import CheckpointSettings
 from pystate.checkpoint.restore_points import RestorePoints
 from pystate.checkpoint.way_back import WayBack
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutionError, RestoreError
+from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutionError, RestoreError, SnapshotError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
 from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.scheduler import Scheduler
+from pystate.job_folder.restart_strategy import is_fatal
 from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
 from tests.checkpoint.harness import JOB
 
@@ -197,11 +199,46 @@ def test_a_newest_checkpoint_that_a_listing_does_not_show_yet_is_looked_at(bench
 
 
 def test_where_all_is_gone_the_job_does_not_begin_anew(tmp_path):
+    CheckpointStorageAccess(str(tmp_path / "ck"), None, JOB.job_id).initialize()
     with pytest.raises(RestoreError, match="none is left: the job would begin again where it was started") as caught:
         next_driver(tmp_path, GUARDED, 2)
     assert "the command that started it" in str(caught.value.hint)
     points, _ = next_driver(tmp_path, FREE[0], 2)
     assert points.latest() is None
+
+
+@pytest.fixture
+def unmounted(tmp_path):
+    """Return a context manager in which the job's checkpoints are away, with their directory."""
+
+    @contextlib.contextmanager
+    def away():
+        (tmp_path / "ck").rename(tmp_path / "elsewhere")
+        (tmp_path / "ck").mkdir()
+        yield
+        shutil.rmtree(tmp_path / "ck")
+        (tmp_path / "elsewhere").rename(tmp_path / "ck")
+
+    return away
+
+
+@pytest.mark.parametrize("rule", [GUARDED, *FREE])
+def test_a_storage_that_is_not_mounted_is_waited_for(bench, tmp_path, unmounted, rule):
+    one = with_checkpoints(bench, held=False)
+    scheduler, said = failing(one.coordinator, rule, tmp_path)
+    lost = CorruptSnapshotError("A file of the snapshot is missing.", where=f"file:{chk(tmp_path, 2)}/state")
+    with unmounted():
+        (tmp_path / "ck" / JOB.job_id / "chk-3").mkdir(parents=True)  # as a checkpoint makes it meanwhile
+        Scheduler.wait_for_restart(scheduler, lost, "")
+        with pytest.raises(SnapshotError, match="The job's checkpoints were in file:") as caught:
+            next_driver(tmp_path, rule, 2)
+    scheduler.terminate.assert_not_called()
+    assert latest(one.coordinator._points) == 2, "it doesn't go back"
+    assert "Attempt 1 starts in" in said[-1]
+    assert not is_fatal(caught.value)
+    assert "is the storage mounted?" in str(caught.value.hint)
+    points, _ = next_driver(tmp_path, rule, 2)
+    assert latest(points) == 2
 
 
 def test_the_option_is_named():

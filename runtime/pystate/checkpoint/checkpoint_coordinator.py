@@ -177,7 +177,8 @@ class CheckpointCoordinator:
         return self._points.ends_behind(snapshot)
 
     def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
-        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`."""
+        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`; or raise where all is away."""
+        self._storage.check_there()
         with self._lock:
             return self._points.give_up_latest(error, check)
 
@@ -186,8 +187,6 @@ class CheckpointCoordinator:
         is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
         self._statistics.tracker.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
         self._statistics.changed()
-
-    # -- the attempt's life
 
     @property
     def engine_triggers(self) -> bool:

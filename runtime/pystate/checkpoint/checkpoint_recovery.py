@@ -79,7 +79,7 @@ def recover_checkpoints(
 
     Raises:
         CorruptSnapshotError: The newest is damaged, and there is no older one.
-        SnapshotError: The storage can't be read.
+        SnapshotError: The storage can't be read, or isn't there.
     """
     recovered = RecoveredCheckpoints()
     found = dict(storage.checkpoint_directories())
@@ -100,6 +100,7 @@ def recover_checkpoints(
             recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))
     known = {*recovered.damaged, *(one.checkpoint_id for one in recovered.completed)}
     if last_completed is not None and storage.has_checkpoint_directory and last_completed > max(known, default=0):
+        storage.check_there()  # else it would be taken for gone, and the job go on from an older state, or from none
         recovered.highest_id = max(recovered.highest_id, last_completed)
         recovered.missing = last_completed, storage.checkpoint_location(last_completed).uri
     if recovered.damaged and not recovered.completed:

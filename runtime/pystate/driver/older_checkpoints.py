@@ -7,7 +7,7 @@ import shlex
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.way_back import WayBack
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError
+from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError
 from pystate.common.options import PystateOptions
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.once_only_output import once_only_sinks
@@ -47,7 +47,7 @@ class OlderCheckpoints:
             return error
         try:
             return None if coordinator.give_up_latest(error, self.check) else error
-        except RestoreError as refused:
+        except SnapshotError as refused:  # or the storage is away: a disk that isn't mounted will be, and nothing is damaged
             return refused
 
     def check(self, way: WayBack) -> None:

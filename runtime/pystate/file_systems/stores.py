@@ -56,9 +56,11 @@ class Store:
 
     Attributes:
         may_repeat: Whether a request may be sent twice, so that the name that is taken may be our own.
+        keeps_directories: Whether a directory that was made is there, also where nothing is in it.
     """
 
     may_repeat = False
+    keeps_directories = False
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
@@ -193,6 +195,8 @@ class _NamedFolder:
 class FileStore(Store):
     """A filesystem with hard links and file descriptors. What is closed and renamed survives a power cut."""
 
+    keeps_directories = True
+
     def close(self, file: BinaryIO) -> None:
         """Close a file once its bytes are on the disk."""
         with file:
@@ -278,6 +282,7 @@ class HdfsStore(Store):
     """HDFS, whose name node renames only to a name that is free."""
 
     may_repeat = True
+    keeps_directories = True
 
     def create(self, path: str, data: bytes) -> None:
         """Write a small file whole, of which only one can be.

@@ -6,6 +6,7 @@ import re
 import secrets
 
 from pystate.common.errors import CheckpointFailedError, SnapshotError
+from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.places import is_process_memory, join, parse_location
 from pystate.file_systems.stores import store_of
 from pystate.snapshot.state_sink import storage_errors
@@ -95,6 +96,27 @@ class CheckpointStorageAccess:
             except SnapshotError as error:
                 hint = "set execution.checkpointing.dir to a place the job can write to"
                 raise CheckpointFailedError(error.message, where=uri, hint=hint) from error
+
+    def check_there(self) -> None:
+        """Make sure that what `initialize` has made is there, as far as the filesystem can tell.
+
+        Raises:
+            SnapshotError: It isn't: a disk that isn't mounted, or somebody has removed it.
+        """
+        for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY) if self.has_checkpoint_directory else ():
+            fs, path, uri = parse_location(join(self.job_directory, name))
+            if not store_of(fs).keeps_directories:
+                return
+            with storage_errors("look at", uri):
+                fs.invalidate_cache()
+                there = kind_of(fs, path) == "directory"
+            if not there:
+                message = f"The job's checkpoints were in {self.job_directory}, where {name}/ is not any more."
+                hint = (
+                    "is the storage mounted? The job tries again as restart-strategy says; where it is gone for good, "
+                    "cancel the job and start it from a savepoint"
+                )
+                raise SnapshotError(message, where=self.job_directory, hint=hint)
 
     def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
         """Return where a checkpoint goes.
