@@ -203,8 +203,11 @@ def test_where_all_is_gone_the_job_does_not_begin_anew(tmp_path):
     with pytest.raises(RestoreError, match="none is left: the job would begin again where it was started") as caught:
         next_driver(tmp_path, GUARDED, 2)
     assert "the command that started it" in str(caught.value.hint)
-    points, _ = next_driver(tmp_path, FREE[0], 2)
+    with pytest.raises(RestoreError, match="none is left: .* all its state would be lost"):
+        next_driver(tmp_path, FREE[0], 2)
+    points, said = next_driver(tmp_path, FREE[1], 2)
     assert points.latest() is None
+    assert "Checkpoint 2 completed, and is gone" in said[0]
 
 
 @pytest.fixture

@@ -51,27 +51,29 @@ class OlderCheckpoints:
             return refused
 
     def check(self, way: WayBack) -> None:
-        """Refuse a way back where elements would be written twice.
+        """Refuse a way back where elements would be written twice, or where nothing is left to go back to.
 
         Raises:
             RestoreError: So it is; it names what is lost, what is there, and the command that goes on from it.
         """
-        if self._allowed or not self._sinks:
+        if self._allowed or (way.older is not None and not self._sinks):
             return
         start = (
             f"the newest one before it is {way.older}"
             if way.older
             else "none is left: the job would begin again where it was started"
         )
+        twice = f"what {self._names()} committed since would be written twice"
+        cost = twice if self._sinks else "all its state would be lost"
         message = (
             f"The newest snapshot of the job, {way.lost}, can't be restored, and {start}. The job doesn't go back by itself:"
-            f" what {self._names()} committed since would be written twice. {way.why}"
+            f" {cost}. {way.why}"
         )
         run = "the command that started it" if way.path is None else f"pystate run -s {shlex.quote(way.path)} PROGRAM"
         option = f"-D {PystateOptions.RECOVERY_ALLOW_OLDER_CHECKPOINT.key}=true"
+        first = "remove what was committed since, or accept it twice, and go on" if self._sinks else "go on"
         hint = (
-            "bring the newest one back and start from it; or remove what was committed since, or accept it twice, and go on "
-            f"with: {run} (with {option} a job goes back by itself)"
+            f"bring the newest one back and start from it; or {first} with: {run} (with {option} a job goes back by itself)"
         )
         raise RestoreError(message, hint=hint)
 
