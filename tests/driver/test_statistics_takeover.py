@@ -17,6 +17,7 @@ def said(monkeypatch):
     start = CheckpointCoordinator.start
 
     def recovered(coordinator, tasks, starting):
+        coordinator._storage.initialize()  # as that one did
         coordinator.recover(sentences.append)
         coordinator._ids.continue_above(3)
         start(coordinator, tasks, starting)
