@@ -30,7 +30,11 @@ BACK_AGAIN = "pystate cluster start brings it back, and it finds its jobs again"
 _WHERE_IT_IS = "pystate cluster status shows where this home's is; -m HOST:PORT names another one"
 
 
-class NoJobManagerError(ControlError):
+class SilentJobManagerError(ControlError):
+    """The job manager doesn't answer: what it was asked for may have been done."""
+
+
+class NoJobManagerError(SilentJobManagerError):
     """Nobody, or somebody else, answers where the job manager should be."""
 
 
@@ -154,7 +158,7 @@ class RestClient:
                 response, content = self._send(method, path, data, headers)
         except TimeoutError as error:
             message = f"The job manager at {self.address} did not answer within {self._timeout:g} s."
-            raise ControlError(message, hint="client.timeout sets how long to wait") from error
+            raise SilentJobManagerError(message, hint="client.timeout sets how long to wait") from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"
             if self._instance is None:  # somebody's, who is only known by his address

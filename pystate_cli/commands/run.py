@@ -26,6 +26,7 @@ from pystate_cli.arguments.snapshot_options import (
 )
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.program_end import program_failure
+from pystate_cli.client.rest_client import SilentJobManagerError
 from pystate_cli.programs.program_arguments import (
     COMMON_FLAGS,
     COMMON_WITH_VALUE,
@@ -179,11 +180,16 @@ def run(
     job_id = client.post("/pystate/jobs", submission, JobSubmitResponseBody).job_id
     session.console.info(f"Job has been submitted with JobID {job_id}")
     if detached:
-        state = DetachedStart(session.console, client, job_id, start_timeout).wait()
-        show_plan(session.console, client, job_id)
-        failure = None if state is JobStatus.RUNNING else program_failure(client, job_id)
+        state, failure = None, None
+        try:
+            state = DetachedStart(session.console, client, job_id, start_timeout).wait()
+            show_plan(session.console, client, job_id)
+            failure = None if state is JobStatus.RUNNING else program_failure(client, job_id)
+        except SilentJobManagerError as silent:  # an error would have a script start the job once more
+            go_on = f"Job {job_id} was submitted, and goes on; pystate wait {job_id} --for running tells how it starts."
+            session.console.warning(f"{silent.message} {go_on}")
         if as_json:
-            session.console.result_json({"jobId": job_id, "state": state.value})
+            session.console.result_json({"jobId": job_id, "state": None if state is None else state.value})
         else:
             session.console.result(job_id)
         if failure is not None:

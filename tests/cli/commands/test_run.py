@@ -17,6 +17,7 @@ from pystate.common.home import read_json
 from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.commands.run import run_arguments
+from pystate_cli.running import detached_start
 from tests.cli.conftest import without_times
 from tests.fixtures import all_kinds
 from tests.jobmanager.fake_driver import USER_TRACE
@@ -336,6 +337,24 @@ def test_ctrl_c_leaves_a_detached_job_alone(manager, pystate, monkeypatch):
     job = only_job(manager)
     assert (code, out) == (130, "")
     assert err.splitlines()[1] == f"Job {job} goes on; pystate cancel {job} ends it."
+
+
+def test_a_job_manager_that_dies_behind_a_submission_is_no_failure_of_it(manager, pystate, monkeypatch):
+    asked = detached_start.job_state
+
+    def gone(client: RestClient, job: str) -> object:
+        monkeypatch.setattr(client, "_peer", ("127.0.0.1", 1))
+        client._connection = client._new_connection()
+        return asked(client, job)
+
+    monkeypatch.setattr(detached_start, "job_state", gone)
+
+    code, out, err = pystate("run", "-d", manager.job_file)
+
+    job = only_job(manager)
+    assert (code, out) == (0, f"{job}\n"), err
+    assert "warning: No job manager answers" in err
+    assert f"Job {job} was submitted, and goes on; pystate wait {job} --for running" in err
 
 
 @pytest.mark.parametrize("place", ["putheader", "endheaders", "getresponse"])
