@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from pystate.common.control import connect, hang_up
@@ -25,7 +26,7 @@ class LocalRelays:
         for level, addresses in enumerate(directory.slots):
             for partition, address in enumerate(addresses):
                 connection = connect(address, directory.secret)
-                introduce(connection, RelayHeader(directory.job_id, directory.attempt, level, partition, 0))
+                introduce(connection, RelayHeader(directory.job_id, directory.attempt, level, partition, 0, os.getpid()))
                 self._connections[level, partition] = connection
                 self._locks[level, partition] = threading.Lock()
         for place in self._connections:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -9,6 +13,7 @@ import pytest
 
 from pystate.common.control import connect
 from pystate.common.errors import ControlError
+from pystate.common.processes import can_run
 from pystate.slot.real_time.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
 from pystate.spark.real_time import relay
 from tests.waiting import wait_until
@@ -27,7 +32,7 @@ def served():
     def come():
         connection = connect(server.address, SECRET)
         connections.append(connection)
-        introduce(connection, RelayHeader("job", 2, 0, 1, 0))
+        introduce(connection, RelayHeader("job", 2, 0, 1, 0, os.getpid()))
         return connection
 
     yield port, lost, come
@@ -74,6 +79,30 @@ def test_a_relay_that_is_silent_for_too_long_fails_its_subtask_unless_the_slot_d
     assert "was not heard of for 50 s" in error.message
     port.time_passed(100)
     assert len(lost) == 1
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_relay_of_this_machine_that_could_run_is_waited_for(stopped, tmp_path):
+    lost = []
+    port = RelayPort(lambda frame: None, lost.append)
+    server = RelayServer(
+        SECRET, "job", 2, {(0, 1): SimpleNamespace(port=port)}, host="127.0.0.1", path=str(tmp_path / "relay")
+    )
+    server.start()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        try:
+            if stopped:
+                process.send_signal(signal.SIGSTOP)
+                wait_until(lambda: not can_run(process.pid))
+            with connect(server.address, SECRET) as connection:
+                introduce(connection, RelayHeader("job", 2, 0, 1, 0, process.pid))
+                wait_until(lambda: port._listens)
+                port.time_passed(51)
+                wait_until(lambda: lost if stopped else port._unheard_s == 0)
+                assert len(lost) == stopped
+        finally:
+            process.kill()
+            server.close()
 
 
 def test_who_sends_to_a_relay_that_is_stopped_is_let_go(served):

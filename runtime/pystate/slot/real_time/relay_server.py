@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pystate.common.control import Peer, hang_up, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
+from pystate.common.processes import can_run
 from pystate.plan.channels import Place
 from pystate.slot.attempt_server import AttemptServer
 from pystate.slot.real_time.frames import Frame, unpack_frame
@@ -33,6 +34,7 @@ class RelayHeader:
         level: The level of the subtask that it serves.
         partition: The partition of it.
         task_attempt: How often Spark has started it before.
+        pid: Its process.
     """
 
     job_id: str
@@ -40,6 +42,7 @@ class RelayHeader:
     level: int
     partition: int
     task_attempt: int
+    pid: int
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -64,6 +67,7 @@ class RelayPort:
         self._closed = False
         self._listens = False
         self._unheard_s = 0.0
+        self._pid: int | None = None
 
     def await_relay(self, timeout_s: float | None = None) -> bool:
         """Wait until the relay has come, or nobody is to wait any more; return whether it has."""
@@ -85,8 +89,12 @@ class RelayPort:
         except (OSError, ValueError) as error:
             raise self._gone(error) from error
 
-    def serve(self, connection: Peer) -> None:
+    def serve(self, connection: Peer, pid: int | None = None) -> None:
         """Take what a relay brings until it is gone.
+
+        Args:
+            connection: To it.
+            pid: Its process, where that is on this machine.
 
         Raises:
             ControlError: There was one before: what that one had under way is lost.
@@ -95,7 +103,7 @@ class RelayPort:
             if self._taken or self._closed:
                 message = "This subtask had another relay before; what that one had under way is lost."
                 raise ControlError(message)
-            self._taken, self._is_served, self._connection = True, True, connection
+            self._taken, self._is_served, self._connection, self._pid = True, True, connection, pid
             send_message(connection, {"ok": True})
             self._changed.notify_all()
         try:
@@ -118,12 +126,17 @@ class RelayPort:
     def time_passed(self, seconds: float) -> None:
         """Take note that nothing may have been heard for so much longer.
 
-        A relay that is stopped, or cut off, does not hang up. The slot counts only time in which it was running itself.
+        A relay that is stopped, or cut off, does not hang up. The slot counts only time in which it was running itself, and
+        does not take for lost what could run on this machine, and waits for a processor.
         """
         if not self._listens or self._closed:
             return
         self._unheard_s += seconds
-        if self._unheard_s > HEARTBEAT_TIMEOUT_S and self._connection is not None:
+        if self._unheard_s <= HEARTBEAT_TIMEOUT_S or self._connection is None:
+            return
+        if self._pid is not None and can_run(self._pid):
+            self._unheard_s = 0.0
+        else:
             self._listens = False
             hang_up(self._connection)  # whoever sends to it may wait for ever, and hold the subtask
 
@@ -190,7 +203,7 @@ class RelayServer(AttemptServer):
         with contextlib.suppress(EOFError, OSError):
             try:
                 header = RelayHeader(**receive_message(connection))
-                self._port(header).serve(connection)
+                self._port(header).serve(connection, header.pid if isinstance(self.address, str) else None)
             except PystateError as error:
                 send_message(connection, {"ok": False, "error": error.to_dict()})
 

@@ -6,6 +6,7 @@ that it is for. A new worker reads all that is imported here while its slot wait
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -70,7 +71,7 @@ def relay_stage(directory: RelayDirectory, level: int) -> BatchStage:
             message = "A relay runs in Spark tasks only."
             raise ControlError(message)
         partition = context.partitionId()
-        header = RelayHeader(directory.job_id, directory.attempt, level, partition, context.attemptNumber())
+        header = RelayHeader(directory.job_id, directory.attempt, level, partition, context.attemptNumber(), os.getpid())
         with connect(directory.slots[level][partition], directory.secret) as connection:
             introduce(connection, header)
             yield from Relay(directory, level, partition, connection).run(batches)
