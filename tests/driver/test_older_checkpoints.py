@@ -239,7 +239,7 @@ def test_a_storage_that_is_not_mounted_is_waited_for(bench, tmp_path, unmounted,
     assert latest(one.coordinator._points) == 2, "it doesn't go back"
     assert "Attempt 1 starts in" in said[-1]
     assert not is_fatal(caught.value)
-    assert "is the storage mounted?" in str(caught.value.hint)
+    assert "its storage may not be mounted" in caught.value.message
     points, _ = next_driver(tmp_path, rule, 2)
     assert latest(points) == 2
 

@@ -111,11 +111,11 @@ class CheckpointStorageAccess:
                 fs.invalidate_cache()
                 there = kind_of(fs, path) == "directory"
             if not there:
-                message = f"The job's checkpoints were in {self.job_directory}, where {name}/ is not any more."
-                hint = (
-                    "is the storage mounted? The job tries again as restart-strategy says; where it is gone for good, "
-                    "cancel the job and start it from a savepoint"
+                message = (
+                    f"The job's checkpoints were in {self.job_directory}, where {name}/ is not any more: its storage may not be "
+                    "mounted. The job waits for it, as its restart strategy says."
                 )
+                hint = "mount it; where it is gone for good, cancel the job and start it from a savepoint"
                 raise SnapshotError(message, where=self.job_directory, hint=hint)
 
     def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
