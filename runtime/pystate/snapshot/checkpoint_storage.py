@@ -112,8 +112,8 @@ class CheckpointStorageAccess:
                 there = kind_of(fs, path) == "directory"
             if not there:
                 message = (
-                    f"The job's checkpoints were in {self.job_directory}, where {name}/ is not any more: its storage may not be "
-                    "mounted. The job waits for it, as its restart strategy says."
+                    f"The job's checkpoints were in {self.job_directory}, where {name}/ is not any more: its storage may not"
+                    " be mounted. The job waits for it, as its restart strategy says."
                 )
                 hint = "mount it; where it is gone for good, cancel the job and start it from a savepoint"
                 raise SnapshotError(message, where=self.job_directory, hint=hint)
