@@ -26,6 +26,7 @@ def job(error: Exception) -> Mock:
 @pytest.mark.parametrize("error", [REPLACED, SnapshotError("Nobody can tell.")])
 def test_it_begins_no_attempt(tmp_path, error):
     scheduler, restore = Mock(_job=job(error), _number=1), Mock()
+    scheduler._create = lambda *arguments: Scheduler._create(scheduler, *arguments)
     environment = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 0, "")
     end = Scheduler._run_attempt(scheduler, Mock(), restore, environment, tmp_path)
     assert (end.outcome, end.error) == (AttemptOutcome.FAILED, error)

@@ -177,8 +177,7 @@ class CheckpointCoordinator:
         return self._points.ends_behind(snapshot)
 
     def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
-        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`; or raise where all is away."""
-        self._storage.check_there()
+        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`."""
         with self._lock:
             return self._points.give_up_latest(error, check)
 

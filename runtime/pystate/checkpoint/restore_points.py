@@ -155,8 +155,11 @@ class RestorePoints:
 
         Raises:
             RestoreError: So it is.
+            SnapshotError: It may not be damaged: the job's checkpoints are away.
         """
         points = self._newest_last
+        if points:  # else it is the snapshot that the job was started from
+            self._settings.storage.check_there()
         if len(points) < 2:
             return False
         latest = points[-1]

@@ -141,3 +141,14 @@ def test_heartbeats_come_until_the_connection_is_closed(served, monkeypatch):
     assert not beating.is_alive()
     (error,) = wait_until(lambda: list(lost))
     assert "is gone" in error.message
+
+
+def test_a_connection_that_is_closed_while_a_frame_goes_is_gone_as_any(served):
+    port, _, come = served
+    connection = come()
+    wait_until(lambda: port._listens)
+    theirs = port._connection
+    theirs._check_closed = theirs._check_writable = theirs.close  # the other thread closes it behind what is looked at first
+    with pytest.raises(ControlError, match="is gone while records may be under way"):
+        port.send(b"frame")
+    connection.close()

@@ -86,7 +86,7 @@ class RelayPort:
             connection = self._await_connection()
         try:
             connection.send_bytes(frame)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:  # the last where it is closed while it sends
             raise self._gone(error) from error
 
     def serve(self, connection: Peer, pid: int | None = None) -> None:

@@ -185,7 +185,7 @@ def send_heartbeats(connection: Peer, sending: threading.Lock) -> None:
             time.sleep(HEARTBEAT_INTERVAL_S)
             with sending:
                 connection.send_bytes(HEARTBEAT)
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):  # closed, also while it sends
         return  # whoever reads from it knows by now
 
 
