@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 from pystate.common.home import read_json
 from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.jobmanager.driver_process import DriverLauncher
@@ -10,7 +12,7 @@ from tests.jobmanager.harness import eventually
 
 
 def pid_of(manager, job: str) -> int:
-    return int(read_json(manager.home.job(job).driver)["pid"])
+    return int((read_json(manager.home.job(job).process) or read_json(manager.home.job(job).driver) or {"pid": 0})["pid"])
 
 
 def test_a_killed_job_manager_comes_back_to_its_running_drivers(manager_process):
@@ -59,6 +61,38 @@ def test_the_end_of_a_driver_that_an_earlier_job_manager_started_is_seen(manager
     manager.wait_for(job, "FAILED")
     cause = manager.request("GET", f"/jobs/{job}/execution-result")[1]["job-execution-result"]["failure-cause"]
     assert "its exit code is not known" in cause["pystate"]["message"]
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_driver_that_dies_unseen_before_it_has_come_to_its_job_is_started_again(manager_process, adopted):
+    manager = manager_process
+    job = manager.submit("--init", "3")
+    eventually(lambda: pid_of(manager, job))
+    first = pid_of(manager, job)
+
+    manager.kill()
+    if adopted:
+        manager.start()
+    os.kill(first, signal.SIGKILL)
+    if not adopted:
+        eventually(lambda: job not in DriverLauncher(manager.home).find_running())
+        manager.start()
+
+    manager.wait_for(job, "RUNNING")
+    assert pid_of(manager, job) != first
+
+
+def test_one_that_dies_again_before_it_has_come_to_its_job_fails_it(manager_process):
+    manager = manager_process
+    job = manager.submit("--init", "60")
+    first = eventually(lambda: pid_of(manager, job))
+    manager.kill()
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: job not in DriverLauncher(manager.home).find_running())
+    manager.start()
+    second = eventually(lambda: pid_of(manager, job) not in (None, first) and pid_of(manager, job))
+    os.kill(second, signal.SIGKILL)
+    manager.wait_for(job, "FAILED")
 
 
 def test_a_request_to_cancel_outlives_the_job_manager(manager_process):

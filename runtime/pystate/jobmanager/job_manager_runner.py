@@ -62,6 +62,7 @@ class JobManagerRunner:
         self._steps = services.steps
         self._failures = DriverFailureHandler(self._job_id, directory, services.clock)
         self._due: DueRestart | None = None
+        self._has_started = False  # a driver, itself: then it sees how that ends
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         if record.current.cancel_requested:
@@ -124,6 +125,13 @@ class JobManagerRunner:
         self._services.leadership.check()
         if self._record.current.cancel_requested or self._record.current.phase is RecordPhase.ENDED:
             return None
+        if (
+            self._record.current.exit_code is None
+            and not self._has_started
+            and self._failures.began_nothing(self._status.of_driver())
+        ):  # nobody saw how it died, and who submitted the job was told that it is there
+            logger.info("job %s: %s It had not begun; another one begins.", self._job_id, message)
+            return 0
         if self._due is None:
             follows = self._failures.after_death(self._status.of_driver(), message)
             if isinstance(follows, JobVerdict):
@@ -157,6 +165,7 @@ class JobManagerRunner:
         if self._cancelled.is_set():
             self.give_up("The job was cancelled before its driver was started again.")
             return
+        self._has_started = True
         try:
             process = self._services.drivers.start_again(self._directory, self._record.current)
         except LeadershipLostError:
