@@ -104,10 +104,12 @@ class Progress:
         return sum(seen.values()) / 1000, whole
 
 
-def run_pystate(folder):
+def run_pystate(folder, function=None, parallelism=None):
     env = StreamExecutionEnvironment.get_execution_environment()
+    if parallelism is not None:
+        env.set_parallelism(parallelism)
     words = env.from_data_frame(env.spark.readStream.text(str(folder)), "words", bounded=True)
-    counted = words.key_by("value").process(Count(), COUNTED).uid("count")
+    counted = words.key_by("value").process(function or Count(), COUNTED).uid("count")
     counted.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
     env.execute("keyed count")
 

@@ -15,11 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from keyed_count import COUNTED, Count, Progress, machine, write_words
+from keyed_count import Count, Progress, machine, run_pystate, write_words
 
 from pystate.common.configuration import Configuration
 from pystate.common.home import PystateHome
-from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.executor import register_executor
 from pystate.driver.embedded import LocalExecutor
 
@@ -52,15 +51,6 @@ def _loop(turns):
     return time.thread_time() - began
 
 
-def run(folder, parallelism, turns):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    words = env.from_data_frame(env.spark.readStream.text(str(folder)), "words", bounded=True)
-    counted = words.key_by("value").process(Works(turns), COUNTED).uid("count")
-    counted.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
-    env.execute("slots")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
@@ -77,7 +67,7 @@ def main():
         write_words(root / "small", 2000, 100, 2)
         write_words(root / "all", asked.rows, KEYS, 4)
         for parallelism in (1, 2):
-            run(root / "small", parallelism, 0)
+            run_pystate(root / "small", Works(0), parallelism)
         print(f"{machine()}, load {os.getloadavg()[0]:.1f}\n{asked.rows:,} rows, {KEYS:,} keys, medians of {asked.rounds}\n")
         print("| us a record besides | one slot, s | two, s | ratio |")
         print("|---|---|---|---|")
@@ -85,7 +75,7 @@ def main():
             turns, took = turns_for(work), {1: [], 2: []}
             for _ in range(asked.rounds):
                 for parallelism, seconds in took.items():
-                    seconds.append(progress.watch(lambda p=parallelism, t=turns: run(root / "all", p, t))[0])
+                    seconds.append(progress.watch(lambda p=parallelism, t=turns: run_pystate(root / "all", Works(t), p))[0])
             one, two = (statistics.median(seconds) for seconds in took.values())
             print(f"| {work} | {one:.2f} | {two:.2f} | {one / two:.2f} |", flush=True)
     finally:

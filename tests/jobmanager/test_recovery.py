@@ -12,7 +12,7 @@ from tests.jobmanager.harness import eventually
 
 
 def pid_of(manager, job: str) -> int:
-    return int((read_json(manager.home.job(job).process) or read_json(manager.home.job(job).driver) or {"pid": 0})["pid"])
+    return int((read_json(manager.home.job(job).process) or {"pid": 0})["pid"])
 
 
 def test_a_killed_job_manager_comes_back_to_its_running_drivers(manager_process):

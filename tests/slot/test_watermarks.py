@@ -109,12 +109,18 @@ def test_nobody_waits_for_an_idle_channel_and_it_brings_nothing_back_when_it_wak
     assert valve.advance(102) == 20, "it counts since it has caught up"
 
 
-def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_idle():
+def with_one_behind():
+    """Return a valve at 9 to which a channel has come back at 5."""
     valve = WatermarkValve({"up/0/0": None, "up/0/1": None}, now=0)
     valve.take("up/0/0", 9, idle=False, now=0)
     valve.take("up/0/1", 4, idle=True, now=0)
     assert valve.advance(0) == 9
     valve.take("up/0/1", 5, idle=False, now=0)
+    return valve
+
+
+def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_idle():
+    valve = with_one_behind()
     valve.take("up/0/0", 9, idle=True, now=0)
     assert (valve.advance(0), valve.is_idle) == (9, False)
     valve.take("up/0/1", 8, idle=False, now=0)
@@ -124,11 +130,7 @@ def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_id
 
 
 def test_whether_a_channel_is_left_out_is_put_back_with_its_epoch():
-    valve = WatermarkValve({"up/0/0": None, "up/0/1": None}, now=0)
-    valve.take("up/0/0", 9, idle=False, now=0)
-    valve.take("up/0/1", 4, idle=True, now=0)
-    assert valve.advance(0) == 9
-    valve.take("up/0/1", 5, idle=False, now=0)
+    valve = with_one_behind()
     valve.finish_epoch()
     valve.take("up/0/1", 10, idle=False, now=0)
     valve.roll_back()

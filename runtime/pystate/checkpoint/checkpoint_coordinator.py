@@ -177,7 +177,8 @@ class CheckpointCoordinator:
         return self._points.ends_behind(snapshot)
 
     def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
-        """Forget the latest checkpoint, which is damaged, see `RestorePoints.give_up_latest`."""
+        """Forget the latest checkpoint, which is damaged, see `RestorePoints.check_storage` and `give_up_latest`."""
+        self._points.check_storage()
         with self._lock:
             return self._points.give_up_latest(error, check)
 
@@ -186,6 +187,8 @@ class CheckpointCoordinator:
         is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
         self._statistics.tracker.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
         self._statistics.changed()
+
+    # -- the attempt's life
 
     @property
     def engine_triggers(self) -> bool:
@@ -294,8 +297,7 @@ class CheckpointCoordinator:
 
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Let a request wait for its turn; return its future."""
-        rejected = self._schedule.submit(request)
-        if rejected is not None:
+        if (rejected := self._schedule.submit(request)) is not None:
             rejected.future.set_exception(CheckpointFailedError("Too many checkpoints wait already.", hint="wait for one"))
         return request.future
 

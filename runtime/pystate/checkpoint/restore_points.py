@@ -144,6 +144,15 @@ class RestorePoints:
         held = [] if self._held is None else [self._held]
         return sorted([*self._store.checkpoints, *held], key=lambda one: one.checkpoint_id)
 
+    def check_storage(self) -> None:
+        """Make sure that the job's checkpoints aren't away, where it has some. Reads files, so not under the lock.
+
+        Raises:
+            SnapshotError: See `CheckpointStorageAccess.check_there`.
+        """
+        if self._newest_last:  # else what a job goes back to is the snapshot that it was started from
+            self._settings.storage.check_there()
+
     def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
 
@@ -155,11 +164,8 @@ class RestorePoints:
 
         Raises:
             RestoreError: So it is.
-            SnapshotError: It may not be damaged: the job's checkpoints are away.
         """
         points = self._newest_last
-        if points:  # else it is the snapshot that the job was started from
-            self._settings.storage.check_there()
         if len(points) < 2:
             return False
         latest = points[-1]

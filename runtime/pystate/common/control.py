@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 else:  # generic in the type stubs only
     Peer = Connection
 
+HEARTBEAT_TIMEOUT_S = 50.0
+"""Flink's default of `heartbeat.timeout`: who is not heard of for so long is lost."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """What `accept` fails with while there are too many open files."""
 _MOST_UNPROVEN = 256

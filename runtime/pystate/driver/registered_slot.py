@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 import time
 
-from pystate.common.control import Address, ControlClient
+from pystate.common.control import HEARTBEAT_TIMEOUT_S, Address, ControlClient
 from pystate.common.processes import can_run
 from pystate.driver.crash_output import held_at
 
-HEARTBEAT_TIMEOUT_S = 50.0
-"""Flink's default of `heartbeat.timeout`."""
 _KEPT_WORDS = 1 << 16
 
 

@@ -297,8 +297,8 @@ class Scheduler:
         engine = self._engine.attempt(environment, snapshot, folder)
         if snapshot is not None:
             self._job.coordinator.report_restored(snapshot)
-        if restored.checkpoint_id is not None:
-            self._restore = RestoreReport(restored.checkpoint_id, restored.keyed_bytes(plan.tasks))
+        start = restored.checkpoint_id
+        self._restore = None if start is None else RestoreReport(start, restored.keyed_bytes(plan.tasks))
         return ExecutionAttempt(
             self._number,
             self._resources,

@@ -79,7 +79,7 @@ class DriverFailureHandler:
             came_to_it = RecoveryTerms.read(self._directory) is not None
         except PystateError:
             return False
-        return not came_to_it and (status is None or status.state is JobStatus.INITIALIZING) and not _has_failed(status)
+        return not came_to_it and (status is None or (status.state is JobStatus.INITIALIZING and not status.has_failed))
 
     def after_takeover(self) -> JobVerdict | None:
         """Return how a job has ended whose driver was on another machine; None where it goes on. That is no failure of it.
@@ -110,7 +110,3 @@ class DriverFailureHandler:
     def _failure(self, message: str) -> JobFailure:
         error = PystateError(message, where=f"job {self._job_id}", hint=f"see {self._directory.log}")
         return JobFailure.of(error, message)
-
-
-def _has_failed(status: JobStatusFile | None) -> bool:
-    return status is not None and status.has_failed

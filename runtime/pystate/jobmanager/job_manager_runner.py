@@ -11,6 +11,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pystate.common.errors import JobTerminatedError, PystateError
@@ -62,7 +63,6 @@ class JobManagerRunner:
         self._steps = services.steps
         self._failures = DriverFailureHandler(self._job_id, directory, services.clock)
         self._due: DueRestart | None = None
-        self._has_started = False  # a driver, itself: then it sees how that ends
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         if record.current.cancel_requested:
@@ -96,40 +96,39 @@ class JobManagerRunner:
         with self._lock:
             # in memory only: give_up() writes it together with what it means
             self._record.note(exit_code=exit_code)
-        self._do_what_follows(f"The driver process ended {describe_exit(exit_code)}.")
+        self._do_what_follows(f"The driver process ended {describe_exit(exit_code)}.", seen=exit_code is not None)
 
-    def _do_what_follows(self, message: str) -> None:
-        self._steps.do(f"what follows for job {self._job_id}", lambda: self.driver_died(message), self._cancelled)
+    def _do_what_follows(self, message: str, *, seen: bool = True) -> None:
+        step = partial(self.driver_died, message, seen=seen)
+        self._steps.do(f"what follows for job {self._job_id}", step, self._cancelled)
 
     # -- no driver runs: a restart, or the end
 
-    def driver_died(self, message: str) -> None:
+    def driver_died(self, message: str, *, seen: bool = True) -> None:
         """Take note that no driver runs the job; start another one where the job has not ended and its strategy allows it.
 
         Args:
             message: How the driver ended.
+            seen: Whether a job manager saw it: then one that has begun nothing isn't started again.
 
         Raises:
             LeadershipLostError: It is for others to go on with the job.
             OSError: It is to be done again; the failure counts once.
         """
         with self._lock:
-            delay_ms = self._prepare_restart(message)
+            delay_ms = self._prepare_restart(message, seen=seen)
         if delay_ms is None:
             self.give_up(message)
         else:
             self.restart(delay_ms)
 
-    def _prepare_restart(self, message: str) -> int | None:
+    def _prepare_restart(self, message: str, *, seen: bool) -> int | None:
         """Write down that a restart is due and return the delay in ms; None where the job has ended."""
         self._services.leadership.check()
         if self._record.current.cancel_requested or self._record.current.phase is RecordPhase.ENDED:
             return None
-        if (
-            self._record.current.exit_code is None
-            and not self._has_started
-            and self._failures.began_nothing(self._status.of_driver())
-        ):  # nobody saw how it died, and who submitted the job was told that it is there
+        if not seen and self._failures.began_nothing(self._status.of_driver()):
+            # who submitted the job was told that it is there
             logger.info("job %s: %s It had not begun; another one begins.", self._job_id, message)
             return 0
         if self._due is None:
@@ -165,7 +164,6 @@ class JobManagerRunner:
         if self._cancelled.is_set():
             self.give_up("The job was cancelled before its driver was started again.")
             return
-        self._has_started = True
         try:
             process = self._services.drivers.start_again(self._directory, self._record.current)
         except LeadershipLostError:

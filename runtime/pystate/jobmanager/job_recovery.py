@@ -151,4 +151,4 @@ class JobRecovery:
             runner.restart()
         else:
             message = "The driver process has ended, and no job manager saw how."
-            runner.run_step("the restart", lambda: runner.driver_died(message))
+            runner.run_step("the restart", lambda: runner.driver_died(message, seen=False))

@@ -13,6 +13,7 @@ from pystate.snapshot.state_sink import storage_errors
 from pystate.snapshot.storage import SHARED_DIRECTORY, TASK_OWNED_DIRECTORY, SnapshotLocation
 
 _CHECKPOINT = re.compile(r"chk-\d+")
+_OWN_DIRECTORIES = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
 
 
 class CheckpointStorageAccess:
@@ -88,7 +89,7 @@ class CheckpointStorageAccess:
         Raises:
             CheckpointFailedError: No checkpoint directory is configured, or it can't be made.
         """
-        for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY):
+        for name in _OWN_DIRECTORIES:
             fs, path, uri = parse_location(join(self.job_directory, name))
             try:
                 with storage_errors("create the directory", uri):
@@ -103,7 +104,9 @@ class CheckpointStorageAccess:
         Raises:
             SnapshotError: It isn't: a disk that isn't mounted, or somebody has removed it.
         """
-        for name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY) if self.has_checkpoint_directory else ():
+        if not self.has_checkpoint_directory:
+            return
+        for name in _OWN_DIRECTORIES:
             fs, path, uri = parse_location(join(self.job_directory, name))
             if not store_of(fs).keeps_directories:
                 return

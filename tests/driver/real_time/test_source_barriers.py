@@ -141,7 +141,9 @@ def test_no_barrier_comes_behind_the_savepoint_of_a_stop_neither_under_way_nor_c
     for number in (1, 2, 3, 4):
         one.acknowledge(number)
     assert savepoint.result(10).checkpoint_id == 4
-    time.sleep(0.2)  # many are due
+    wait_until(lambda: one.coordinator._schedule._decider.wait_ms(0) == 0)  # one is due
+    assert one.coordinator._schedule.next_step() is None
+    time.sleep(0.2)  # and many more, for the coordinator's own thread
     assert one.slots.triggered() == [1, 2, 3, 4]
     assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint"] * 4
     one.coordinator.attempt_over()

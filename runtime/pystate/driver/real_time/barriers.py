@@ -58,7 +58,9 @@ class SourceBarriers:
     @property
     def is_open(self) -> bool:
         """Whether no barrier waits for its place, and another one may have one."""
-        return self._waiting is None and not self._closed and not self._is_behind_last
+        # behind a last one not even another barrier: the checkpoint that it begins would be one behind that savepoint
+        is_last_placed = self._last is not None and not self._last.is_aborted
+        return self._waiting is None and not self._closed and not is_last_placed
 
     @property
     def takes_next(self) -> bool:
@@ -76,19 +78,11 @@ class SourceBarriers:
 
     def due(self) -> PendingCheckpoint | None:
         """Return the barrier that can be sent, as soon as the one before it is on its way everywhere."""
-        return self._waiting if self._placing is None and not self._closed and not self._is_behind_last else None
-
-    @property
-    def _is_behind_last(self) -> bool:
-        """Whether the barrier of a savepoint behind which nothing may come has its place, and that hasn't failed.
-
-        Not even another barrier: the checkpoint that it begins would be one behind the savepoint.
-        """
-        return self._last is not None and not self._last.is_aborted
+        return self._waiting if self._placing is None and not self._closed else None
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Return what sends a barrier; None where it is too late for it."""
-        if self._over or self.due() is not checkpoint:
+        if self._over or self._closed or self._waiting is not checkpoint:
             return None
         self._waiting, self._placing = None, checkpoint
         if checkpoint.request.hold:

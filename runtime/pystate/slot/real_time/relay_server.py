@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pystate.common.control import Peer, hang_up, receive_message, send_message
+from pystate.common.control import HEARTBEAT_TIMEOUT_S, Peer, hang_up, receive_message, send_message
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
 from pystate.common.processes import can_run
@@ -20,8 +20,6 @@ HEARTBEAT = b""
 """What a relay sends where it has nothing to bring: a frame is longer."""
 HEARTBEAT_INTERVAL_S = 10.0
 """Flink's default of `heartbeat.interval`."""
-HEARTBEAT_TIMEOUT_S = 50.0
-"""Flink's default of `heartbeat.timeout`."""
 
 
 @dataclass(frozen=True)
