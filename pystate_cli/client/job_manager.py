@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pystate
@@ -19,11 +19,12 @@ from pystate.common.processes import is_alive, signal_process, started_at
 from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.tokens import read_home_token
 from pystate.logs.reader import log_extent, read_log
-from pystate.rest.cluster import ITSELF, StandbyConfiguration
+from pystate.rest.cluster import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
+    from pystate.common.options import ConfigOption
     from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)
@@ -231,15 +232,46 @@ def _properties(configuration: Configuration | None) -> list[str]:
     """Return the job manager's own options as its arguments; no others, since arguments can be seen by everybody."""
     if configuration is None:
         return []
+    values = configuration.to_dict()
+    keys = [option.key for option in _own_options()]
+    return [word for key in keys if key in values for word in ("-D", f"{key}={values[key]}")]
+
+
+def _own_options() -> Iterator[ConfigOption[Any]]:
     from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
     from pystate.common.options import options_of
     from pystate.common.security_options import SecurityOptions
 
-    keys = [
-        option.key for group in (JobManagerOptions, HighAvailabilityOptions, SecurityOptions) for option in options_of(group)
+    for group in (JobManagerOptions, HighAvailabilityOptions, SecurityOptions):
+        yield from options_of(group)
+
+
+def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[str]:
+    """Return which options a job manager runs without, of those that were asked for in starting it, with their values.
+
+    Args:
+        client: Of the job manager.
+        asked: Options and their values; those of jobs don't count.
+    """
+    from pystate.common.configuration import Configuration
+    from pystate.common.sensitive_keys import is_sensitive
+    from pystate.common.service_options import RestOptions
+
+    entries = client.get_list("/jobmanager/config", ClusterConfigurationInfoEntry)
+    host, port = parse_address(client.address)
+    found = {entry.key: entry.value for entry in entries}
+    found |= {RestOptions.PORT.key: str(port), RestOptions.ADDRESS.key: host}
+    running, wanted = Configuration(found), Configuration(dict(asked))
+    options = [
+        option
+        for option in (RestOptions.ADDRESS, RestOptions.PORT, *_own_options())
+        if option.key in asked and not is_sensitive(option.key)
     ]
-    values = configuration.to_dict()
-    return [word for key in keys if key in values for word in ("-D", f"{key}={values[key]}")]
+    return [
+        f"{option.key} = {asked[option.key]}"
+        for option in options
+        if running.get(option) != wanted.get(option) and (option is not RestOptions.PORT or wanted.get(option))
+    ]
 
 
 def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStorage | None:

@@ -118,6 +118,10 @@ class RestClient:
         """Return what is at a path."""
         return kind.from_plain(self._json("GET", path, None))
 
+    def get_list(self, path: str, kind: type[Message]) -> list[Message]:
+        """Return the elements of what is at a path."""
+        return [kind.from_plain(one) for one in self._json("GET", path, None)]
+
     def post(self, path: str, body: RestMessage, kind: type[Message]) -> Message:
         """Send something and return the answer."""
         return kind.from_plain(self._json("POST", path, body.to_plain()))

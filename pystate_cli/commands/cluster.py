@@ -15,7 +15,13 @@ from pystate.rest.cluster import ITSELF, SpareDriversInfo, StandbyConfiguration
 from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
-from pystate_cli.client.job_manager import find_job_manager, own_job_manager, start_job_manager, stop_job_manager
+from pystate_cli.client.job_manager import (
+    find_job_manager,
+    options_not_in_force,
+    own_job_manager,
+    start_job_manager,
+    stop_job_manager,
+)
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.running.waiting import await_end
@@ -45,7 +51,8 @@ def start(
     from pystate.common.service_options import RestOptions
 
     session = Session.of(context)
-    configuration = session.configuration(conf_dir, parse_dynamic_properties(properties or [])).configuration
+    asked = parse_dynamic_properties(properties or [])
+    configuration = session.configuration(conf_dir, asked).configuration
     with session.console.waiting("The job manager is starting"):
         client, started = start_job_manager(
             session.home,
@@ -58,6 +65,11 @@ def start(
     pid = (read_job_manager(session.home) or {}).get("pid")
     what = "Started the job manager" if started else "The job manager is running already"
     session.console.info(f"{what} (process {pid}).")
+    if not started and (missed := options_not_in_force(client, asked)):
+        session.console.warning(
+            f"It runs without what was asked for: {', '.join(missed)}. To change that: pystate cluster stop, then start it "
+            "again (jobs go on meanwhile)."
+        )
     options = SecurityOptions
     if configuration.get(options.REST_ALLOW_UNAUTHENTICATED) and configuration.get(options.REST_TOKEN_FILE) is None:
         session.console.warning(unauthenticated_warning())

@@ -16,6 +16,7 @@ from pystate.common.time import Time
 from pystate.datastream import (
     KeyedBatchProcessFunction,
     KeyedProcessFunction,
+    ListStateDescriptor,
     MapStateDescriptor,
     OutputTag,
     StateTtlConfig,
@@ -343,3 +344,75 @@ def test_rows_and_large_batches_go_through(monkeypatch: pytest.MonkeyPatch) -> N
 def test_runs_of_equal_keys() -> None:
     assert one_key_each(pa.array(["a", "a", None, None, "b"])) == [(0, 2), (2, 2), (4, 1)]
     assert one_key_each(pa.array([], pa.string())) == []
+
+
+class OneState(KeyedBatchProcessFunction):
+    """Calls `use` with a batch, its context and two states, of which the first is of the kind that is asked for."""
+
+    def __init__(self, kind: str, use: Any) -> None:
+        self.kind, self.use = kind, use
+
+    def open(self, runtime_context):
+        descriptor = ValueStateDescriptor("one", Types.LIST(Types.LONG()) if self.kind == "mutable" else Types.LONG())
+        if self.kind == "ttl":
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+        if self.kind == "default":
+            descriptor = ValueStateDescriptor("one", Types.LONG(), default_value=0)
+        self.one = runtime_context.get_state(descriptor)
+        self.other = runtime_context.get_list_state(ListStateDescriptor("other", Types.STRING()))
+
+    def process_batch(self, batch, ctx):
+        return self.use(batch, ctx, self.one, self.other)
+
+
+KINDS = ["plain", "mutable", "ttl", "default"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_state_leave_the_current_key(kind: str, backend: str) -> None:
+    value = [1] if kind == "mutable" else 1
+
+    def use(batch, ctx, one, other):
+        for position, key in enumerate(batch.keys):
+            batch.set_current_key(position)
+            batch.get(one)
+            assert ctx.get_current_key() == key
+            batch.update(one, [value] * len(batch.keys))
+            other.add(key)
+            yield key, len(list(other.get()))
+
+    with harness(OneState(kind, use), state_backend=backend) as made:
+        made.process_elements([("a", 1), ("b", 2), ("c", 3)])
+        assert made.extract_output() == [("a", 1), ("b", 1), ("c", 1)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_one_value_is_refused_none_is_set(kind: str, backend: str) -> None:
+    value = [7] if kind == "mutable" else 7
+
+    def use(batch, ctx, one, other):
+        batch.update(one, [value, value])
+        with pytest.raises(StateError, match="can't take this value"):
+            batch.update(one, [None, "x"])
+        assert batch.get(one) == [value, value]
+
+    with harness(OneState(kind, use), state_backend=backend) as made:
+        made.process_elements([("a", 1), ("b", 2)])
+
+
+def test_only_value_states_have_columns() -> None:
+    def use(batch, ctx, one, other):
+        with pytest.raises(StateError, match="take a ValueState, not"):
+            batch.get(other)
+        with pytest.raises(StateError, match="take a ValueState, not"):
+            batch.update(other, [["x"]])
+
+    with harness(OneState("plain", use)) as made:
+        made.process_elements([("a", 1)])
+
+
+def test_what_is_no_result_is_said_so() -> None:
+    with harness(Returns(5)) as made, pytest.raises(RecordError, match="returned 5, which is neither columns nor elements"):
+        made.process_elements([("k", 0)])

@@ -86,6 +86,19 @@ def test_start_says_when_everybody_may_name_places(home, pystate):
     eventually(lambda: "whoever reaches the job manager's port may" in home.jobmanager_log.read_text())
 
 
+def test_options_that_the_running_one_has_not_are_named(home, pystate):
+    own = ["-D", "jobmanager.spare-drivers.min-free-memory=2048m"]
+    jobs = ["-D", "state.backend.type=rocksdb"]
+    pystate("cluster", "start", *own)
+    same = pystate("cluster", "start", "-D", "jobmanager.spare-drivers.min-free-memory=2gb", *jobs)
+    assert (same.code, "without what was asked for" in same.err) == (0, False)
+
+    asked = ("rest.port=18499", "jobmanager.spare-drivers=3", "pystate.rest.token-file=/x")
+    other = pystate("cluster", "start", *(word for option in asked for word in ("-D", option)))
+    assert (other.code, other.out) == (0, same.out)
+    assert "runs without what was asked for: rest.port = 18499, jobmanager.spare-drivers = 3, pystate.rest.token-file = /x. To" in other.err
+
+
 def test_a_job_manager_that_was_killed_twice_is_started_twice(home, pystate):
     for _ in range(2):
         pystate("cluster", "start")

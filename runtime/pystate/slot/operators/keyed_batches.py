@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -21,6 +22,8 @@ from pystate.records.codec import RecordCodec
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.output import Output
 from pystate.state.base.backend import KeyedStateBackend
+from pystate.state.base.derived_states import DefaultValueState
+from pystate.state.base.ttl.value_state import TtlValueState
 from pystate.state.base.value_states import MutableValueState, OverlayValueState
 
 if TYPE_CHECKING:
@@ -110,28 +113,43 @@ class SlotKeyedBatch(KeyedBatch):
 
     def get(self, state: ValueState[Any]) -> list[Any]:
         """Return what a state holds of each key."""
+        _check_kind(state)
         if isinstance(state, OverlayValueState):
             return held_values(state, self._distinct)
         found = []
-        for position in range(len(self.keys)):
-            self.set_current_key(position)
-            found.append(state.value())
+        with self._any_key():
+            for position in range(len(self.keys)):
+                self.set_current_key(position)
+                found.append(state.value())
         return found
 
     def update(self, state: ValueState[Any], values: Iterable[Any]) -> None:
         """Set a state for each key."""
+        _check_kind(state)
         new = list(values)
         if len(new) != len(self.keys):
             message = f"There are {len(new)} values for {len(self.keys)} keys."
             raise StateError(message, hint="give one for each of batch.keys; None removes")
-        if not isinstance(state, OverlayValueState):
+        if isinstance(state, OverlayValueState | TtlValueState | DefaultValueState):
+            checked = state.checked  # of all, before the first is set: the function may go on behind an error
+            new = [None if value is None else checked(value) for value in new]
+        if isinstance(state, OverlayValueState):
+            state.hold_all(self._distinct.internal, self._distinct.groups, new)
+            return
+        with self._any_key():
             for position, value in enumerate(new):
                 self.set_current_key(position)
                 state.update(value)
-            return
-        checked = state.checked
-        new = [None if value is None else checked(value) for value in new]
-        state.hold_all(self._distinct.internal, self._distinct.groups, new)
+
+    @contextmanager
+    def _any_key(self) -> Iterator[None]:
+        """Let other keys be current for a while."""
+        context = self._backend.key_context
+        key, key_group = context.active_key, context.active_key_group
+        try:
+            yield
+        finally:
+            context.set_current_key(key, key_group)
 
     def set_current_key(self, position: int) -> None:
         """Make one of the keys current."""
@@ -149,6 +167,17 @@ class SlotKeyedBatch(KeyedBatch):
     def to_pandas(self) -> pd.DataFrame:
         """Return the elements as a DataFrame."""
         return self.data.to_pandas()
+
+
+def _check_kind(state: Any) -> None:
+    """Make sure that a state has one value per key.
+
+    Raises:
+        StateError: It is of another kind.
+    """
+    if not isinstance(state, ValueState):
+        message = f"batch.get and batch.update take a ValueState, not {bounded_text(repr(state))}."
+        raise StateError(message, hint="make each key current by batch.set_current_key(position), and use the state itself")
 
 
 def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
@@ -229,6 +258,11 @@ class KeyedBatchHandler(ColumnHandler):
                 return
             batches = _record_batches(results)
             if batches is None:
+                if not isinstance(results, Iterable):
+                    message = f"process_batch returned {bounded_text(repr(results))}, which is neither columns nor elements."
+                    raise RecordError(
+                        message, where=self._columns.where, hint="return an Arrow table, a DataFrame, a list of elements, or None"
+                    )
                 for result in results:
                     collect = self._output.collect  # another one as soon as the function has made a tag
                     collect(result)
@@ -246,11 +280,14 @@ class ColumnOutput:
         output: What follows.
         type_info: Of the results; None for untyped ones, which become rows.
         where: The operator, for errors.
+
+    Attributes:
+        where: As given.
     """
 
     def __init__(self, output: Output, type_info: TypeInformation | None, where: str) -> None:
         self._output = output
-        self._where = where
+        self.where = where
         self._codec = None if type_info is None else RecordCodec(type_info, where)
 
     def emit(self, batch: pa.RecordBatch, timestamp: int | None) -> None:
@@ -284,14 +321,14 @@ class ColumnOutput:
             place = batch.schema.get_field_index(field.name)
             if place < 0:
                 message = f"A result of process_batch has no column {field.name!r}; it has {batch.schema.names}."
-                raise RecordError(message, where=self._where, hint="name a column for each field of the output_type")
+                raise RecordError(message, where=self.where, hint="name a column for each field of the output_type")
             column = batch.column(place)
             try:
                 columns.append(column if column.type == field.type else column.cast(field.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 message = f"Column {field.name!r} of a result of process_batch is {column.type}, not {field.type}: {error}"
                 raise RecordError(
-                    bounded_text(message), where=self._where, hint="declare the right output_type, or cast the column"
+                    bounded_text(message), where=self.where, hint="declare the right output_type, or cast the column"
                 ) from error
         return columns
 

@@ -24,6 +24,9 @@ class TakingState(Protocol):
     def clear(self) -> None:
         """See `ValueState`."""
 
+    def checked(self, value: Any, /) -> Any:
+        """Return a value as the state keeps it; StateError where it isn't of the type."""
+
     def take(self) -> Any:
         """Remove the current address's value and return it; None where there is none, or it has expired."""
 
@@ -176,12 +179,13 @@ class DefaultValueState(ValueState[Any]):
         StateError: The default isn't of the state's type.
     """
 
-    __slots__ = ("_default", "_read", "_values")
+    __slots__ = ("_check", "_default", "_read", "_values")
 
-    def __init__(self, values: ValueState[Any], serializer: TypeSerializer, default: Any) -> None:
+    def __init__(self, values: TakingState, serializer: TypeSerializer, default: Any) -> None:
         default = serializer.check(default)
         data = serializer.serialize(default)
         self._values = values
+        self._check = values.checked
         self._read = values.value
         deserialize = serializer.deserialize
         self._default: Callable[[], Any] = (lambda: default) if serializer.immutable else (lambda: deserialize(data))
@@ -190,6 +194,14 @@ class DefaultValueState(ValueState[Any]):
         """Return the current key's value, or a fresh copy of the default."""
         value = self._read()
         return self._default() if value is None else value
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the state keeps it.
+
+        Raises:
+            StateError: It isn't of the type.
+        """
+        return self._check(value)
 
     @override
     def update(self, value: Any) -> None:

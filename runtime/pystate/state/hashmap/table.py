@@ -8,7 +8,9 @@ view: stored dicts and lists are changed in place there, and copied there from b
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange
@@ -20,6 +22,12 @@ GroupTable = dict[Hashable, Any]
 Layer = dict[int, GroupTable]
 
 _MISSING = object()
+_EMPTY: Mapping[Hashable, Any] = MappingProxyType({})
+
+
+def _open_layer() -> Layer:
+    """Return a layer that has a table for each key group that is written."""
+    return defaultdict(dict)
 
 
 class StateTable:
@@ -43,9 +51,9 @@ class StateTable:
         """Return the stored value; None where there is none."""
         if self.layers:  # only while a snapshot is being written
             for layer in reversed(self.layers):
-                group = layer.get(key_group)
-                if group is not None and key in group:
-                    return group[key]
+                stored = layer.get(key_group, _EMPTY).get(key, _MISSING)
+                if stored is not _MISSING:
+                    return stored
         return self.base[key_group].get(key)
 
     known = get
@@ -69,11 +77,7 @@ class StateTable:
         if self.layers:
             top = self.layers[-1]
             for key, stored in changes:
-                key_group = key_groups[key]
-                group = top.get(key_group)
-                if group is None:
-                    group = top[key_group] = {}
-                group[key] = stored
+                top[key_groups[key]][key] = stored
             return
         base = self.base
         for key, stored in changes:
@@ -84,8 +88,13 @@ class StateTable:
 
     def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
         """Store (key, value) pairs; None removes. `key_groups` has the key group of each, in the same order."""
-        if self.layers or self.replaced is not None:
+        if self.replaced is not None:
             self.put_all(changes, {key: group for (key, _), group in zip(changes, key_groups, strict=True)})
+            return
+        if self.layers:
+            top = self.layers[-1]
+            for (key, stored), key_group in zip(changes, key_groups, strict=True):
+                top[key_group][key] = stored
             return
         base = self.base
         for (key, stored), key_group in zip(changes, key_groups, strict=True):
@@ -109,11 +118,8 @@ class StateTable:
         base = self.base[key_group]
         if not self.layers:
             return base.get(key)
-        top = self.layers[-1]
-        group = top.get(key_group)
-        if group is None:
-            group = top[key_group] = {}
-        elif key in group:
+        group = self.layers[-1][key_group]
+        if key in group:
             return group[key]
         stored = self.get(key, key_group)
         if stored is not None:
@@ -160,7 +166,7 @@ class StateTable:
             frozen = self.layers[:-1]
         else:
             frozen = list(self.layers)
-            self.layers.append({})
+            self.layers.append(_open_layer())
         return TableView(self.base, frozen)
 
     def merge(self) -> None:
@@ -175,7 +181,7 @@ class StateTable:
             merged_layer: Layer = {}
             for layer in self.layers:
                 _merge_into(merged_layer, layer, drop_removed=False)
-            self.layers[:] = [merged_layer, {}]  # views share the values in the merged_layer one, so none of them is owned
+            self.layers[:] = [merged_layer, _open_layer()]  # views share the values in the merged_layer one, so none of them is owned
 
     def __len__(self) -> int:
         """Return the number of stored values."""

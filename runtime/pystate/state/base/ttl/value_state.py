@@ -72,6 +72,14 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         self._accesses += 1
         self._write(None)
 
+    def checked(self, value: Any) -> Any:
+        """Return a value as the state keeps it.
+
+        Raises:
+            StateError: It isn't of the type.
+        """
+        return self._check_value(value)
+
     def take(self) -> Any:
         """Remove the current key's value and return it; None where there is none, or it has expired."""
         self._accesses += 1
