@@ -24,7 +24,7 @@ from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_
 
 if TYPE_CHECKING:
     from pystate.common.configuration import Configuration
-    from pystate.common.options import ConfigOption
+    from pystate.common.config_option import ConfigOption
     from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)

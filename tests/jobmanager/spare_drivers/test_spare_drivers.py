@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pystate.common.free_memory import available_bytes
 from pystate.common.home import PystateHome
 from pystate.common.processes import is_alive
 from pystate.job_folder.driver_term import LEADER_VARIABLE
@@ -20,7 +21,6 @@ from pystate.job_folder.spare_messages import SPARE_VARIABLE
 from pystate.job_folder.submission import Submission
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.spare_drivers import spare_drivers, spare_pool
-from pystate.jobmanager.spare_drivers.free_memory import available_bytes
 from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from tests.faults.processes import needs_proc
 from tests.waiting import wait_until

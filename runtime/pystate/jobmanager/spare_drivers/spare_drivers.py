@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystate.common.errors import PystateError
+from pystate.common.free_memory import available_bytes
 from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.time import steady_ms
 from pystate.job_folder.small_files import DriverProcessFile, SessionFile
 from pystate.job_folder.spare_messages import TakenJob, WarmUp
 from pystate.job_folder.submission import Submission
 from pystate.jobmanager.driver_process import JOB_ID_VARIABLE, ChildDriver, driver_variables
-from pystate.jobmanager.spare_drivers.free_memory import available_bytes
 from pystate.jobmanager.spare_drivers.spare_kind import SpareKind, spare_kind, submitted_options
 from pystate.jobmanager.spare_drivers.spare_pool import Spare, SparePool
 from pystate.jobmanager.spare_drivers.spare_process import SPARE_COMMAND, SpareProcess

@@ -260,9 +260,8 @@ class KeyedBatchHandler(ColumnHandler):
             if batches is None:
                 if not isinstance(results, Iterable):
                     message = f"process_batch returned {bounded_text(repr(results))}, which is neither columns nor elements."
-                    raise RecordError(
-                        message, where=self._columns.where, hint="return an Arrow table, a DataFrame, a list of elements, or None"
-                    )
+                    hint = "return an Arrow table, a DataFrame, a list of elements, or None"
+                    raise RecordError(message, where=self._columns.where, hint=hint)
                 for result in results:
                     collect = self._output.collect  # another one as soon as the function has made a tag
                     collect(result)

@@ -33,6 +33,13 @@ class CountedSnapshot(KeyedStateSnapshot):
     def _write(self, writer: CanonicalWriter) -> None:
         """Write all entries; `_check_open` at least once per key group."""
 
+    def _write_file(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
+        """Write the whole file."""
+        writer = CanonicalWriter(sink, self._header)
+        self._write(writer)
+        writer.finish()
+        return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
+
     def _write_entries(self, writer: CanonicalWriter, name: str, key_group: int, entries: Iterable[Entry]) -> None:
         keep = self._filters.get(name)
         writer.write(name, key_group, entries if keep is None else keep(entries))
@@ -50,10 +57,7 @@ class CountedSnapshot(KeyedStateSnapshot):
             self._check_open()
             self._writers += 1
         try:
-            writer = CanonicalWriter(sink, self._header)
-            self._write(writer)
-            writer.finish()
-            return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
+            return self._write_file(sink)
         finally:
             with self._lock:
                 self._writers -= 1

@@ -11,12 +11,13 @@ from typing import BinaryIO
 from pystate.api.state import State, StateDescriptor
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.options import PystateOptions
+from pystate.common.options import PystateOptions, StateBackendOptions
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.canonical_restore import Block, entries_in
+from pystate.state.base.forked_writer import ForkedWriter
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
@@ -50,7 +51,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered", "_views")
+    __slots__ = ("_cleanups", "_forks", "_lock", "_open", "_records", "_registered", "_views")
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
         self._records = 0
         self._views = HashMapViews()
         self._open: set[HashMapSnapshot] = set()
+        self._forks = ForkedWriter() if self.configuration.get(StateBackendOptions.FORKED_SNAPSHOTS) else None
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
     def _create_table(self, name: str, schema: Schema) -> _TableState:
@@ -155,6 +157,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
             views,
             self._snapshot_filters(),
             self._forget,
+            self._forks,
         )
         with self._lock:
             self._open.add(snapshot)

@@ -181,7 +181,8 @@ class StateTable:
             merged_layer: Layer = {}
             for layer in self.layers:
                 _merge_into(merged_layer, layer, drop_removed=False)
-            self.layers[:] = [merged_layer, _open_layer()]  # views share the values in the merged_layer one, so none of them is owned
+            # views share the values in the merged one, so none of them is owned
+            self.layers[:] = [merged_layer, _open_layer()]
 
     def __len__(self) -> int:
         """Return the number of stored values."""
@@ -204,6 +205,11 @@ class TableView:
     def __init__(self, base: Layer, layers: list[Layer]) -> None:
         self._base = base
         self._layers = layers
+
+    @property
+    def stored(self) -> int:
+        """How many keys have a value, but for what the layers add and remove."""
+        return sum(map(len, self._base.values()))
 
     def entries(self, key_group: int) -> Iterator[tuple[Hashable, Any]]:
         """Iterate over (key, stored value) of a key group."""
