@@ -3,7 +3,7 @@
     python benchmarks/full_snapshot.py [KEYS] [ROUNDS]
 
 One backend with KEYS (1,000,000) values of 200 bytes of which half compress, driven as a slot drives it, without Spark;
-storage and working folder are on the disk of the temporary folder. The job's cost is measured by a thread that reads and
+storage and working folder are on the disk of the temporary folder; *hashmap, forked* has a copy of the process write. The job's cost is measured by a thread that reads and
 updates random keys all the while, an epoch of 5,000 records after another: its records per second before and during the
 asynchronous part, and the epoch in which the barrier stands.
 """
@@ -56,9 +56,15 @@ class Load(threading.Thread):
         return EPOCH * (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else float("nan")
 
 
-def under_load(root, backend, keys):
+def bench_of(root, side):
+    """Return a backend, by the name of its side."""
+    backend, _, forked = side.partition(", ")
+    return Bench(root, 1, backend, {"state.backend.hashmap.forked-snapshots": "true"} if forked else {})
+
+
+def under_load(root, side, keys):
     """Return records/s before and during a snapshot, its synchronous and asynchronous seconds."""
-    bench = Bench(root, 1, backend)
+    bench = bench_of(root, side)
     bench.write(range(keys))
     gc.collect()
     load = Load(bench, keys)
@@ -79,9 +85,9 @@ def under_load(root, backend, keys):
     return before, during, sync, ended - began
 
 
-def at_rest(root, backend, keys, rounds):
+def at_rest(root, side, keys, rounds):
     """Return MB, and medians of seconds: sync, async, plain copy, restore, reading."""
-    bench = Bench(root, 1, backend)
+    bench = bench_of(root, side)
     bench.write(range(keys))
     gc.collect()
     figures = []
@@ -92,7 +98,7 @@ def at_rest(root, backend, keys, rounds):
     bench.close()
     restores = []
     for _ in range(rounds):
-        new = Bench(root, 1, backend)
+        new = bench_of(root, side)
         taken = new.restore(handles)
         new.close()
         restores.append((taken, plain_read(root, handles)))
@@ -112,7 +118,7 @@ def plain_read(root, handles):
 
 def main(keys, rounds):
     rows, dips = [], []
-    for backend in ("hashmap", "rocksdb"):
+    for backend in ("hashmap", "hashmap, forked", "rocksdb"):
         root = tempfile.mkdtemp(prefix="full-snapshot-")
         rows.append((backend, *at_rest(root, backend, keys, rounds)))
         dips.append((backend, *under_load(root, backend, keys)))

@@ -22,6 +22,7 @@ from keyed_count import machine
 
 from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
+from pystate.common.configuration import Configuration
 from pystate.common.key_groups import key_group_range
 from pystate.slot.keyed_snapshots import KeyedSnapshots
 from pystate.slot.restored_operator import RestoredOperator
@@ -40,7 +41,7 @@ THRESHOLD = 20 << 10
 class Bench:
     """One operator at a parallelism."""
 
-    def __init__(self, root, parallelism, backend="rocksdb"):
+    def __init__(self, root, parallelism, backend="rocksdb", settings=None):
         self.codec = KeyCodec(Types.LONG())
         self.folder = tempfile.mkdtemp(dir=root)
         self.backends = [
@@ -50,6 +51,7 @@ class Bench:
                 key_group_range=key_group_range(index, parallelism, MAX_PARALLELISM),
                 max_parallelism=MAX_PARALLELISM,
                 working_directory=self.folder,
+                configuration=Configuration(settings or {}),
             )
             for index in range(parallelism)
         ]

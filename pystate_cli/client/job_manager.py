@@ -23,8 +23,8 @@ from pystate.rest.cluster import ITSELF, ClusterConfigurationInfoEntry, StandbyC
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
     from pystate.common.config_option import ConfigOption
+    from pystate.common.configuration import Configuration
     from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)
@@ -262,11 +262,8 @@ def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[s
     found = {entry.key: entry.value for entry in entries}
     found |= {RestOptions.PORT.key: str(port), RestOptions.ADDRESS.key: host}
     running, wanted = Configuration(found), Configuration(dict(asked))
-    options = [
-        option
-        for option in (RestOptions.ADDRESS, RestOptions.PORT, *_own_options())
-        if option.key in asked and not is_sensitive(option.key)
-    ]
+    own: list[ConfigOption[Any]] = [RestOptions.ADDRESS, RestOptions.PORT, *_own_options()]
+    options = [option for option in own if option.key in asked and not is_sensitive(option.key)]
     return [
         f"{option.key} = {asked[option.key]}"
         for option in options
