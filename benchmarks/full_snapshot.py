@@ -3,9 +3,9 @@
     python benchmarks/full_snapshot.py [KEYS] [ROUNDS]
 
 One backend with KEYS (1,000,000) values of 200 bytes of which half compress, driven as a slot drives it, without Spark;
-storage and working folder are on the disk of the temporary folder; *hashmap, forked* has a copy of the process write. The job's cost is measured by a thread that reads and
-updates random keys all the while, an epoch of 5,000 records after another: its records per second before and during the
-asynchronous part, and the epoch in which the barrier stands.
+storage and working folder are on the disk of the temporary folder; *hashmap, forked* has a copy of the process write. The
+job's cost is measured by a thread that reads and updates random keys all the while, an epoch of 5,000 records after another:
+its records per second before and during the asynchronous part, and the epoch in which the barrier stands.
 """
 
 import gc

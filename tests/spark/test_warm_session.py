@@ -38,6 +38,16 @@ def warm(jvm, **options: str) -> WarmSession:
     return WarmSession(spark, session_traits(Configuration(options)))
 
 
+def test_what_is_installed_meanwhile_makes_a_difference(jvm, tmp_path, monkeypatch):
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(str(packages))
+    made = warm(jvm)
+    assert made.unlike(Configuration()) == []
+    (packages / "arrow-2.dist-info").mkdir()
+    assert made.unlike(Configuration()) == [f"the packages in {packages}"]
+
+
 def test_the_same_options_make_the_same_session(jvm):
     assert warm(jvm).unlike(Configuration({"execution.checkpointing.interval": "1 s"})) == []
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_PACKAGES = ("site-packages", "dist-packages")
 _CONFIGURATION_FOLDERS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
@@ -135,6 +136,10 @@ def session_traits(configuration: Configuration) -> dict[str, str]:
             facts = os.stat(path)
             if stat.S_ISREG(facts.st_mode):
                 traits[f"the file {path}"] = f"{facts.st_size} {facts.st_mtime_ns}"
+    for path in sys.path:
+        if os.path.basename(path) in _PACKAGES:
+            with contextlib.suppress(OSError):
+                traits[f"the packages in {path}"] = str(os.stat(path).st_mtime_ns)  # each installation makes a folder there
     return traits
 
 

@@ -113,6 +113,25 @@ def test_a_job_that_needs_another_one_gets_none_and_it_is_said_why(home, keep, t
     assert f"job {OTHER} gets no spare driver: other options: parallelism.default" in caplog.text
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_folder_that_was_put_in_the_place_of_its_own_is_another_one(home, keep, tmp_path, caplog, moved):
+    caplog.set_level("INFO")
+    release = tmp_path / "release"
+    release.mkdir()
+    spares = keep()
+    wanted = submission(tmp_path, working_directory=str(release))
+    spares.used(home.job(JOB), wanted, variables())
+    pid = ready(spares)
+    release.rename(tmp_path / "old") if moved else release.rmdir()
+    release.mkdir()
+
+    assert spares.take(OTHER, wanted, variables()) is None
+    assert f"job {OTHER} gets no spare driver: its working directory was replaced" in caplog.text
+    spares.used(home.job(OTHER), wanted, variables())
+    assert ready(spares) != pid
+    assert spares.take(OTHER, wanted, variables()) is not None
+
+
 def test_none_outlives_its_job_manager(home, keep, tmp_path):
     spares = keep(2)
     spares.used(home.job(JOB), submission(tmp_path), variables())

@@ -130,6 +130,11 @@ class SpareDrivers:
         if process is None:
             logger.info("job %s gets no spare driver: %s", job_id, _why_none(others, kind))
             return None
+        if not process.is_in_place:
+            logger.info("job %s gets no spare driver: its working directory was replaced", job_id)
+            process.dismiss()
+            threading.Thread(target=process.end, name="spare-driver-end", daemon=True).start()
+            return None
         directory = self._home.job(job_id)
         variables = {**driver_variables(self._home, environment, self._leader), JOB_ID_VARIABLE: job_id}
         try:

@@ -61,9 +61,15 @@ class SpareProcess:
             raise AssertionError(message)
         self._told, self._answer = self.process.stdin, self.process.stdout
         self.pid = self.process.pid
+        self._working_directory, self._runs_in = working_directory, _identity(working_directory)
         self.started = started_at(self.pid)
         with contextlib.suppress(OSError):  # it has ended already: so say its pipes
             self._say(warm_up)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its working directory is still what stands at that path: releases are moved and replaced."""
+        return self._runs_in is not None and self._runs_in == _identity(self._working_directory)
 
     def report(self) -> SpareReport:
         """Wait until it says how the warming went."""
@@ -131,3 +137,12 @@ def resident_bytes(session: int) -> int:
                 lines = rollup.read_text(encoding="ascii").splitlines()
                 found += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
     return found
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """Return what tells a folder from others that live; None where there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
