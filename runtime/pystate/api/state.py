@@ -35,8 +35,8 @@ class State(ABC):
     """A keyed state: each access concerns the current key only.
 
     What a state hands out or takes may be changed in place by user code. Within the running epoch such a change counts as an
-    update, with or without a call of `update()`, on every backend. Once the epoch has ended, objects kept from it are cut
-    off: changing them changes nothing.
+    update, with or without a call of `update()`, on every backend; but what an iteration over a `MapState` hands out are
+    copies. Once the epoch has ended, objects kept from it are cut off: changing them changes nothing.
     """
 
     __slots__ = ()
@@ -206,7 +206,7 @@ class MapState(_WritableMap[K, V]):
     """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
 
     Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
-    `get` handed out counts as updated when it is changed in place; one that iteration hands out must be `put` back. An
+    `get` handed out counts as updated when it is changed in place; iteration hands out copies, which must be `put` back. An
     iteration ends with its epoch: going on with it later is an error.
     """
 

@@ -278,3 +278,26 @@ def test_a_map_state_is_out_of_reach_without_a_key(harness: BackendHarness) -> N
     harness.backend.set_current_key("k", MAX_PARALLELISM)
     with pytest.raises(StateError, match="Key group 16"):
         state.put("a", 1)
+
+
+@pytest.mark.parametrize("read", ["items", "values"])
+@pytest.mark.parametrize("history", ["the epoch wrote it", "an earlier one did", "the epoch has read it"])
+def test_what_an_iteration_hands_out_is_a_copy_wherever_it_comes_from(
+    harness: BackendHarness, read: str, history: str
+) -> None:
+    descriptor = MapStateDescriptor("m", Types.STRING(), Types.LIST(Types.LONG()))
+    state = harness.use("k", descriptor)
+    state.put_all({"a": [1], "b": [1]})
+    if history != "the epoch wrote it":
+        harness.flush()
+        state = harness.use("k", descriptor)
+    if history == "the epoch has read it":
+        state.get("a").append(2)
+    expected = {"a": [1, 2] if history == "the epoch has read it" else [1], "b": [1]}
+
+    for found in list(getattr(state, read)()):
+        (found[1] if read == "items" else found).append(7)
+
+    assert dict(state.items()) == expected
+    harness.flush()
+    assert dict(harness.use("k", descriptor).items()) == expected

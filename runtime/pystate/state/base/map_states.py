@@ -200,8 +200,21 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
                 self._check_epoch(epoch)
         for user_key, value in entries.items():
             if value is not ABSENT:
-                yield external(user_key), value
+                yield external(user_key), self._copy(user_key, value) if mutable else value
                 self._check_epoch(epoch)
+
+    def _copy(self, user_key: Hashable, value: Any) -> Any:
+        """Return what iteration hands out of a value that may be changed in place.
+
+        What is in the store comes as a copy, too: whether a change of it counts must not depend on where epochs end.
+        """
+        try:
+            return self._serializer.deserialize(self._serializer.serialize(value))
+        except StateError as error:
+            raise self._unkeepable(self._context.active_key, error, self._place_of(user_key)) from error
+
+    def _place_of(self, user_key: Hashable) -> str:
+        return f", map key {self._external(user_key)!r},"
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the map keys as they are now."""
@@ -291,7 +304,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
             try:
                 data = serialize(value)
             except StateError as error:
-                raise self._unkeepable(key, error, f", map key {self._external(user_key)!r},") from error
+                raise self._unkeepable(key, error, self._place_of(user_key)) from error
             if loaded.get(user_key) != data:
                 writes[user_key] = data
         return writes
