@@ -32,7 +32,9 @@ class SpareShell(Shell):
         raise AssertionError("no process of it is found")
 
     def driver(self, job):
-        return json.loads((self.home / "jobs" / job / "driver.json").read_text())["pid"]
+        """Return the job's driver; None between two of them."""
+        file = self.home / "jobs" / job / "driver.json"
+        return json.loads(file.read_text())["pid"] if file.exists() else None
 
 
 def sid(pid):
