@@ -16,7 +16,7 @@ from tests.engines import slowly_on_real_time
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import COUNTED, RECOVERING, Count, Sink, Watched, state_in
 
-pytestmark = [needs_proc, pytest.mark.timeout(240)]
+pytestmark = [needs_proc, pytest.mark.timeout(400)]
 
 KEYS = 50_000
 
