@@ -257,13 +257,15 @@ def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[s
     from pystate.common.sensitive_keys import is_sensitive
     from pystate.common.service_options import RestOptions
 
+    own: list[ConfigOption[Any]] = [RestOptions.ADDRESS, RestOptions.PORT, *_own_options()]
+    options = [option for option in own if option.key in asked and not is_sensitive(option.key)]
+    if not options:
+        return []
     entries = client.get_list("/jobmanager/config", ClusterConfigurationInfoEntry)
     host, port = parse_address(client.address)
     found = {entry.key: entry.value for entry in entries}
     found |= {RestOptions.PORT.key: str(port), RestOptions.ADDRESS.key: host}
     running, wanted = Configuration(found), Configuration(dict(asked))
-    own: list[ConfigOption[Any]] = [RestOptions.ADDRESS, RestOptions.PORT, *_own_options()]
-    options = [option for option in own if option.key in asked and not is_sensitive(option.key)]
     return [
         f"{option.key} = {asked[option.key]}"
         for option in options

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from pystate.common.whole_writes import write_fully
 from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.recoverable_files import (
     IN_PROGRESS,
@@ -22,7 +23,7 @@ from pystate.file_systems.recoverable_files import (
     RecoverableFiles,
     UncommittableError,
 )
-from pystate.file_systems.stores import Store, store_of, write_fully
+from pystate.file_systems.stores import Store, store_of
 
 _COPIED_AT_ONCE = 1 << 20
 

@@ -17,6 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.file_system_settings import current_settings
 from pystate.common.regular_files import open_regular
+from pystate.common.whole_writes import write_fully
 from pystate.file_systems.file_info import kind_of, scheme_of
 from pystate.file_systems.local_files import LocalFolder, make_folders, open_new
 
@@ -420,16 +421,6 @@ def store_of(fs: Any) -> Store:
     if scheme == "s3":
         return S3Store(fs)
     return HdfsStore(fs) if scheme == "hdfs" else Store(fs)
-
-
-def write_fully(file: Any, data: bytes | bytearray | memoryview) -> None:
-    """Write all of the bytes to a file, however many it takes at once."""
-    with memoryview(data) as view:
-        start = 0
-        while start < len(view):
-            with view[start:] as rest:
-                written = file.write(rest)
-            start = len(view) if written is None else start + written  # None: a file that doesn't count takes all
 
 
 def _taken(path: str) -> FileExistsError:

@@ -11,7 +11,7 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.file_system_settings import current_settings
 from pystate.common.held_checksum import held_crc32
 from pystate.common.sensitive_keys import HIDDEN
-from pystate.file_systems.stores import write_fully
+from pystate.common.whole_writes import write_fully
 
 _ANOTHER_USERS = (
     "choose a place of the user that the job runs as, or let him at this one; where executors of a cluster have a user of "

@@ -31,6 +31,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotEr
 from pystate.common.held_checksum import held_crc32
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
+from pystate.common.whole_writes import write_fully
 from pystate.state.base.compression import codec_from_plain, compress, decompress
 from pystate.state.base.interpreter_share import InterpreterShare
 from pystate.state.base.plain_lists import list_head_bytes, unpack_flat
@@ -222,12 +223,7 @@ class CanonicalWriter:
         self._write(start + _CRC.pack(zlib.crc32(start)))
 
     def _write(self, data: bytes) -> None:
-        rest: bytes | memoryview = data
-        while True:
-            written = self._sink.write(rest)
-            if written is None or written >= len(rest):  # None: a sink that doesn't count takes all
-                break
-            rest = memoryview(rest)[written:]
+        write_fully(self._sink, data)
         self.bytes += len(data)
 
     def write(self, state_key: str, key_group: int, entries: Iterable[Entry]) -> None:

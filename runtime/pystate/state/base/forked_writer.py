@@ -21,14 +21,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import BinaryIO, NoReturn, cast
+from typing import BinaryIO, NoReturn
 
 import msgpack
 
 from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import SnapshotError
 from pystate.common.free_memory import available_bytes
-from pystate.common.overrides import override
+from pystate.common.whole_writes import write_fully
 
 logger = logging.getLogger(__name__)
 
@@ -91,32 +91,34 @@ class ForkedWriter:
         Raises:
             SnapshotError: The child failed, or was killed. What the sink and `check_open` raise is passed on.
         """
-        data_in, data_out = os.pipe()
-        report_in, report_out = os.pipe()
+        ends: list[int] = []
         try:
+            ends += os.pipe()
+            ends += os.pipe()
             pid = os.fork()
         except OSError as error:
-            for descriptor in (data_in, data_out, report_in, report_out):
+            for descriptor in ends:
                 os.close(descriptor)
             logger.warning("This snapshot is written beside the records: no copy of the process can be made: %s", error)
             return None
+        data_in, data_out, report_in, report_out = ends
         if pid == 0:
             _write_in_child(write, data_out, report_out)
         os.close(data_out)
         os.close(report_out)
-        child = _Child(pid)
+        has_ended = False
         try:
-            received = self._store(data_in, sink, check_open, child)
-            report = _read_all(report_in, self._silence)
-        except BaseException:
-            child.end(patience=0)
-            raise
+            received = self._store(data_in, sink, check_open)
+            report, has_ended = _read_all(report_in, self._silence)
         finally:
             os.close(data_in)
             os.close(report_in)
-        return self._checked(child.end(), report, received)
+            if not has_ended:
+                os.kill(pid, signal.SIGKILL)
+            status = _wait_for(pid)
+        return self._checked(status, report, received)
 
-    def _store(self, descriptor: int, sink: BinaryIO, check_open: Callable[[], object], child: _Child) -> int:
+    def _store(self, descriptor: int, sink: BinaryIO, check_open: Callable[[], object]) -> int:
         """Store what comes, to its end; return how many bytes that was."""
         with contextlib.suppress(OSError):  # not allowed, or not Linux: smaller pieces
             import fcntl
@@ -136,15 +138,15 @@ class ForkedWriter:
             data = os.read(descriptor, _PIPE_BYTES)
             if not data:
                 return received
-            rest = memoryview(data)
-            while rest:
-                written = sink.write(rest)
-                rest = rest[len(rest) if written is None else written :]
+            write_fully(sink, data)
             received += len(data)
             heard = time.monotonic()
 
-    def _checked(self, status: int, report: bytes, received: int) -> list[int]:
+    def _checked(self, status: int | None, report: bytes, received: int) -> list[int]:
         """Return the child's numbers, if it ended as it should and all has come."""
+        if status is None:
+            said = "has ended, and how was told to others: something in this process waits for all of its children"
+            raise self._failed(said)
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
             said = f"was killed by {signal.Signals(-code).name}, perhaps for want of memory"
@@ -169,34 +171,16 @@ class ForkedWriter:
         return SnapshotError(message, hint=HINT)
 
 
-class _Child:
-    """A forked process that is to be waited for exactly once."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._status: int | None = None
-
-    def end(self, patience: float = 1.0) -> int:
-        """Return how it ended; kill it where it hasn't by then.
-
-        Args:
-            patience: Seconds: who has reported all that he has is about to go.
-        """
-        if self._status is None:
-            deadline = time.monotonic() + patience
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            while not pid and time.monotonic() < deadline:
-                time.sleep(0.01)
-                pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if not pid:
-                os.kill(self._pid, signal.SIGKILL)
-                _, status = os.waitpid(self._pid, 0)
-            self._status = status
-        return self._status
+def _wait_for(pid: int) -> int | None:
+    """Return how a child ended, once it has; None where somebody else has taken note of that, or nobody may."""
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return None
 
 
-def _read_all(descriptor: int, seconds: float) -> bytes:
-    """Return what comes to the end of a pipe, as far as it comes in time."""
+def _read_all(descriptor: int, seconds: float) -> tuple[bytes, bool]:
+    """Return what comes of a pipe in time, and whether that is all: then who had its other end has ended, or is about to."""
     found = b""
     deadline = time.monotonic() + seconds
     waiting = select.poll()
@@ -204,9 +188,9 @@ def _read_all(descriptor: int, seconds: float) -> bytes:
     while len(found) <= _MAX_REPORT_BYTES and waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
         data = os.read(descriptor, _MAX_REPORT_BYTES)
         if not data:
-            break
+            return found, True
         found += data
-    return found
+    return found, False
 
 
 def _write_in_child(write: Callable[[BinaryIO], list[int]], data: int, report: int) -> NoReturn:
@@ -219,7 +203,7 @@ def _write_in_child(write: Callable[[BinaryIO], list[int]], data: int, report: i
         numbers: list[int] = []
         try:
             with io.FileIO(data, "wb") as pipe:
-                numbers = write(cast(BinaryIO, _WholeWrites(pipe)))
+                numbers = write(pipe)
         except BaseException as failure:  # noqa: BLE001 - whatever it is, the parent is told
             error = bounded_text(f"{type(failure).__name__}: {failure}")
         os.write(report, msgpack.packb([numbers, error]))
@@ -234,20 +218,6 @@ def _keep_only(*kept: int) -> None:
         if descriptor > _STDERR and descriptor not in kept:
             with contextlib.suppress(OSError):  # that of the listing
                 os.close(descriptor)
-
-
-class _WholeWrites(io.RawIOBase):
-    """A pipe that takes all it is given."""
-
-    def __init__(self, pipe: io.FileIO) -> None:
-        self._pipe = pipe
-
-    @override
-    def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # bytes are all that is written
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._pipe.write(rest) or 0 :]
-        return len(data)
 
 
 def _resident_bytes() -> int:
