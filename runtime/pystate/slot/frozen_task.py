@@ -19,6 +19,7 @@ from pystate.snapshot.operator_state_handle import (
     StateMetaInfo,
 )
 from pystate.snapshot.storage import SnapshotLocation
+from pystate.state.base.forked_writer import ForkFailedError
 from pystate.state.base.snapshot import KeyedStateSnapshot
 from pystate.state.operator.backend import OperatorStateSnapshot
 from pystate.state.operator.mode import OperatorStateMode
@@ -75,7 +76,11 @@ class FrozenOperator:
         prefix = f"{hashlib.md5(self.uid.encode(), usedforsecurity=False).hexdigest()[:12]}-{subtask}"
         first, last = self.key_groups.start, self.key_groups.end
         if self.keyed is not None:
-            handle = location.write_state(f"{prefix}-keyed", self.keyed.write_canonical, inline_threshold)
+            name = f"{prefix}-keyed"
+            try:
+                handle = location.write_state(name, self.keyed.write_canonical, inline_threshold)
+            except ForkFailedError:  # no fault of the state's, and the last one of this process
+                handle = location.write_state(name, self.keyed.write_canonical, inline_threshold)
             state.keyed_state.append(KeyedStateHandle(first, last, CANONICAL_KEYED_STATE, handle))
         if self.native is not None:
             state.keyed_state.append(self.native.write(location, f"{prefix}-keyed", inline_threshold))

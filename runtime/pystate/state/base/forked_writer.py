@@ -5,22 +5,26 @@ two of them it waits until it gets the interpreter back. A forked child has an i
 it was. It sends the file through a pipe, so that this process, which alone may use storages, locks and threads, stores it.
 
 A child has but the thread that forked it, and may find locks that another one held: it must use nothing but plain data, what
-it was given and its pipe. So it is watched: where nothing comes for a while it is killed, and where it didn't end as it
-should the snapshot has failed and no other one is written so, see `ForkedWriter.given_up`.
+it was given and its pipe. So it is watched, and what counts is what has come of it: all bytes of the file and a report that
+says how many they are. A child that doesn't bring that fails its file, is killed, and was the last one of its process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import fcntl
 import gc
 import io
 import logging
 import os
 import select
 import signal
+import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import BinaryIO, NoReturn
 
 import msgpack
@@ -40,13 +44,18 @@ _PIPE_BYTES = 1 << 20
 
 _POLL_S = 0.5
 _STDERR = 2
-_MAX_REPORT_BYTES = 64 << 10
 
-HINT = "turn state.backend.hashmap.forked-snapshots off"
+_LENGTH = struct.Struct(">I")
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+class ForkFailedError(SnapshotError):
+    """A child has not written what it was to write; written once more, it is written without one."""
 
 
 class ForkedWriter:
-    """Writes the snapshots of a backend in forked children.
+    """Writes the snapshots of a process in forked children.
 
     Args:
         silence: A child is killed when nothing has come of it for so many seconds.
@@ -89,86 +98,143 @@ class ForkedWriter:
             What `write` returned; None where no child could be made, and nothing was written.
 
         Raises:
-            SnapshotError: The child failed, or was killed. What the sink and `check_open` raise is passed on.
+            ForkFailedError: The child failed, or was killed; from now on `can_write` says no. What the sink and `check_open`
+                raise is passed on.
         """
         ends: list[int] = []
+        parent = os.getpid()
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # until the child has handlers of its own
         try:
             ends += os.pipe()
             ends += os.pipe()
             pid = os.fork()
         except OSError as error:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             for descriptor in ends:
                 os.close(descriptor)
             logger.warning("This snapshot is written beside the records: no copy of the process can be made: %s", error)
             return None
         data_in, data_out, report_in, report_out = ends
         if pid == 0:
-            _write_in_child(write, data_out, report_out)
+            for descriptor in (data_in, report_in):  # else it could write to itself when its parent has died
+                os.close(descriptor)
+            _write_in_child(write, data_out, report_out, parent, signals)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         os.close(data_out)
         os.close(report_out)
-        has_ended = False
+        received = _Received()
         try:
-            received = self._store(data_in, sink, check_open)
-            report, has_ended = _read_all(report_in, self._silence)
+            self._receive(received, data_in, report_in, sink, check_open)
         finally:
             os.close(data_in)
             os.close(report_in)
-            if not has_ended:
+            if not received.has_ended:
                 os.kill(pid, signal.SIGKILL)
             status = _wait_for(pid)
-        return self._checked(status, report, received)
+        return self._checked(received, status)
 
-    def _store(self, descriptor: int, sink: BinaryIO, check_open: Callable[[], object]) -> int:
-        """Store what comes, to its end; return how many bytes that was."""
-        with contextlib.suppress(OSError):  # not allowed, or not Linux: smaller pieces
-            import fcntl
+    def _receive(
+        self, received: _Received, data_in: int, report_in: int, sink: BinaryIO, check_open: Callable[[], object]
+    ) -> None:
+        """Store what comes until all has, or nothing more can come.
 
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        received = 0
+        The ends of the pipes don't tell that: a process that another thread forks may hold the child's ends for a while.
+        """
+        with contextlib.suppress(OSError):  # not allowed: smaller pieces
+            fcntl.fcntl(data_in, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         waiting = select.poll()
-        waiting.register(descriptor, select.POLLIN)
+        for descriptor in (data_in, report_in):
+            waiting.register(descriptor, select.POLLIN)
+        ended: set[int] = set()
         heard = time.monotonic()
-        while True:
+        while not received.is_whole:
             check_open()
-            if not waiting.poll(_POLL_S * 1000):
-                if time.monotonic() - heard > self._silence:
-                    said = f"has not said anything for {self._silence:g} s and was killed"
-                    raise self._failed(said)
-                continue
-            data = os.read(descriptor, _PIPE_BYTES)
-            if not data:
-                return received
-            write_fully(sink, data)
-            received += len(data)
-            heard = time.monotonic()
+            for descriptor, _ in waiting.poll(_POLL_S * 1000):
+                data = os.read(descriptor, _PIPE_BYTES)
+                if data and descriptor == data_in:
+                    write_fully(sink, data)
+                    received.size += len(data)
+                elif data:
+                    received.report += data
+                else:
+                    waiting.unregister(descriptor)
+                    ended.add(descriptor)
+                heard = time.monotonic()
+            received.has_ended = report_in in ended  # the last that a child has of its parent's
+            if received.has_ended and (received.content is None or data_in in ended):
+                return
+            if time.monotonic() - heard > self._silence:
+                said = f"has not said anything for {self._silence:g} s and was killed"
+                raise self._failed(said)
 
-    def _checked(self, status: int | None, report: bytes, received: int) -> list[int]:
-        """Return the child's numbers, if it ended as it should and all has come."""
-        if status is None:
-            said = "has ended, and how was told to others: something in this process waits for all of its children"
-            raise self._failed(said)
-        code = os.waitstatus_to_exitcode(status)
-        if code < 0:
-            said = f"was killed by {signal.Signals(-code).name}, perhaps for want of memory"
-            raise self._failed(said)
-        try:
-            numbers, error = msgpack.unpackb(report)
-        except (ValueError, TypeError, msgpack.UnpackException):
-            said = f"ended with exit code {code} and no report"
-            raise self._failed(said) from None
+    def _checked(self, received: _Received, status: int | None) -> list[int]:
+        """Return the child's numbers, if all has come."""
+        if received.content is None:
+            raise self._failed(_said_of(status))
+        numbers, error = received.content
         if error is not None:
-            message = f"The state could not be written: {error}"
-            raise SnapshotError(message)
-        if code or numbers[0] != received:
-            said = f"has written {numbers[0]} bytes, ended with exit code {code}, and {received} bytes have come"
+            said = f"failed: {error}"
             raise self._failed(said)
-        return list(numbers)
+        if numbers[0] != received.size:
+            said = f"has written {numbers[0]} bytes, and {received.size} bytes have come"
+            raise self._failed(said)
+        return numbers
 
-    def _failed(self, what: str) -> SnapshotError:
+    def _failed(self, what: str) -> ForkFailedError:
         self.given_up = what
-        message = f"The copy of the process that wrote a snapshot {what}; the next ones are written beside the records."
+        message = f"The copy of the process that wrote a snapshot {what}; from now on they are written beside the records."
         logger.warning("%s", message)
-        return SnapshotError(message, hint=HINT)
+        return ForkFailedError(message, hint="turn state.backend.hashmap.forked-snapshots off")
+
+
+FORKS = ForkedWriter()
+"""That of this process. A slot's process serves one attempt after another, and a backend is made for each of them."""
+
+
+@dataclass
+class _Received:
+    """What has come of a child.
+
+    Attributes:
+        size: The bytes of the file.
+        report: Those of its report.
+        has_ended: Whether its report has an end, behind which it has ended or is about to.
+    """
+
+    size: int = 0
+    report: bytes = b""
+    has_ended: bool = False
+
+    @property
+    def content(self) -> tuple[list[int], str | None] | None:
+        """The child's numbers and what it has failed of, once the report is there."""
+        if len(self.report) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self.report)
+        data = self.report[_LENGTH.size :]
+        if len(data) < length:
+            return None
+        numbers, error = msgpack.unpackb(data)
+        return numbers, error
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no more is to come: the report, and all of the bytes that it tells of."""
+        if self.content is None:
+            return False
+        numbers, error = self.content
+        return error is not None or self.size >= numbers[0]
+
+
+def _said_of(status: int | None) -> str:
+    """Say how a child ended that has not reported."""
+    if status is None:
+        return "has ended without a report"
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"ended with exit code {code} and no report"
+    name = signal.Signals(-code).name if -code in signal.Signals.__members__.values() else f"signal {-code}"
+    return f"was killed by {name}, perhaps for want of memory"
 
 
 def _wait_for(pid: int) -> int | None:
@@ -179,37 +245,38 @@ def _wait_for(pid: int) -> int | None:
         return None
 
 
-def _read_all(descriptor: int, seconds: float) -> tuple[bytes, bool]:
-    """Return what comes of a pipe in time, and whether that is all: then who had its other end has ended, or is about to."""
-    found = b""
-    deadline = time.monotonic() + seconds
-    waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    while len(found) <= _MAX_REPORT_BYTES and waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        data = os.read(descriptor, _MAX_REPORT_BYTES)
-        if not data:
-            return found, True
-        found += data
-    return found, False
-
-
-def _write_in_child(write: Callable[[BinaryIO], list[int]], data: int, report: int) -> NoReturn:
+def _write_in_child(
+    write: Callable[[BinaryIO], list[int]], data: int, report: int, parent: int, signals: Iterable[int]
+) -> NoReturn:
     """Write, report and end; nothing of this process runs behind that, or any other code of the parent's."""
     code = 1
     try:
         gc.disable()  # finalizers are the parent's
+        _stand_alone(parent, signals)
         _keep_only(data, report)
         error: str | None = None
-        numbers: list[int] = []
+        numbers = [0]
         try:
             with io.FileIO(data, "wb") as pipe:
                 numbers = write(pipe)
         except BaseException as failure:  # noqa: BLE001 - whatever it is, the parent is told
             error = bounded_text(f"{type(failure).__name__}: {failure}")
-        os.write(report, msgpack.packb([numbers, error]))
+        content = msgpack.packb([numbers, error])
+        os.write(report, _LENGTH.pack(len(content)) + content)
         code = 0
     finally:
         os._exit(code)
+
+
+def _stand_alone(parent: int, signals: Iterable[int]) -> None:
+    """Let no handler of the parent's run here, and end when it does, whatever this process waits for."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # it is also sent where the thread that forked has ended; that one waits
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _keep_only(*kept: int) -> None:

@@ -17,7 +17,7 @@ from pystate.common.time import current_time_ms
 from pystate.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.state.base.canonical import StateMetaInfoSnapshot
 from pystate.state.base.canonical_restore import Block, entries_in
-from pystate.state.base.forked_writer import ForkedWriter
+from pystate.state.base.forked_writer import FORKS
 from pystate.state.base.key_context import KeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.namespaces import NamespaceSerializer
@@ -78,7 +78,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
         self._records = 0
         self._views = HashMapViews()
         self._open: set[HashMapSnapshot] = set()
-        self._forks = ForkedWriter() if self.configuration.get(StateBackendOptions.FORKED_SNAPSHOTS) else None
+        self._forks = FORKS if self.configuration.get(StateBackendOptions.FORKED_SNAPSHOTS) else None
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
     def _create_table(self, name: str, schema: Schema) -> _TableState:
