@@ -16,6 +16,7 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 
 from pystate.common.configuration import Configuration
+from pystate.spark.java_fields import private_field
 from pystate.spark.python_daemons import _FACTORY, PythonDaemons
 from pystate.spark.real_time.settings import application_settings
 from pystate.spark.session import create_session
@@ -33,11 +34,11 @@ daemons = PythonDaemons(spark)
 print("at first", count(), daemons.revive())
 lost = 0
 for factory in daemons.factories():
-    idle = daemons.field(_FACTORY, "idleWorkers").get(factory)
+    idle = private_field(spark.sparkContext, _FACTORY, "idleWorkers").get(factory)
     while not idle.isEmpty():
         factory.stopWorker(idle.dequeue())
-    if daemons.field(_FACTORY, "daemon").get(factory) is not None:
-        daemons.field(_FACTORY, "daemonSockPath").set(factory, None)  # as an interrupt leaves it
+    if private_field(spark.sparkContext, _FACTORY, "daemon").get(factory) is not None:
+        private_field(spark.sparkContext, _FACTORY, "daemonSockPath").set(factory, None)  # as an interrupt leaves it
         lost += 1
 try:
     print("without its daemon", count())

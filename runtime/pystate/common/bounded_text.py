@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pystate.common.java_errors import java_cause
+
 MAX_MESSAGE = 2 << 10
 """Characters of an error's message that go through Spark and the control connections; the stack trace has more of it."""
 
@@ -35,6 +37,6 @@ def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = Non
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error, its kind where it has none."""
-    lines = str(error).strip().splitlines()
-    return bounded_text(lines[0]) if lines else type(error).__name__
+    """Return the first line of an error, its kind where it has none; of one of Java's the cause."""
+    text = str(error)
+    return bounded_text(java_cause(text)) if text.strip() else type(error).__name__

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pystate.spark.java_fields import private_field, spark_environment
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -42,22 +44,18 @@ class PythonDaemons:
 
     def factories(self) -> list[Any]:
         """Return what makes workers."""
-        # by the name of the class: py4j would look at all methods of the object's, some of which need what isn't there
-        environment = self._spark.sparkContext._jsc.sc().env()  # noqa: SLF001
-        found = self.field("org.apache.spark.SparkEnv", "pythonWorkers").get(environment).valuesIterator()
+        context = self._spark.sparkContext
+        workers = private_field(context, "org.apache.spark.SparkEnv", "pythonWorkers")
+        found = workers.get(spark_environment(context)).valuesIterator()
         factories = []
         while found.hasNext():
             factories.append(found.next())
         return factories
 
-    def field(self, owner: str, name: str) -> Any:
-        """Return a private field of a class, as Java has it."""
-        field = self._jvm.java.lang.Class.forName(owner).getDeclaredField(name)
-        field.setAccessible(True)
-        return field
-
     def _has_no_socket(self, factory: Any) -> bool:
-        process, socket = (self.field(_FACTORY, name).get(factory) for name in ("daemon", "daemonSockPath"))
+        process, socket = (
+            private_field(self._spark.sparkContext, _FACTORY, name).get(factory) for name in ("daemon", "daemonSockPath")
+        )
         return process is not None and socket is None
 
     def _await_start(self, factory: Any) -> None:

@@ -9,6 +9,7 @@ from pystate.common.execution_target import local_threads
 from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription
 from pystate.spark.application import CoreWatch, SparkExecutors, check_cores, driver_address, is_alive, is_forgotten
+from pystate.spark.block_manager import LocalBlockManager
 from pystate.spark.executor_check import check_executors
 from pystate.spark.python_daemons import PythonDaemons
 from pystate.spark.required_cores import RequiredCores
@@ -82,6 +83,7 @@ class SparkResourceManager:
         """Return the job whose tasks are the slots."""
         if self.one_machine:
             PythonDaemons(self._spark).revive()  # the attempt before may have ended while they started
+            LocalBlockManager(self._spark.sparkContext).restore()  # or because shuffle files were lost
         return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
 
     def loss(self) -> str | None:

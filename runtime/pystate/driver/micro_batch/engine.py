@@ -38,6 +38,7 @@ from pystate.plan.task import JobEnvironment
 from pystate.plan.time_steps import waits_for_time
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.slot.micro_batch.slot_engine import MicroBatchSlotEngineFactory
+from pystate.spark.block_manager import LocalBlockManager
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.epoch_proof import EpochProof
 from pystate.spark.micro_batch.exchange import CLOCK_PROPERTY, EPOCH_PROPERTY, SlotDirectory, fetch_output
@@ -110,6 +111,7 @@ class MicroBatchEngine:
         self._logs = SparkCheckpointDirectory(scratch / "spark-checkpoint", spark_sources(plan, frames))
         self._ended = EndedSources(plan, self._logs.sources, self._logs.offsets, self._ends)
         self._stages = StageStore(spark.sparkContext)
+        self._block_manager = LocalBlockManager(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
         shuffles = [source_shuffles(frame) for frame in frames]  # a walk through the plan in the JVM
         proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
@@ -305,6 +307,7 @@ class MicroBatchEngine:
             pool.finish_epoch(epoch, prepared, epochs.decide(epoch), epochs.slot_finished)
             epochs.subtasks_finished(epoch)
             epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
+            self._block_manager.look()
             for sink in self._plan.sinks:
                 epochs.check_live()  # the sink before may have held this thread past the attempt's end
                 self._deliver(sink, epoch, prepared)
@@ -342,6 +345,7 @@ class MicroBatchEngine:
         function = sink.step.function
         assert function is not None  # noqa: S101 - for_each_batch() takes no less
         frame = output_frame(self._spark, self._plan, sink, self._slots, epoch, prepared)
+        self._block_manager.restore()  # the epoch may have lost shuffle files, and the function wants results
         try:
             function(frame, epoch)
         except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever

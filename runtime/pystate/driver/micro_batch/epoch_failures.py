@@ -11,14 +11,7 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-
-
-def _root_cause(text: str) -> str:
-    """Return the innermost cause of a JVM's exception, as py4j tells it: its first line names only the call."""
-    told = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
-    thrown = [line.removeprefix(": ") for line in told if line.startswith(": ")]
-    return (causes[-1:] or thrown[:1] or told[:1] or ["no reason was told"])[0]
+from pystate.common.java_errors import java_cause
 
 
 def stage_failure(error: Exception) -> PystateError:
@@ -26,7 +19,7 @@ def stage_failure(error: Exception) -> PystateError:
     text = str(error)
     marker = "Traceback (most recent call last):"
     if marker not in text:
-        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(_root_cause(text))}")
+        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(java_cause(text))}")
     trace = text[text.rindex(marker) :].splitlines()
     for index, line in enumerate(trace[1:], 2):
         if line and not line.startswith((" ", "\t")):

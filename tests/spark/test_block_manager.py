@@ -1,0 +1,73 @@
+"""The block manager of a local master, which Spark takes for lost with a shuffle's files and never lets in again.
+
+In a process of its own: the session is not what it was.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+LOSES_ITS_BLOCK_MANAGER = """
+import sys
+import time
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+
+from pystate.common.configuration import Configuration
+from pystate.spark.block_manager import LocalBlockManager
+from pystate.spark.session import create_session
+
+folder = Path(sys.argv[1])
+options = {"pystate.spark.master": "local[2,4]", "spark.local.dir": str(folder / "local")}
+spark = create_session(Configuration(options), "lost block manager", folder / "spark.log")
+context = spark.sparkContext
+
+
+def big():
+    # more than 1 MiB from each task
+    return len(spark.range(0, 100_000, 1, 2).selectExpr("uuid()").collect())
+
+
+def shuffle_files():
+    return {path.name for path in (folder / "local").rglob("shuffle_*")}
+
+
+manager = LocalBlockManager(context)
+print("at first", big(), manager.restore())
+sums = context.parallelize(range(100), 2).map(lambda number: (number % 5, number)).reduceByKey(lambda a, b: a + b, 2)
+print(sums.count())
+for file in (folder / "local").rglob("shuffle_*"):
+    file.unlink()
+print(sums.count())
+try:
+    print("lost", big())
+except Py4JJavaError as error:
+    print("lost", "TaskResultLost" in str(error))
+print("restored", manager.restore())
+print("afterwards", big(), manager.restore())
+left, deadline = shuffle_files(), time.monotonic() + 60
+del sums
+while shuffle_files() and time.monotonic() < deadline:
+    import gc
+    gc.collect()
+    spark._jvm.System.gc()
+    time.sleep(0.2)
+print("files of the shuffle", bool(left), shuffle_files())
+"""
+
+
+def test_a_block_manager_that_spark_takes_for_lost_is_known_again(tmp_path):
+    words = [sys.executable, "-c", LOSES_ITS_BLOCK_MANAGER, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "at first 100000 False",
+        "5",
+        "5",
+        "lost True",
+        "restored True",
+        "afterwards 100000 False",
+        "files of the shuffle True set()",
+    ]
