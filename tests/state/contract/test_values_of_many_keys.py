@@ -17,6 +17,7 @@ STEPS = st.lists(
         st.tuples(st.just("hold all"), st.lists(KEYS, unique=True), st.integers(0, 9)),
         st.tuples(st.just("come and go"), KEYS, st.integers(0, 9)),
         st.tuples(st.just("read"), KEYS, st.none()),
+        st.tuples(st.just("read all"), st.lists(KEYS, unique=True), st.none()),
         st.tuples(st.just("settle"), KEYS, st.none()),
         st.tuples(st.just("flush"), st.none(), st.none()),
         st.tuples(st.just("roll back"), st.none(), st.none()),
@@ -53,6 +54,9 @@ def test_each_key_has_what_was_written_last_in_its_own_key_group(backend_name, v
             state.let_go(key)
         elif step == "read":
             assert harness.use(key, descriptor).value() == (value_of(running[key]) if key in running else None)
+        elif step == "read all":
+            wanted = [value_of(running[one]) if one in running else None for one in key]
+            assert state.read_all(key, [group[one] for one in key]) == wanted
         elif step == "settle":
             state.settle(key)
         elif step == "flush":

@@ -29,8 +29,6 @@ from pystate.state.base.value_states import MutableValueState, OverlayValueState
 if TYPE_CHECKING:
     import pandas as pd
 
-_MISSING = object()
-
 
 def takes_batches(function: Any) -> bool:
     """Return whether a function has a `process_batch` of its own."""
@@ -182,16 +180,12 @@ def _check_kind(state: Any) -> None:
 
 def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
     """Return what a state holds of each key; None for nothing."""
-    found = []
-    overlay, load, hold = state.overlay, state.load, state.hold
-    is_mutable = isinstance(state, MutableValueState)
-    for key, group in zip(distinct.internal, distinct.groups, strict=True):
-        value = overlay.get(key, _MISSING)
-        if value is _MISSING:
-            value = load(key, group)
-            if is_mutable and value is not None:
-                hold(key, group, value)  # user code may change it in place
-        found.append(value)
+    keys, groups = distinct.internal, distinct.groups
+    found = state.read_all(keys, groups)
+    if isinstance(state, MutableValueState):  # user code may change in place what the epoch hasn't yet
+        overlay = state.overlay
+        new = [place for place, value in enumerate(found) if value is not None and keys[place] not in overlay]
+        state.hold_all([keys[place] for place in new], [groups[place] for place in new], [found[place] for place in new])
     return found
 
 

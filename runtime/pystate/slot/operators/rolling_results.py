@@ -22,7 +22,6 @@ from pystate.state.base.value_states import OverlayValueState
 
 Numbers = npt.NDArray[Any]
 
-_MISSING = object()
 _FIRST_SIZE = 1024
 
 
@@ -67,15 +66,7 @@ class RollingResults(EpochFront):
 
     def stored(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
         """Return what the state has of keys that aren't here; None for nothing."""
-        overlay = self._state.overlay
-        if not overlay:
-            return self._state.load_all(keys, key_groups)
-        found = list(map(overlay.get, keys, repeat(_MISSING)))
-        unknown = [place for place, value in enumerate(found) if value is _MISSING]
-        loaded = self._state.load_all([keys[place] for place in unknown], [key_groups[place] for place in unknown])
-        for place, value in zip(unknown, loaded, strict=True):
-            found[place] = value
-        return found
+        return self._state.read_all(keys, key_groups)
 
     def add(self, keys: Sequence[Hashable], key_groups: Sequence[int], elements: Sequence[Any]) -> Numbers:
         """Take in keys that aren't here, with what gives their results' other fields; return their places.

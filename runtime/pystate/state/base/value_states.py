@@ -10,7 +10,7 @@ import contextlib
 import sys
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Protocol
 
 from pystate.api.state import ValueState
@@ -33,6 +33,9 @@ class ValueStore(KeyStore, Protocol):
 
     def get(self, key: Hashable, key_group: int, /) -> Any:
         """Return the value; None where there is none. An immutable one is an object, a mutable one is bytes."""
+
+    def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], /) -> list[Any]:
+        """Return a new list of what `get` returns for each of some keys."""
 
     def known(self, key: Hashable, key_group: int, /) -> Any:
         """Return a mutable value's bytes as far as they are at hand; else something that equals no bytes."""
@@ -159,6 +162,17 @@ class OverlayValueState(OverlayState, ValueState[Any]):
             self._group(key)  # raises
         self._note(key, group)
 
+    def read_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        """Return the values of some keys, from the epoch or from before it; None where there is none."""
+        if not self._overlay:
+            return self.load_all(keys, key_groups)
+        found = list(map(self._overlay.get, keys, repeat(_MISSING)))
+        unknown = [place for place, value in enumerate(found) if value is _MISSING]
+        loaded = self.load_all([keys[place] for place in unknown], [key_groups[place] for place in unknown])
+        for place, value in zip(unknown, loaded, strict=True):
+            found[place] = value
+        return found
+
     @property
     def held(self) -> Mapping[Hashable, Any]:
         """The values that the epoch has in its overlay, by key."""
@@ -237,7 +251,8 @@ class ImmutableValueState(OverlayValueState):
 
     @override
     def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        return list(map(self._store.get, keys, key_groups))
+        found: list[Any] = self._store.get_all(keys, key_groups)
+        return found
 
     @override
     def update(self, value: Any) -> None:
@@ -325,7 +340,7 @@ class MutableValueState(OverlayValueState):
 
     @override
     def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        stored = list(map(self._store.get, keys, key_groups))
+        stored: list[Any] = self._store.get_all(keys, key_groups)
         at = [place for place, data in enumerate(stored) if data is not None]
         for place, value in zip(at, self._serializer.deserialize_all([stored[place] for place in at]), strict=True):
             stored[place] = value

@@ -58,6 +58,13 @@ class StateTable:
 
     known = get
 
+    def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        """Return what is stored of each of some keys; None where there is nothing."""
+        if self.layers:
+            return list(map(self.get, keys, key_groups))
+        base = self.base
+        return [base[key_group].get(key) for key, key_group in zip(keys, key_groups, strict=True)]
+
     def peek(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value, from any thread; None where there is none."""
         for layer in reversed(tuple(self.layers)):  # a copy: the owner merges layers meanwhile

@@ -148,6 +148,10 @@ class RocksDBTable(RocksDBRows):
         self._read[key] = value
         return value
 
+    def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        """Return the stored value of each of some keys; None where there is none."""
+        return list(map(self.get, keys, key_groups))
+
     def known(self, key: Hashable, key_group: int) -> Any:
         """Return a mutable value's bytes if the epoch read them, or they are in the cache."""
         if self._deserialize is not None:
