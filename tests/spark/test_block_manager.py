@@ -8,6 +8,68 @@ from __future__ import annotations
 import subprocess
 import sys
 
+LOSES_ITS_FOLDERS = """
+import shutil
+import sys
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+
+from pystate.common.configuration import Configuration
+from pystate.common.errors import JobExecutionError
+from pystate.spark.block_manager import LocalBlockManager
+from pystate.spark.session import create_session
+
+folder = Path(sys.argv[1])
+options = {"pystate.spark.master": "local[2,4]", "spark.local.dir": str(folder / "local")}
+spark = create_session(Configuration(options), "lost folders", folder / "spark.log")
+context = spark.sparkContext
+
+
+def sums():
+    pairs = context.parallelize([bytes(2000)] * 2000, 2).map(lambda data: (len(data), 1))
+    return pairs.reduceByKey(lambda a, b: a + b, 2).collect()
+
+
+def tried():
+    try:
+        return sums()
+    except (OSError, Py4JJavaError) as error:
+        return type(error).__name__
+
+
+manager = LocalBlockManager(context)
+print("at first", sums(), manager.remake_folders())
+for gone in ("blockmgr-*", "spark-*/pyspark-*", "*"):
+    for path in (folder / "local").glob(gone):
+        shutil.rmtree(path)
+    lost, made = tried(), manager.remake_folders()
+    print(gone, lost in ("Py4JJavaError", "FileNotFoundError"), len(made), sums())
+shutil.rmtree(folder / "local")
+(folder / "local").touch()
+try:
+    manager.remake_folders()
+except JobExecutionError as error:
+    print(error.message)
+(folder / "local").unlink()
+print(len(manager.remake_folders()), sums())
+"""
+
+
+def test_folders_of_spark_that_somebody_has_deleted_are_made_again(tmp_path):
+    words = [sys.executable, "-c", LOSES_ITS_FOLDERS, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "at first [(2000, 2000)] []",
+        "blockmgr-* True 1 [(2000, 2000)]",
+        "spark-*/pyspark-* True 1 [(2000, 2000)]",
+        "* True 3 [(2000, 2000)]",
+        "Spark's folder for temporary files is gone, and can't be made again: Not a directory.",
+        "3 [(2000, 2000)]",
+    ]
+
+
 LOSES_ITS_BLOCK_MANAGER = """
 import sys
 import time

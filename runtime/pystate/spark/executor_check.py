@@ -14,6 +14,7 @@ import pyspark
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import PythonOptions
 from pystate.common.errors import JobExecutionError
+from pystate.common.java_errors import java_cause
 from pystate.common.options import CheckpointingOptions
 from pystate.common.state_settings import StateSettings
 
@@ -129,7 +130,7 @@ def reason_of_end(text: str) -> str:
     """
     place = re.search(r"\(([^()\s]+) executor \w+\)", text)
     cause = _cause("an executor" if place is None else place[1], text)
-    return cause or (text.strip().splitlines() or ["it does not say why"])[0]
+    return cause or (java_cause(text) if text.strip() else "it does not say why")
 
 
 def _explained(host: str, text: str) -> JobExecutionError:

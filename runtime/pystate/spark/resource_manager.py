@@ -83,7 +83,9 @@ class SparkResourceManager:
         """Return the job whose tasks are the slots."""
         if self.one_machine:
             PythonDaemons(self._spark).revive()  # the attempt before may have ended while they started
-            LocalBlockManager(self._spark.sparkContext).restore()  # or because shuffle files were lost
+            blocks = LocalBlockManager(self._spark.sparkContext)
+            blocks.remake_folders()  # whoever cleans up folders for temporary files takes them for old ones
+            blocks.restore()
         return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
 
     def loss(self) -> str | None:
