@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from pystate.common.bounded_text import steady_text
 from pystate.common.errors import PystateError
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Console:
 
     def error(self, error: PystateError) -> None:
         """Tell what went wrong, where, and what to do."""
-        first, *rest = str(error).splitlines() or [type(error).__name__]
+        first, *rest = steady_text(str(error)).splitlines() or [type(error).__name__]
         self.info(f"{self._style(_RED, 'error:')} {first}")
         for line in rest:
             self.info(line)

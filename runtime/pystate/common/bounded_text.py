@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pystate.common.java_errors import java_cause
 
 MAX_MESSAGE = 2 << 10
@@ -9,6 +11,8 @@ MAX_MESSAGE = 2 << 10
 
 MAX_TRACE = 64 << 10
 """Characters of a stack trace that go over the control connections; what is kept of it is less."""
+
+_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters but for the tab and the end of a line
 
 MAX_SHOWN = 120
 """Characters of what somebody sent that an answer repeats."""
@@ -36,7 +40,20 @@ def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = Non
     return f"{text[:first]}\n... {len(text) - most} characters are left out ...\n{text[len(text) - (most - first) :]}"
 
 
+def steady_text(text: str) -> str:
+    """Return a text with `?` in the place of what steers a terminal: colours, a cleared screen, the bell."""
+    return _STEERS.sub("?", text)
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an error says: the author of its class may have made a mistake in `__str__`."""
+    try:
+        return str(error)
+    except Exception as why:
+        return f"its message can't be shown, since __str__ raised {type(why).__name__}"
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error, its kind where it has none; of one of Java's the cause."""
-    text = str(error)
+    text = text_of(error)
     return bounded_text(java_cause(text)) if text.strip() else type(error).__name__

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
+from pystate.common.bounded_text import text_of
 from pystate.common.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.option_types import ANY_PORT
@@ -333,9 +334,9 @@ class ControlServer:
                 except PystateError as error:
                     reply = {"ok": False, "error": error.to_dict()}
                 except Exception as error:  # the caller must get an answer whatever went wrong
-                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": str(error)}}
+                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": text_of(error)}}
                 except BaseException as error:  # the same: a module of the user's may call sys.exit() when it is imported
-                    message = f"{type(error).__name__}: {error}"
+                    message = f"{type(error).__name__}: {text_of(error)}"
                     reply = {"ok": False, "error": {"class": type(error).__name__, "message": message}}
                 send_message(connection, reply)
                 if session.takes_over(connection):

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import re
+
 _CALL = "An error occurred while calling "
+_WORKER = "An exception was thrown from the Python worker"
 _TRACE = "Traceback (most recent call last):"
+_SENTENCE = re.compile(r"(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] .+)")
+"""Spark's own, which is meant for people: `[CLASS_OF_ERROR] What happened.`"""
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5};?$")
+_NO_CAUSE = "[STREAM_FAILED]"
+
+_HINTS = {
+    "Python worker failed to connect back": "the machine is too busy to start a Python worker in time: run fewer jobs "
+    "there, or set restart-strategy.type",
+    "No suitable driver": "put the driver's jar on the session: spark.jars = PATH",
+    "[DATA_SOURCE_NOT_FOUND]": "put the source's package on the session: spark.jars.packages = GROUP:NAME:VERSION",
+    "java.lang.OutOfMemoryError": "give Spark's JVM more memory: spark.driver.memory",
+}
+
+
+def is_of_java(text: str) -> bool:
+    """Whether a text is that of an exception that came through py4j."""
+    return text.lstrip().startswith((_CALL, _WORKER))
 
 
 def java_cause(text: str) -> str:
-    """Return the innermost cause of an exception, on one line; what a Python worker has raised in its own words.
+    """Return the cause of an exception, on one line: what Spark says of it to people, and the innermost exception.
+
+    What a Python worker has raised is returned in its own words.
 
     Args:
         text: That of py4j's exception; of any other one its first line is returned.
     """
     told = [line.strip() for line in text.splitlines() if line.strip()]
-    if not told or not told[0].startswith(_CALL):
+    if not is_of_java(text):
         return told[0] if told else "no reason was told"
     if _TRACE in text:
         trace = text[text.rindex(_TRACE) :].splitlines()[1:]
         return next((line.strip() for line in trace if line and not line.startswith((" ", "\t"))), told[0])
-    causes = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
-    thrown = [line.removeprefix(": ") for line in told if line.startswith(": ")]
-    return (causes[-1:] or thrown[:1] or told[:1])[0]
+    chain = [line.removeprefix(": ") for line in told if line.startswith(": ")][:1]
+    chain += [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
+    if not chain:
+        return told[0]
+    sentences = [found[1] for line in chain if (found := _SENTENCE.fullmatch(line)) and not found[1].startswith(_NO_CAUSE)]
+    if not _SENTENCE.fullmatch(chain[-1]):
+        sentences.append(chain[-1])
+    return " Cause: ".join(dict.fromkeys(_SQL_STATE.sub("", line) for line in sentences or chain[-1:]))
+
+
+def java_hint(text: str) -> str | None:
+    """Return what to do about an exception, where its text has one of the things that we know an answer to."""
+    return next((hint for said, hint in _HINTS.items() if said in text), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import CommitError
+from pystate.common.user_errors import error_sentence
 from pystate.connectors.sink import CommitRequest, Committer
 from pystate.metrics.metric import Counter, MetricGroup
 
@@ -153,5 +154,5 @@ class Committables:
 
 
 def _failure(number: int, error: BaseException, where: str) -> CommitError:
-    message = f"The sink could not commit checkpoint {number}: {type(error).__name__}: {first_line(error)}"
+    message = f"The sink could not commit checkpoint {number}: {error_sentence(error)}"
     return CommitError(bounded_text(message), where=where)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.common.bounded_text import first_line
+from pystate.common.bounded_text import text_of
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
@@ -25,7 +25,9 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
+from pystate.common.java_errors import java_hint
 from pystate.common.options import CheckpointingOptions, PystateOptions
+from pystate.common.user_errors import error_sentence
 from pystate.driver.engine import Engine
 from pystate.driver.job_context import JobContext
 from pystate.driver.resource_manager import ResourceManager, ResourceWatch
@@ -70,7 +72,7 @@ class AttemptEnd:
         Spark's errors come in many classes; each of them ends the attempt only.
         """
         if not isinstance(error, PystateError):
-            error = JobExecutionError(f"{type(error).__name__}: {first_line(error)}")
+            error = JobExecutionError(error_sentence(error), hint=java_hint(text_of(error)))
         return cls(AttemptOutcome.FAILED, error, traceback.format_exc())
 
 

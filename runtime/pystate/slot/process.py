@@ -21,6 +21,7 @@ from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.file_system_settings import initialize
 from pystate.common.option_types import ANY_PORT
 from pystate.common.queryable_state_options import QueryableStateOptions
+from pystate.common.user_errors import error_sentence
 from pystate.common.user_frames import user_frame
 from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.plan.task import JobEnvironment, TaskSpec
@@ -235,7 +236,7 @@ def unpacked(deployment: bytes) -> Deployment:
         found: Deployment = cloudpickle.loads(deployment)
     except Exception as error:
         frame = user_frame(traceback.format_exc())
-        message = f"{type(error).__name__}: {error}"
+        message = error_sentence(error)
         hint = "the functions of the job can't be rebuilt in its slots: their modules must be there, see --pyFiles"
         raise UserFunctionError(message, where=frame[0] if frame else None, hint=hint) from error
     return found

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.common.bounded_text import bounded_text
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
+from pystate.common.user_errors import error_sentence, user_stack_trace
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.in_flight_data import InFlightData
 from pystate.slot.operator_chain import OperatorChain
-from pystate.slot.user_code import UserCode, user_stack_trace
+from pystate.slot.user_code import UserCode
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.snapshot.memory_storage import snapshot_location
 from pystate.snapshot.metadata import TaskState
@@ -246,5 +246,4 @@ class SubtaskCheckpointCoordinator:
         if isinstance(error, PystateError):
             error.where = self._where if error.where is None else f"{self._where}, {error.where}"
             return error
-        text = bounded_text(f"{type(error).__name__}: {error}")
-        return kind(f"The snapshot could not be taken: {text}", where=self._where)
+        return kind(f"The snapshot could not be taken: {error_sentence(error)}", where=self._where)

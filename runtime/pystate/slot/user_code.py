@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 
-import pystate
-from pystate.common.bounded_text import MAX_TRACE, bounded_text
-from pystate.common.errors import ControlError, PystateError, RecordError, UserFunctionError
-
-_NO_END = "a function can't end its job: return, raise an exception, or stop the job from outside"
-_OUR_CODE = str(Path(pystate.__file__).parent)
+from pystate.common.errors import ControlError, PystateError, RecordError
+from pystate.common.user_errors import user_failure, user_stack_trace
+from pystate.common.user_frames import user_frame
 
 
 class UserCode:
@@ -40,15 +35,8 @@ class UserCode:
                 failure.where = f"{self._where}, {error.where}"  # it knows the stream, we the operator
             failure.where = failure.where or self._where
         else:
-            hint = None if isinstance(error, Exception) else _NO_END
-            failure = UserFunctionError(bounded_text(f"{type(error).__name__}: {error}"), where=self._where, hint=hint)
+            failure = user_failure(error, self._where)
+            if isinstance(error, TypeError) and not user_frame(stack_trace) and "not iterable" in str(error):
+                failure.hint = "yield the results, or return them in a list"  # we have gone through what it returned
         self._fail(failure, stack_trace)
         raise failure from error
-
-
-def user_stack_trace(error: BaseException) -> str:
-    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_CODE):
-        trace = trace.tb_next
-    return bounded_text("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)), MAX_TRACE)

@@ -77,7 +77,7 @@ class LocalBlockManager:
         count = int(self._context.getConf().get(_SUBFOLDERS) or _USUAL_SUBFOLDERS)
         parts = [f"{number:02x}" for number in range(count)]
         blocks = [str(folder) for folder in self._manager().diskBlockManager().localDirsString()]
-        folders = [str(self._context._temp_dir), SparkFiles.getRootDirectory(), *blocks]  # type: ignore[attr-defined]  # noqa: SLF001
+        folders = [str(self._context._temp_dir), SparkFiles.getRootDirectory(), *blocks]  # noqa: SLF001
         gone = [folder for folder in folders if not os.path.isdir(folder)]
         for folder in [*folders, *(os.path.join(folder, part) for folder in blocks for part in parts)]:
             try:

@@ -2,6 +2,7 @@
 
 import io
 
+from pystate.common.errors import PystateError
 from pystate_cli.console import console as module
 from pystate_cli.console.console import Console
 
@@ -62,3 +63,9 @@ def test_in_a_pipe_a_savepoint_that_waits_for_an_epoch_says_so_once():
     assert told.getvalue() == "The savepoint waits for the end of epoch 2, which has run for 4.0 s.\n"
     with console.progress("The checkpoint is being written") as show:
         assert show is None
+
+
+def test_an_error_steers_no_terminal():
+    stderr = io.StringIO()
+    Console(io.StringIO(), stderr).error(PystateError("first\x1b[2J\nsecond\r\x07\tthird", where="a\x9bb"))
+    assert stderr.getvalue().endswith("first?[2J\nsecond??\tthird\n  at: a?b\n")

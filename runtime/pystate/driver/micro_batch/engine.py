@@ -17,9 +17,12 @@ from pystate.api.job_graph import SinkKind
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.bounded_text import bounded_text, first_line
-from pystate.common.errors import ControlError, JobExecutionError, PystateError, UserFunctionError
+from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.java_errors import java_hint
 from pystate.common.time import current_time_ms
+from pystate.common.user_errors import user_stack_trace
 from pystate.driver.engine import EngineEvents
+from pystate.driver.frame_sink_failure import failure_of_frame_sink
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.micro_batch.ended_sources import EndedSources
@@ -174,7 +177,8 @@ class MicroBatchEngine:
             return
         error = None if query is None else query.exception()
         if error is not None:
-            events.engine_failed(JobExecutionError(f"The query failed: {first_line(error)}"), str(error))
+            failure = JobExecutionError(f"The query failed: {first_line(error)}", hint=java_hint(str(error)))
+            events.engine_failed(failure, str(error))
         elif not self._ends.reached:
             self._ends.start_again(self._start_query)
         elif own and not self._plan.batch and not self._live().sources_ended:
@@ -349,8 +353,8 @@ class MicroBatchEngine:
         try:
             function(frame, epoch)
         except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever
-            wrapped = UserFunctionError(f"{type(error).__name__}: {first_line(error)}", where=f"sink {sink.step.name}")
-            self._fail(wrapped, traceback.format_exc())
+            wrapped = failure_of_frame_sink(sink.step, error)
+            self._fail(wrapped, user_stack_trace(error))
             raise wrapped from error
 
     def _fail(self, error: PystateError, stack_trace: str) -> None:

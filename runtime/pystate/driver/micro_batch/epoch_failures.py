@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.common.bounded_text import bounded_text, first_line
+from pystate.common.bounded_text import bounded_text, first_line, text_of
 from pystate.common.errors import (
     JobExecutionError,
     PystateError,
@@ -11,15 +11,15 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-from pystate.common.java_errors import java_cause
+from pystate.common.java_errors import java_cause, java_hint
 
 
 def stage_failure(error: Exception) -> PystateError:
     """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one."""
-    text = str(error)
+    text = text_of(error)
     marker = "Traceback (most recent call last):"
     if marker not in text:
-        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(java_cause(text))}")
+        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(java_cause(text))}", hint=java_hint(text))
     trace = text[text.rindex(marker) :].splitlines()
     for index, line in enumerate(trace[1:], 2):
         if line and not line.startswith((" ", "\t")):

@@ -7,15 +7,15 @@ complete when all that came in front of its barriers has been handed over.
 from __future__ import annotations
 
 import threading
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pystate.common.bounded_text import first_line
-from pystate.common.errors import ControlError, PystateError, UserFunctionError
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.user_errors import user_stack_trace
+from pystate.driver.frame_sink_failure import failure_of_frame_sink
 from pystate.plan.channels import SubtaskId
 from pystate.plan.job_plan import JobPlan, SinkPlan
 
@@ -128,7 +128,6 @@ class FrameSinks:
         try:
             function(frame, number)
         except BaseException as error:  # sys.exit() would end the thread only
-            wrapped = UserFunctionError(f"{type(error).__name__}: {first_line(error)}", where=f"sink {sink.step.name}")
-            self._fail(wrapped, traceback.format_exc())
+            self._fail(failure_of_frame_sink(sink.step, error), user_stack_trace(error))
             return False
         return True

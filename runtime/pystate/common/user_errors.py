@@ -1,0 +1,47 @@
+"""What a function of the job's author raises, as a failure for people and with the author's own stack trace."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pystate
+from pystate.common.bounded_text import MAX_TRACE, bounded_text, steady_text, text_of
+from pystate.common.errors import UserFunctionError
+from pystate.common.java_errors import is_of_java, java_cause, java_hint
+
+_NO_END = "a function can't end its job: return, raise an exception, or stop the job from outside"
+_OUR_CODE = str(Path(pystate.__file__).parent)
+
+
+def user_failure(error: BaseException, where: str) -> UserFunctionError:
+    """Return the failure that an exception of a function is.
+
+    Args:
+        error: What it raised.
+        where: The subtask, or the sink.
+    """
+    hint = java_hint(text_of(error)) if isinstance(error, Exception) else _NO_END
+    return UserFunctionError(error_sentence(error), where=where, hint=hint)
+
+
+def error_sentence(error: BaseException) -> str:
+    """Return the kind of an exception and what it says, of bounded length; of Java's and Spark's the cause, on one line."""
+    kind, text = type(error).__name__, text_of(error)
+    if is_of_java(text):
+        said = java_cause(text)  # which begins with the kind
+    elif not text.strip():
+        said = f"{kind} (no message)"
+    elif type(error).__module__.startswith("pyspark."):
+        said = f"{kind}: {text.strip().splitlines()[0].rstrip(';')}"  # the plan and the JVM's frames follow
+    else:
+        said = f"{kind}: {text}"
+    return steady_text(bounded_text(said))
+
+
+def user_stack_trace(error: BaseException) -> str:
+    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_CODE):
+        trace = trace.tb_next
+    return bounded_text("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)), MAX_TRACE)
