@@ -206,6 +206,14 @@ class Rescaling:
         self._console.error(failure)
         self._console.info("Starting it from the same savepoint with the parallelism it had.")
         former, second = self._resubmitted(savepoint, None)
+        if former is not None and isinstance(second, _StillStartsError):  # nothing would be better than that
+            self._forget()
+            self._console.result(former)
+            message = (
+                f"The job was NOT rescaled. It starts as {former} with the parallelism it had, and did not run yet after "
+                f"{self._timeout:g} s ({second.state})."
+            )
+            raise JobExecutionError(message, hint=f"pystate watch {former}")
         if second is None and former is not None:
             self._forget()
             self._console.result(former)
@@ -227,10 +235,15 @@ class Rescaling:
         except PystateError as error:
             return None, error
         self._console.info(f"    Job has been submitted with JobID {successor}")
-        return successor, self._await_running(successor)
+        return successor, self._await_running(successor, patient=parallelism is None)
 
-    def _await_running(self, job_id: str) -> PystateError | None:
-        """Wait until all state is restored and the job runs; end it and return the reason where it does not get there."""
+    def _await_running(self, job_id: str, *, patient: bool = False) -> PystateError | None:
+        """Wait until all state is restored and the job runs; end it and return the reason where it does not get there.
+
+        Args:
+            job_id: The job.
+            patient: Don't end one that is only slow.
+        """
         deadline = time.monotonic() + self._timeout
         with self._console.waiting("The job restores its state"):
             while True:
@@ -247,7 +260,10 @@ class Rescaling:
                     break
                 if time.monotonic() > deadline:
                     message = f"Job {job_id} did not run within {self._timeout:g} s ({state.value})."
-                    reason = JobExecutionError(message, hint=f"pystate logs {job_id}")
+                    hint = f"pystate logs {job_id}"
+                    if patient:
+                        return _StillStartsError(message, state.value, hint)
+                    reason = JobExecutionError(message, hint=hint)
                     break
                 time.sleep(_POLL_SECONDS)
             with contextlib.suppress(PystateError):
@@ -275,6 +291,20 @@ class Rescaling:
     def _take_back(self) -> None:
         """Need no more what is kept; another command may, which rescales the job at the same time."""
         self._client.delete(f"{self._kept}?keeper={self._keeper}")
+
+
+class _StillStartsError(JobExecutionError):
+    """The job did not run in time, and was left to start.
+
+    Args:
+        message: What happened.
+        state: Where it stands.
+        hint: What to do next.
+    """
+
+    def __init__(self, message: str, state: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.state = state
 
 
 def _several(numbers: list[int]) -> str:

@@ -25,6 +25,7 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --most N            FAILED instead of RUNNING at a parallelism above N
 --die-above N       the process dies in front of RUNNING at a parallelism above N
 --slow-above N      a minute in INITIALIZING at a parallelism above N
+--slow-again FILE   a minute in INITIALIZING where FILE is there; the first driver makes it
 --never-again FILE  FAILED instead of RUNNING where FILE is there; the first driver makes it
 --own-parallelism N the operator has N subtasks, whatever -p says
 --no-directory      a savepoint without a directory is refused
@@ -151,6 +152,10 @@ class FakeDriver:
             return 0
         parallelism = self.status["parallelism"]
         slow = parallelism > int(self.option("--slow-above", "128"))
+        if "--slow-again" in self.arguments:
+            mark = Path(self.option("--slow-again"))
+            slow = mark.exists()
+            mark.touch()
         if slow and self.end.wait(60):
             self.move("CANCELED")
             return 0
@@ -245,7 +250,8 @@ class FakeDriver:
             running = self.status["state"] == "RUNNING"
             return FakeQueries().answer(request["request"], now()) if running else {"outcome": "NOT_SERVING", "message": ""}
         if self.status["state"] in ("INITIALIZING", "RESTARTING") and not (
-            op == "cancel" and ("--slow-above" in self.arguments or "--never-runs" in self.arguments)
+            op == "cancel"
+            and ("--slow-above" in self.arguments or "--slow-again" in self.arguments or "--never-runs" in self.arguments)
         ):
             message = f"The job is {self.status['state']}; it can't do {op!r} yet."
             raise ControlError(message)

@@ -114,6 +114,20 @@ def test_a_successor_that_takes_too_long_is_ended(manager, submit, pystate):
     assert submission(manager, out.strip())["parallelism"] == 2
 
 
+def test_the_way_back_is_left_to_start_however_long_it_takes(manager, submit, pystate, tmp_path):
+    job = submit("--slow-again", str(tmp_path / "once"))
+
+    code, out, err = pystate("rescale", job, "-p", 3, "--timeout", "3")
+
+    former = out.strip()
+    assert code == 1
+    assert manager.state(former) == "INITIALIZING"
+    assert submission(manager, former)["parallelism"] == 2
+    assert f"error: The job was NOT rescaled. It starts as {former} with the parallelism it had, and did not run yet " in err
+    assert f"pystate watch {former}" in err
+    assert not kept(manager, job)
+
+
 def test_neither_comes_up(manager, submit, pystate, tmp_path):
     job = submit("--never-again", str(tmp_path / "once"))
 
