@@ -23,14 +23,17 @@ from pystate.api.job_graph import (
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
-from pystate.common.options import CoreOptions, StateRecoveryOptions
+from pystate.common.options import CoreOptions, StateBackendOptions, StateRecoveryOptions
 from pystate.driver.closure_check import check_closures
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.plan.chain import needs_slot
+from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.state.base.loader import takes_native_snapshots
+from pystate.state.base.native import unreadable_native
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
@@ -97,7 +100,9 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
     ).assign()
     for step in graph.transformations():
         uid = uids[id(step)]
-        refusal = None if uid not in with_state else key_type_refusal(uid, step, with_state[uid])
+        if uid not in with_state:
+            continue
+        refusal = key_type_refusal(uid, step, with_state[uid]) or native_refusal(configuration, with_state[uid])
         if refusal is not None:
             raise refusal
 
@@ -158,6 +163,21 @@ def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) ->
         return None
     refusals = (key_type_changed(step.name, uid, operator, key_by.key_type) for key_by in _key_bys(step))
     return next((refusal for refusal in refusals if refusal is not None), None)
+
+
+def native_refusal(configuration: Configuration, operator: OperatorState) -> RestoreError | None:
+    """Return the error for state in the own files of a backend, where the job's backend has none; None where it may fit.
+
+    Args:
+        configuration: The options in force.
+        operator: What the snapshot says of it.
+    """
+    keyed = (handle for subtask in operator.subtasks.values() for handle in subtask.keyed_state)
+    formats = {handle.format for handle in keyed if isinstance(handle, IncrementalKeyedStateHandle)}
+    backend = configuration.get(StateBackendOptions.STATE_BACKEND)
+    if not formats or takes_native_snapshots(backend) is not False:
+        return None
+    return unreadable_native(formats, f"the {backend} state backend")
 
 
 def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:

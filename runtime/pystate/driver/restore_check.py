@@ -15,7 +15,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
 from pystate.common.options import StateRecoveryOptions
 from pystate.common.type_info import TypeInformation
-from pystate.driver.early_check import has_channels, key_type_refusal, parallelisms_of, vertices_of
+from pystate.driver.early_check import has_channels, key_type_refusal, native_refusal, parallelisms_of, vertices_of
 from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.metadata import OperatorState
 from pystate.snapshot.snapshot import Snapshot
@@ -123,6 +123,7 @@ class _Operators:
         *,
         allow: bool,
     ) -> None:
+        self._configuration = configuration
         self._metadata = snapshot.metadata
         self._where = snapshot.location.uri
         self._allow = allow
@@ -154,6 +155,8 @@ class _Operators:
         error = self._refusal(operator, [vertex])
         if error is None:
             error = key_type_refusal(vertex.uid, self._steps[vertex.uid], operator)
+        if error is None:
+            error = native_refusal(self._configuration, operator)
         if error is None:
             return Fitted(operator.uid, Fit.RESTORED, before, after)
         explicit = vertex.max_parallelism

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.cli.terminal import TerminalCommand
-from tests.snapshot.snapshots import COUNT, WORDS, write_savepoint
+from tests.snapshot.snapshots import COUNT, WORDS, write_incremental, write_savepoint
 
 JOB = """
 import sys
@@ -150,3 +150,16 @@ def test_a_snapshot_that_is_not_there(pystate, program, savepoint, word, sentenc
     assert (code, out) == (1, "")
     assert sentence in err
     assert "the program has run" not in err, "it may take its time"
+
+
+def test_the_own_files_of_a_backend_that_is_not_the_jobs(pystate, program, own_home, tmp_path):
+    (tmp_path / "one.sst").write_bytes(b"rows")
+    content = {COUNT: WORDS[COUNT]}
+    native = write_incremental(own_home / "savepoints", tmp_path / "one.sst", content=content, operator_state=False)
+
+    code, out, err = pystate("info", "-n", "-s", native.uri, program())
+
+    assert code == 1
+    assert out.splitlines()[1].split()[:2] == ["does_not_fit", "count"]
+    assert "in the own files of the rocksdb state backend that took it, which the hashmap state backend can't read." in err
+    assert pystate("info", "-n", "-s", native.uri, "-D", "state.backend.type=rocksdb", program()).code == 0
