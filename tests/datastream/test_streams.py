@@ -225,7 +225,7 @@ def test_a_collection_that_goes_on_must_begin_with_what_was_read(env):
 
 def test_an_element_that_is_not_of_the_declared_type_is_named():
     codec = RecordCodec(Types.LONG(), "Collection Source")
-    with pytest.raises(RecordError, match="'two' is no int64"):
+    with pytest.raises(RecordError, match="'two' is no LONG"):
         codec.encode([1, "two"])
 
 

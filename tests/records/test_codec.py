@@ -196,3 +196,13 @@ def test_a_row_with_other_names_than_its_type_is_refused(row):
 @pytest.mark.parametrize("type_info", [type_info for type_info, _ in VALUES], ids=lambda x: repr(x)[:40])
 def test_no_elements_come_back_as_none(type_info):
     assert round_trip(type_info, []) == []
+
+
+def test_a_wrong_field_is_named_with_the_type_that_its_author_declared():
+    codec = RecordCodec(Types.ROW_NAMED(["id", "amount"], [Types.STRING(), Types.LONG()]), "output")
+    with pytest.raises(RecordError, match=r"^Field 'amount': '12,50' is no LONG: str is no type of integers"):
+        codec.encode([("a", 1), ("b", "12,50")])
+    with pytest.raises(RecordError, match=r"^Field 'amount': 18446744073709551616 is no LONG: "):
+        codec.encode([("a", 1 << 64)])
+    with pytest.raises(RecordError, match=r"^Field 'f1': 1.5 is no INT: "):
+        RecordCodec(Types.TUPLE([Types.STRING(), Types.INT()]), "output").encode([("a", 1.5)])

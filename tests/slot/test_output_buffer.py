@@ -73,7 +73,7 @@ def test_a_row_larger_than_a_batch_is_one_of_its_own_and_rows_stay_in_order():
 
 def test_nulls_have_a_size_and_what_is_of_another_type_is_refused_as_ever():
     assert [batch.num_rows for batch in collected(frame(TEXT), [None] * 3)] == [3]
-    with pytest.raises(RecordError, match="^7 is no string"):
+    with pytest.raises(RecordError, match="^7 is no STRING"):
         collected(frame(TEXT), ["a", 7])
 
 

@@ -215,7 +215,7 @@ def _exact_integers(values: list[Any]) -> None:
         return
     for value in values:
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
-            message = f"{shown(value)} is no integer"
+            message = f"{type(value).__qualname__} is no type of integers"
             raise TypeError(message)
 
 
@@ -239,8 +239,17 @@ def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
     return RecordError(message, where=where, hint=hint)
 
 
-def to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array:
+def to_array(
+    values: list[Any], arrow_type: pa.DataType, where: str, field: str | None = None, type_name: str | None = None
+) -> pa.Array:
     """Return prepared values as a column.
+
+    Args:
+        values: The values.
+        arrow_type: Their type.
+        where: The stream, for errors.
+        field: Which field of the elements they are, for errors; None for the elements themselves.
+        type_name: What the author calls the type, for errors; None for its name in Arrow.
 
     Raises:
         RecordError: One isn't of that type; it is shown, with `where`.
@@ -261,7 +270,8 @@ def to_array(values: list[Any], arrow_type: pa.DataType, where: str) -> pa.Array
             except _REFUSALS as cause:
                 if isinstance(cause, UnicodeEncodeError):
                     raise _no_utf8(value, cause, where) from cause
-                message = f"{shown(value)} is no {arrow_type}: {_cut(str(cause))}"
+                of_field = "" if field is None else f"Field {field!r}: "
+                message = f"{of_field}{shown(value)} is no {type_name or arrow_type}: {_cut(str(cause))}"
                 raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
         raise
 
@@ -285,6 +295,7 @@ class RecordCodec:
     def __init__(self, type_info: TypeInformation | None, where: str) -> None:
         self._where = where
         self._columns: list[ColumnConverter] = []
+        self._type_names: list[str] = []
         self._fields: tuple[str, ...] | None = None
         self._is_tuple = False
         self.prepare: Convert | None
@@ -295,6 +306,7 @@ class RecordCodec:
             self._is_tuple = type_info.kind is TypeKind.TUPLE
             self._fields = type_info.row_names
             self._columns = [column_converter(part) for part in type_info.elements]
+            self._type_names = [part.name for part in type_info.elements]
             self.prepare = self._prepare_fields(type_info)
             if any(column.to_arrow for column in self._columns):
                 self.write_prepare = write_call(self.prepare)
@@ -308,6 +320,7 @@ class RecordCodec:
         else:
             column = column_converter(type_info)
             self._columns = [column]
+            self._type_names = ["pickled element" if type_info is None else type_info.name]
             self.prepare = column.to_arrow
             self.size = column.size
             self.write_prepare = None if self.prepare is None else write_call(self.prepare)
@@ -317,10 +330,12 @@ class RecordCodec:
     def encode(self, prepared: list[Any]) -> list[pa.Array]:
         """Return a column per field of the schema."""
         if self._fields is None:
-            return [to_array(prepared, self._columns[0].arrow_type, self._where)]
+            return [to_array(prepared, self._columns[0].arrow_type, self._where, None, self._type_names[0])]
         return [  # a column at a time: `zip(*prepared)` would take all rows as arguments, more than twice as slow
-            to_array(list(map(itemgetter(index), prepared)), column.arrow_type, self._where)
-            for index, column in enumerate(self._columns)
+            to_array(list(map(itemgetter(index), prepared)), column.arrow_type, self._where, name, type_name)
+            for index, (column, name, type_name) in enumerate(
+                zip(self._columns, self._fields, self._type_names, strict=True)
+            )
         ]
 
     def decode(self, batch: pa.RecordBatch) -> list[Any]:

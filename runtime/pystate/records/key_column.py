@@ -70,7 +70,8 @@ class KeyColumn:
 
     def encode(self, keys: list[Any], where: str) -> pa.Array:
         """Return the column of the prepared keys."""
-        return to_array(keys, self.field().type, where)
+        name = None if self.key_type is None or not self.native else self.key_type.name
+        return to_array(keys, self.field().type, where, type_name=name)
 
     def decoder(self, codec: KeyCodec) -> Callable[[pa.Array], list[Any]]:
         """Return what turns the column into the codec's internal keys.

@@ -138,6 +138,7 @@ class _Row(_Composite):
     def __init__(self, type_info: TypeInformation, parts: list[Format]) -> None:
         super().__init__(type_info, parts)
         self._row_names = type_info.row_names
+        self._is_named = bool(type_info.names)
         rights = [part.right for part in parts if part.right is not None]
         self._rights = rights if parts and len(rights) == len(parts) else None
         self._all_right = _fields_check(self.parts)
@@ -153,11 +154,16 @@ class _Row(_Composite):
             raise StateError(message, hint=error.hint) from error
 
     def check(self, value: Any) -> Any:
-        if not is_row(value) or len(value) != len(self.parts):
+        if not is_row(value):
             raise self.wrong(value)
+        if len(value) != len(self.parts):
+            raise self.wrong(value, f"give it {len(self.parts)} fields; it has {len(value)}")
         names = value.field_names()
         if names is not None and names != self._row_names and set(names) != set(self._row_names):
-            raise self.wrong(value, "declare the row's field names with Types.ROW_NAMED")
+            if not self._is_named:
+                raise self.wrong(value, "declare the row's field names with Types.ROW_NAMED")
+            missing = next(name for name in self._row_names if name not in names)
+            raise self.wrong(value, f"give it the field {missing!r}; it has {', '.join(map(repr, names))}")
         return value
 
     def to_plain(self, value: Any) -> Any:
@@ -170,7 +176,12 @@ class _Row(_Composite):
         if self._all_right(values):
             plain += values
             return plain
-        plain.extend(None if item is None else part.to_plain(item) for part, item in zip(self.parts, values, strict=True))
+        for name, part, item in zip(self._row_names, self.parts, values, strict=True):
+            try:
+                plain.append(None if item is None else part.to_plain(item))
+            except StateError as error:
+                message = f"Field {name!r}: {error.message}"
+                raise StateError(message, hint=error.hint) from error
         return plain
 
     def from_plain(self, plain: Any) -> Any:
