@@ -92,12 +92,34 @@ def signal_process(pid: int, started: str | None, number: int) -> bool:
         os.close(descriptor)
 
 
+def processes_of_session(session: int) -> list[int]:
+    """Return the processes of a session, as far as this machine tells: none but on Linux."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError):
+            if os.getsid(int(folder.name)) == session:
+                found.append(int(folder.name))
+    return found
+
+
 def can_run(pid: int) -> bool | None:
     """Return whether a process of this machine can run: it is there, and not stopped. None where nobody can tell."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return _state_of(pid) not in "TtZX"
     except FileNotFoundError:
         return False if Path("/proc/self/stat").exists() else None
     except OSError:
         return None
-    return stat.rpartition(")")[2].split()[0] not in "TtZX"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process of this machine was stopped (SIGSTOP, a debugger), as far as this machine tells."""
+    try:
+        return _state_of(pid) in "Tt"
+    except OSError:
+        return False
+
+
+def _state_of(pid: int) -> str:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return stat.rpartition(")")[2].split()[0]

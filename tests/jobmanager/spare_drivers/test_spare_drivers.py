@@ -14,7 +14,7 @@ import pytest
 
 from pystate.common.free_memory import available_bytes
 from pystate.common.home import PystateHome
-from pystate.common.processes import is_alive
+from pystate.common.processes import is_alive, is_stopped
 from pystate.job_folder.driver_term import LEADER_VARIABLE
 from pystate.job_folder.small_files import DriverProcessFile, SessionFile
 from pystate.job_folder.spare_messages import SPARE_VARIABLE
@@ -130,6 +130,19 @@ def test_a_folder_that_was_put_in_the_place_of_its_own_is_another_one(home, keep
     spares.used(home.job(OTHER), wanted, variables())
     assert ready(spares) != pid
     assert spares.take(OTHER, wanted, variables()) is not None
+
+
+def test_one_that_was_stopped_gets_no_job(home, keep, tmp_path, caplog):
+    caplog.set_level("INFO")
+    spares = keep()
+    spares.used(home.job(JOB), submission(tmp_path), variables())
+    pid = ready(spares)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: is_stopped(pid))
+
+    assert spares.take(OTHER, submission(tmp_path), variables()) is None
+    assert f"job {OTHER} gets no spare driver: it was stopped" in caplog.text
+    wait_until(lambda: not is_alive(pid))
 
 
 def test_none_outlives_its_job_manager(home, keep, tmp_path):

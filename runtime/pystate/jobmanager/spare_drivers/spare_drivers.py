@@ -130,8 +130,9 @@ class SpareDrivers:
         if process is None:
             logger.info("job %s gets no spare driver: %s", job_id, _why_none(others, kind))
             return None
-        if not process.is_in_place:
-            logger.info("job %s gets no spare driver: its working directory was replaced", job_id)
+        unfit = process.unfit
+        if unfit is not None:
+            logger.info("job %s gets no spare driver: %s", job_id, unfit)
             process.dismiss()
             threading.Thread(target=process.end, name="spare-driver-end", daemon=True).start()
             return None

@@ -7,13 +7,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from pystate.common.home import PystateHome
-from pystate.common.processes import started_at
+from pystate.common.processes import is_stopped, processes_of_session, started_at
 from pystate.job_folder.spare_messages import SPARE_VARIABLE, SpareReport, TakenJob, WarmUp
 from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.jobmanager.found_drivers import SPARE_ARGUMENT
@@ -67,9 +66,13 @@ class SpareProcess:
             self._say(warm_up)
 
     @property
-    def is_in_place(self) -> bool:
-        """Whether its working directory is still what stands at that path: releases are moved and replaced."""
-        return self._runs_in is not None and self._runs_in == _identity(self._working_directory)
+    def unfit(self) -> str | None:
+        """Why it can't have a job though it is ready; None where it can. Releases are moved and replaced."""
+        if self._runs_in is None or self._runs_in != _identity(self._working_directory):
+            return "its working directory was replaced"
+        if any(map(is_stopped, processes_of_session(self.pid))):  # its JVM is one of them
+            return "it was stopped"
+        return None
 
     def report(self) -> SpareReport:
         """Wait until it says how the warming went."""
@@ -131,11 +134,10 @@ class SpareProcess:
 def resident_bytes(session: int) -> int:
     """Return the memory of all processes of a session, with what several of them share counted once."""
     found = 0
-    for rollup in Path("/proc").glob("[0-9]*/smaps_rollup") if sys.platform == "linux" else ():
+    for pid in processes_of_session(session):
         with contextlib.suppress(OSError, ValueError):
-            if os.getsid(int(rollup.parent.name)) == session:
-                lines = rollup.read_text(encoding="ascii").splitlines()
-                found += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            found += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
     return found
 
 
