@@ -13,7 +13,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError
 from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
-from pystate.common.execution_target import execution_target
+from pystate.common.execution_target import execution_target, local_threads
 from pystate.common.home import write_file_atomically
 from pystate.common.java import find_java
 from pystate.common.job_manager_options import JobManagerOptions
@@ -135,6 +135,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
         # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
         settings["spark.executor.heartbeat.maxFailures"] = str((1 << 31) - 1)
+        # more than 32 files are looked at in a job of their own first, with a task for each of them
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(local_threads(master) or parallelism)
         if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
             settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
