@@ -112,7 +112,10 @@ def job_failure(client: RestClient, job_id: str) -> PystateError:
         raise UnreadableAnswerError(message)
     error = failure_of(cause.pystate, cause.stack_trace)
     if error.hint is None:
-        error.hint = f"see {client.get(f'/pystate/jobs/{job_id}', DriverInfo).log}"
+        log = client.get(f"/pystate/jobs/{job_id}", DriverInfo).log
+        error.hint = f"see {log}" if error.__cause__ is None else f"pystate exceptions -v {job_id}, or see {log}"
+        if "ModuleNotFoundError: " in error.message:
+            error.hint = f"install it for the Python that runs the job, or bring it along with -pyfs; {error.hint}"
     return error
 
 

@@ -141,7 +141,7 @@ def test_an_attached_job_that_fails(manager, pystate):
         f"Job has been submitted with JobID {job}\n"
         "error: The function of 'count' raised ValueError: no.\n"
         "  at: count\n"
-        f"  try: see {manager.home.job(job).log}\n"
+        f"  try: pystate exceptions -v {job}, or see {manager.home.job(job).log}\n"
     )
 
 
@@ -155,7 +155,7 @@ def test_an_exception_of_the_user_shows_the_users_last_frame(manager, pystate):
         "error: ZeroDivisionError: division by zero\n"
         "  at: count (uid count), subtask 1\n"
         '      File "/jobs/lib/shares.py", line 7, in share\n'
-        f"  try: see {manager.home.job(job).log}\n"
+        f"  try: pystate exceptions -v {job}, or see {manager.home.job(job).log}\n"
     )
 
 

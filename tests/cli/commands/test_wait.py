@@ -26,7 +26,7 @@ def test_a_job_that_failed_says_why(manager, pystate):
     assert err == (
         f"error: Job {job} failed: The function of 'count' raised ValueError: no.\n"
         "  at: count\n"
-        f"  try: see {manager.home.job(job).log}\n"
+        f"  try: pystate exceptions -v {job}, or see {manager.home.job(job).log}\n"
     )
 
 
