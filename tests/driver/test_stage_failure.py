@@ -2,8 +2,10 @@
 
 import pytest
 
+from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobExecutionError, RecordError, UserFunctionError
 from pystate.driver.micro_batch.epoch_failures import stage_failure
+from pystate.plan.job_plan import JobPlan, SourcePlan
 
 WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -56,6 +58,19 @@ JVM = """An error occurred while calling o230.save.
 )
 def test_of_an_error_of_the_jvm_its_cause_is_said_and_not_the_call(causes, said):
     assert stage_failure(RuntimeError(JVM.format(causes=causes))).message == f"The epoch's Spark job failed: {said}"
+
+
+def test_what_spark_says_of_data_names_the_sources():
+    said = ": org.apache.spark.SparkRuntimeException: [MALFORMED_CSV_RECORD] Malformed CSV record: a,b SQLSTATE: KD000"
+    error = RuntimeError(f"An error occurred while calling o1.save.\n{said}\n\tat a.b\n")
+    words, orders = (SourcePlan(SourceTransformation(name=name), uid) for name, uid in (("Words", "w"), ("Orders", "o")))
+
+    failure = stage_failure(error, JobPlan([words], 1))
+    assert failure.message == "The epoch's Spark job failed: [MALFORMED_CSV_RECORD] Malformed CSV record: a,b"
+    assert failure.where == "source Words (uid w)"
+    both = JobPlan([words, orders], 1)
+    assert stage_failure(error, both).where == "one of the sources Words (uid w), Orders (uid o)"
+    assert stage_failure(RuntimeError(JVM.format(causes="")), both).where is None
 
 
 def test_without_a_python_worker_it_is_sparks():

@@ -257,7 +257,7 @@ class MicroBatchEngine:
             self._fail(error, traceback.format_exc())
             raise
         except Exception as error:
-            self._fail(stage_failure(error), str(error))
+            self._fail(stage_failure(error, self._plan), str(error))
             raise
         if begun.clock is not None:
             self._spark.sparkContext.setLocalProperty(CLOCK_PROPERTY, str(begun.clock))
@@ -323,7 +323,7 @@ class MicroBatchEngine:
             self._fail(error, traceback.format_exc())
             raise
         except Exception as error:
-            self._fail(stage_failure(error), str(error))
+            self._fail(stage_failure(error, self._plan), str(error))
             raise
 
     def _live(self) -> AttemptEpochs:

@@ -12,19 +12,32 @@ from pystate.common.errors import (
     error_from_dict,
 )
 from pystate.common.java_errors import java_cause, java_hint
+from pystate.plan.job_plan import JobPlan
 
 
-def stage_failure(error: Exception) -> PystateError:
-    """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one."""
+def stage_failure(error: Exception, plan: JobPlan | None = None) -> PystateError:
+    """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one.
+
+    Args:
+        error: What Spark raised.
+        plan: The job's, whose sources are named where Spark says something about data: all else of an epoch is Python.
+    """
     text = text_of(error)
     marker = "Traceback (most recent call last):"
     if marker not in text:
-        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(java_cause(text))}", hint=java_hint(text))
+        cause = java_cause(text)
+        where = None if plan is None or not cause.startswith("[") else _sources_of(plan)
+        return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(cause)}", where=where, hint=java_hint(text))
     trace = text[text.rindex(marker) :].splitlines()
     for index, line in enumerate(trace[1:], 2):
         if line and not line.startswith((" ", "\t")):
             return _of_wrong_data(line, trace[index:]) or UserFunctionError(line.strip())
     return UserFunctionError(first_line(error))
+
+
+def _sources_of(plan: JobPlan) -> str:
+    names = [f"{source.step.name} (uid {source.uid})" for source in plan.sources]
+    return f"source {names[0]}" if len(names) == 1 else f"one of the sources {', '.join(names)}"
 
 
 def _of_wrong_data(last: str, following: list[str]) -> PystateError | None:
