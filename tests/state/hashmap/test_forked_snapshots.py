@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -50,12 +51,21 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return pid
 
     monkeypatch.setattr(os, "fork", counted)
-    before = set(os.listdir("/proc/self/fd"))
+    before = pipes()
     yield made
     for pid in made:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-    assert set(os.listdir("/proc/self/fd")) <= before
+    assert pipes() <= before
+
+
+def pipes() -> set[str]:
+    """Return the pipes of this process; what else is open may be other threads'."""
+    found = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return {link for link in found if link.startswith("pipe:")}
 
 
 def harness_of(forked: bool, **more: Any) -> BackendHarness:
