@@ -55,7 +55,14 @@ def test_the_same_options_make_the_same_session(jvm):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"parallelism.default": "3"}, ["spark.master", "spark.sql.shuffle.partitions"]),
+        (
+            {"parallelism.default": "3"},
+            [
+                "spark.master",
+                "spark.sql.shuffle.partitions",
+                "spark.sql.sources.parallelPartitionDiscovery.parallelism",
+            ],
+        ),
         ({"spark.driver.memory": "3g"}, ["spark.driver.memory"]),
         ({"pystate.spark.class-data-archive": "false"}, ["pystate.spark.class-data-archive"]),
         ({"python.executable": sys.executable}, []),
