@@ -163,6 +163,10 @@ class InputSender:
         return self._sender.end() + self._held.rows
 
 
+ANSWER_TIMEOUT_S = 50.0
+"""How long the driver waits for a slot that says nothing: as long as for its heartbeats."""
+
+
 def fetch_stage(slots: SlotDirectory, uid: str, tag: int, epoch: int) -> BatchStage:
     """Return the stage that reads the kept output of the subtasks named by the rows that come in."""
 
@@ -180,7 +184,9 @@ def fetch_output(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one subtask's kept output."""
     header = _header(slots, ExchangeOp.FETCH, uid, subtask, epoch, context, (tag,))
-    with connect(slots.addresses[subtask], slots.secret) as connection:
+    # a task is cancelled; the driver's own thread would wait for ever, and the next attempt's query for it
+    timeout = ANSWER_TIMEOUT_S if context is None else None
+    with connect(slots.addresses[subtask], slots.secret, timeout=timeout) as connection:
         send_message(connection, header.to_plain())
         receive_admission(connection)
         yield from receive_kept(connection)
