@@ -8,9 +8,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-LOSES_ITS_FOLDERS = """
+IN_A_SESSION = """
+import gc
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -22,9 +24,20 @@ from pystate.spark.session import create_session
 
 folder = Path(sys.argv[1])
 options = {"pystate.spark.master": "local[2,4]", "spark.local.dir": str(folder / "local")}
-spark = create_session(Configuration(options), "lost folders", folder / "spark.log")
+spark = create_session(Configuration(options), "block manager", folder / "spark.log")
 context = spark.sparkContext
+manager = LocalBlockManager(context)
+"""
 
+
+def printed_by(program, tmp_path):
+    words = [sys.executable, "-c", IN_A_SESSION + program, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+LOSES_ITS_FOLDERS = """
 
 def sums():
     pairs = context.parallelize([bytes(2000)] * 2000, 2).map(lambda data: (len(data), 1))
@@ -38,7 +51,6 @@ def tried():
         return type(error).__name__
 
 
-manager = LocalBlockManager(context)
 print("at first", sums(), manager.remake_folders())
 for gone in ("blockmgr-*", "spark-*/pyspark-*", "*"):
     for path in (folder / "local").glob(gone):
@@ -57,10 +69,7 @@ print(len(manager.remake_folders()), sums())
 
 
 def test_folders_of_spark_that_somebody_has_deleted_are_made_again(tmp_path):
-    words = [sys.executable, "-c", LOSES_ITS_FOLDERS, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert printed_by(LOSES_ITS_FOLDERS, tmp_path) == [
         "at first [(2000, 2000)] []",
         "blockmgr-* True 1 [(2000, 2000)]",
         "spark-*/pyspark-* True 1 [(2000, 2000)]",
@@ -71,22 +80,6 @@ def test_folders_of_spark_that_somebody_has_deleted_are_made_again(tmp_path):
 
 
 LOSES_ITS_BLOCK_MANAGER = """
-import sys
-import time
-from pathlib import Path
-
-from py4j.protocol import Py4JJavaError
-
-from pystate.common.configuration import Configuration
-from pystate.spark.block_manager import LocalBlockManager
-from pystate.spark.session import create_session
-
-folder = Path(sys.argv[1])
-options = {"pystate.spark.master": "local[2,4]", "spark.local.dir": str(folder / "local")}
-spark = create_session(Configuration(options), "lost block manager", folder / "spark.log")
-context = spark.sparkContext
-
-
 def big():
     # more than 1 MiB from each task
     return len(spark.range(0, 100_000, 1, 2).selectExpr("uuid()").collect())
@@ -96,7 +89,6 @@ def shuffle_files():
     return {path.name for path in (folder / "local").rglob("shuffle_*")}
 
 
-manager = LocalBlockManager(context)
 print("at first", big(), manager.restore())
 sums = context.parallelize(range(100), 2).map(lambda number: (number % 5, number)).reduceByKey(lambda a, b: a + b, 2)
 print(sums.count())
@@ -112,7 +104,6 @@ print("afterwards", big(), manager.restore())
 left, deadline = shuffle_files(), time.monotonic() + 60
 del sums
 while shuffle_files() and time.monotonic() < deadline:
-    import gc
     gc.collect()
     spark._jvm.System.gc()
     time.sleep(0.2)
@@ -121,10 +112,7 @@ print("files of the shuffle", bool(left), shuffle_files())
 
 
 def test_a_block_manager_that_spark_takes_for_lost_is_known_again(tmp_path):
-    words = [sys.executable, "-c", LOSES_ITS_BLOCK_MANAGER, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert printed_by(LOSES_ITS_BLOCK_MANAGER, tmp_path) == [
         "at first 100000 False",
         "5",
         "5",

@@ -37,9 +37,9 @@ def java_cause(text: str) -> str:
     told = [line.strip() for line in text.splitlines() if line.strip()]
     if not is_of_java(text):
         return told[0] if told else "no reason was told"
-    if _TRACE in text:
-        trace = text[text.rindex(_TRACE) :].splitlines()[1:]
-        return next((line.strip() for line in trace if line and not line.startswith((" ", "\t"))), told[0])
+    raised = raised_in_python(text)
+    if raised is not None:
+        return raised[0].strip() if raised else told[0]
     chain = [line.removeprefix(": ") for line in told if line.startswith(": ")][:1]
     chain += [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
     if not chain:
@@ -48,6 +48,15 @@ def java_cause(text: str) -> str:
     if not _SENTENCE.fullmatch(chain[-1]):
         sentences.append(chain[-1])
     return " Cause: ".join(dict.fromkeys(_SQL_STATE.sub("", line) for line in sentences or chain[-1:]))
+
+
+def raised_in_python(text: str) -> list[str] | None:
+    """Return the lines of a text from the exception on that ends its last stack trace of Python; None for no trace."""
+    if _TRACE not in text:
+        return None
+    trace = text[text.rindex(_TRACE) :].splitlines()
+    ends = (place for place, line in enumerate(trace) if place and line and not line.startswith((" ", "\t")))
+    return trace[next(ends, len(trace)) :]
 
 
 def java_hint(text: str) -> str | None:

@@ -1,17 +1,12 @@
-"""What a function of the job's author raises, as a failure for people and with the author's own stack trace."""
+"""What a function of the job's author raises, as a failure for people."""
 
 from __future__ import annotations
 
-import traceback
-from pathlib import Path
-
-import pystate
-from pystate.common.bounded_text import MAX_TRACE, bounded_text, steady_text, text_of
+from pystate.common.bounded_text import bounded_text, steady_text, text_of
 from pystate.common.errors import UserFunctionError
 from pystate.common.java_errors import is_of_java, java_cause, java_hint
 
 _NO_END = "a function can't end its job: return, raise an exception, or stop the job from outside"
-_OUR_CODE = str(Path(pystate.__file__).parent)
 
 
 def user_failure(error: BaseException, where: str) -> UserFunctionError:
@@ -37,11 +32,3 @@ def error_sentence(error: BaseException) -> str:
     else:
         said = f"{kind}: {text}"
     return steady_text(bounded_text(said))
-
-
-def user_stack_trace(error: BaseException) -> str:
-    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OUR_CODE):
-        trace = trace.tb_next
-    return bounded_text("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)), MAX_TRACE)

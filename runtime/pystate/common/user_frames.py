@@ -6,10 +6,12 @@ import functools
 import re
 import sys
 import sysconfig
+import traceback
 from pathlib import Path
 from types import FrameType
 
 import pystate
+from pystate.common.bounded_text import MAX_TRACE, bounded_text
 from pystate.common.errors import PystateError
 
 _FRAME = re.compile(r'^ +(File "(?P<file>[^"\n]+)", line \d+(?:, in .+)?)$')
@@ -40,6 +42,14 @@ def user_frame(stack_trace: str) -> list[str]:
             break
         rest.append(line)
     return [found[1], *rest]
+
+
+def user_stack_trace(error: BaseException) -> str:
+    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return bounded_text("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)), MAX_TRACE)
 
 
 def add_user_frame(error: PystateError, stack_trace: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pystate.api.job_graph import SinkTransformation
 from pystate.common.errors import UserFunctionError
-from pystate.common.user_errors import user_failure, user_stack_trace
-from pystate.common.user_frames import user_frame
+from pystate.common.user_errors import user_failure
+from pystate.common.user_frames import user_frame, user_stack_trace
 
 
 def failure_of_frame_sink(step: SinkTransformation, error: BaseException) -> UserFunctionError:

@@ -11,7 +11,8 @@ from typing import Protocol
 from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
-from pystate.common.user_errors import error_sentence, user_stack_trace
+from pystate.common.user_errors import error_sentence
+from pystate.common.user_frames import user_stack_trace
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.in_flight_data import InFlightData
 from pystate.slot.operator_chain import OperatorChain

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.common.errors import ControlError, PystateError, RecordError
-from pystate.common.user_errors import user_failure, user_stack_trace
-from pystate.common.user_frames import user_frame
+from pystate.common.user_errors import user_failure
+from pystate.common.user_frames import user_frame, user_stack_trace
 
 
 class UserCode:

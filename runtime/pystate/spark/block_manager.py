@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PERIOD_S = 5.0
 _SUBFOLDERS = "spark.diskStore.subDirectories"
-_USUAL_SUBFOLDERS = 64
+_USUAL_SUBFOLDERS = "64"
 
 
 class LocalBlockManager:
@@ -74,7 +74,7 @@ class LocalBlockManager:
             return []
         from pyspark import SparkFiles  # late: the import of pyspark takes long
 
-        count = int(self._context.getConf().get(_SUBFOLDERS) or _USUAL_SUBFOLDERS)
+        count = int(self._context.getConf().get(_SUBFOLDERS, _USUAL_SUBFOLDERS))
         parts = [f"{number:02x}" for number in range(count)]
         blocks = [str(folder) for folder in self._manager().diskBlockManager().localDirsString()]
         folders = [str(self._context._temp_dir), SparkFiles.getRootDirectory(), *blocks]  # noqa: SLF001

@@ -20,7 +20,7 @@ from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.java_errors import java_hint
 from pystate.common.time import current_time_ms
-from pystate.common.user_errors import user_stack_trace
+from pystate.common.user_frames import user_stack_trace
 from pystate.driver.engine import EngineEvents
 from pystate.driver.frame_sink_failure import failure_of_frame_sink
 from pystate.driver.micro_batch.attempt_epochs import AttemptEpochs

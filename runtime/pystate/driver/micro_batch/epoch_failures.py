@@ -11,7 +11,7 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-from pystate.common.java_errors import java_cause, java_hint
+from pystate.common.java_errors import java_cause, java_hint, raised_in_python
 from pystate.plan.job_plan import JobPlan
 
 
@@ -23,16 +23,14 @@ def stage_failure(error: Exception, plan: JobPlan | None = None) -> PystateError
         plan: The job's, whose sources are named where Spark says something about data: all else of an epoch is Python.
     """
     text = text_of(error)
-    marker = "Traceback (most recent call last):"
-    if marker not in text:
+    raised = raised_in_python(text)
+    if raised is None:
         cause = java_cause(text)
         where = None if plan is None or not cause.startswith("[") else _sources_of(plan)
         return JobExecutionError(f"The epoch's Spark job failed: {bounded_text(cause)}", where=where, hint=java_hint(text))
-    trace = text[text.rindex(marker) :].splitlines()
-    for index, line in enumerate(trace[1:], 2):
-        if line and not line.startswith((" ", "\t")):
-            return _of_wrong_data(line, trace[index:]) or UserFunctionError(line.strip())
-    return UserFunctionError(first_line(error))
+    if not raised:
+        return UserFunctionError(first_line(error))
+    return _of_wrong_data(raised[0], raised[1:]) or UserFunctionError(raised[0].strip())
 
 
 def _sources_of(plan: JobPlan) -> str:

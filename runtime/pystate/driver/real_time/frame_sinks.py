@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.user_errors import user_stack_trace
+from pystate.common.user_frames import user_stack_trace
 from pystate.driver.frame_sink_failure import failure_of_frame_sink
 from pystate.plan.channels import SubtaskId
 from pystate.plan.job_plan import JobPlan, SinkPlan
