@@ -17,8 +17,9 @@ from pystate_cli.arguments.completions import COMPLETE_VARIABLE, prepare_complet
 from pystate_cli.command_table import COMMANDS, register
 from pystate_cli.console.console import Console, OutputError
 from pystate_cli.console.streams import leave_stdout
-from pystate_cli.parser.flink_flags import ACTIONS_WITHOUT_MEANING, flag_without_meaning
-from pystate_cli.parser.help_pages import WIDTH, show_whole_sentences
+from pystate_cli.parser.flink_flags import flag_without_meaning
+from pystate_cli.parser.help_pages import WIDTH, SectionedGroup, show_whole_sentences
+from pystate_cli.parser.other_commands import OTHER_COMMANDS
 from pystate_cli.parser.quick_parameters import let_pass_unchecked
 from pystate_cli.session import Session
 
@@ -34,6 +35,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """
     app = typer.Typer(
         name="pystate",
+        cls=SectionedGroup,
         help="Flink's state, checkpoints and savepoints for PySpark jobs.",
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -87,7 +89,10 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         console.error(error)
         return error.exit_code
     except _ParserError as error:
-        console.error(_usage_error(error, words))
+        if type(error).__name__ == "NoArgsIsHelpError":
+            console.result(str(error))  # a group of commands without one of them: its help, as for no words at all
+        else:
+            console.error(_usage_error(error, words))
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
@@ -143,9 +148,9 @@ def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "pystate"
     action = next((word for word in words if not word.startswith("-")), None)
-    if action in ACTIONS_WITHOUT_MEANING:
-        message = f"{action} is an action of the flink client that is no command here."
-        return UsageError(message, hint=ACTIONS_WITHOUT_MEANING[action])
+    if action in OTHER_COMMANDS:
+        message = f"{action} is no command of pystate."
+        return UsageError(message, hint=OTHER_COMMANDS[action])
     known = () if context is None else [name for parameter in context.command.params for name in parameter.opts]
     of_flink = flag_without_meaning(words, known)
     if of_flink is not None:

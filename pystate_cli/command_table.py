@@ -65,7 +65,18 @@ COMMANDS: dict[str, CommandEntry] = {
     "completion": CommandEntry("completion", "completion"),
     "version": CommandEntry("version", "version"),
 }
-"""The commands, in the order of the help."""
+"""The commands by name."""
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Begin": ("new", "doctor", "config"),
+    "Run": ("run", "info"),
+    "Look": ("list", "watch", "checkpoints", "metrics", "logs", "exceptions", "wait", "query"),
+    "Keep": ("savepoint", "checkpoint", "stop", "cancel"),
+    "Change": ("rescale",),
+    "Savepoints": ("savepoints", "state"),
+    "Serve": ("cluster", "completion", "version"),
+}
+"""The headings of the help, and the commands below each; as in README.md."""
 
 
 def register(app: typer.Typer, names: Iterable[str]) -> None:

@@ -114,8 +114,6 @@ def _unknown(key: str) -> ConfigurationError:
         message = f"{key!r} is an option of Flink that has no effect here: {why}."
         return ConfigurationError(message)
     error = unknown_key(key, Origin(OriginKind.COMMAND_LINE))
-    if error.hint is None or not error.hint.startswith("did you mean"):
-        error.hint = "pystate config lists all options"
     error.where = None
     return error
 

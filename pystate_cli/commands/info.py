@@ -34,6 +34,7 @@ from pystate_cli.programs.program_arguments import (
     ProgramArgumentsArgument,
     PropertyOption,
     PythonFilesOption,
+    check_program_arguments,
     job_path,
     python_properties,
     with_job_file_behind_options,
@@ -101,6 +102,7 @@ def info(
     session = Session.of(context)
     console = session.console
     path = job_path(job_file)
+    program_arguments = check_program_arguments(session.console, job_file, arguments or [], _FLAGS | _WITH_VALUE)
     if path.suffix == ".py":
         check_program(path)
     settings = [*(properties or ()), *python_properties(python_files, None, None)]
@@ -110,7 +112,7 @@ def info(
     check_starting_snapshot(starting, here=True)  # what the program does on its way to execute() may take its time
     request = {
         "job_file": str(path),
-        "arguments": arguments or [],
+        "arguments": program_arguments,
         "parallelism": parallelism,
         "configuration": configuration.to_dict(),
         "savepoint_path": starting,

@@ -38,6 +38,7 @@ from pystate_cli.programs.program_arguments import (
     PythonArchivesOption,
     PythonExecutableOption,
     PythonFilesOption,
+    check_program_arguments,
     job_path,
     python_properties,
     with_job_file_behind_options,
@@ -141,6 +142,7 @@ def run(
         message = "--json needs -d: attached, stdout is what the job prints."
         raise UsageError(message, hint="add -d, or leave --json out")
     path = job_path(job_file)
+    program_arguments = check_program_arguments(session.console, job_file, arguments or [], _FLAGS | _WITH_VALUE)
     if path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
     settings = [*(properties or ()), *((f"execution.target={target}",) if target is not None else ())]
@@ -166,7 +168,7 @@ def run(
         client = find_job_manager(session.home, job_manager, timeout, configuration)
     submission = JobSubmitRequestBody(
         job_file=str(path),
-        arguments=arguments or [],
+        arguments=program_arguments,
         working_directory=os.getcwd(),
         parallelism=parallelism,
         savepoint_path=starting,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -131,8 +130,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _confirmed(session: Session, count: str) -> bool:
-    if not sys.stdin.isatty():
+    if not session.console.can_ask:
         message = f"There is {count} to delete, and nobody to ask."
         raise UsageError(message, hint="--yes deletes without asking, --dry-run only lists")
-    session.console.info(f"Delete {count}? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return session.console.confirm(f"Delete {count}?")

@@ -182,6 +182,16 @@ class Console:
             trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
             self.info(self._style(_DIM, trace.rstrip()))
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is a person who can answer a question."""
+        return sys.stdin.isatty() and self._stderr.isatty()
+
+    def confirm(self, question: str) -> bool:
+        """Ask on stderr, and return whether the answer is yes; nothing typed is no."""
+        self.info(f"{question} [y/N]")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     @contextlib.contextmanager
     def waiting(self, text: str) -> Iterator[None]:
         """Show on a terminal that something takes its time."""

@@ -48,11 +48,6 @@ FLAGS_WITHOUT_MEANING: dict[str, str] = {
 _JOINED = ("-D", "-yD", "-z")
 """Those whose value may follow without a space."""
 
-ACTIONS_WITHOUT_MEANING: dict[str, str] = {
-    "run-application": "pystate run -d runs each job in a driver process of its own, which is what application mode is for",
-}
-"""Actions of Flink that are no commands here -> what to do instead."""
-
 
 def flag_without_meaning(words: Sequence[str], known: Sequence[str]) -> tuple[str, str] | None:
     """Return the first option of Flink's that has no meaning here, and what to do instead.

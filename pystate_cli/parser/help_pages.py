@@ -1,15 +1,33 @@
-"""The layout of `--help`: plain lines, without cut names or sentences."""
+"""The layout of `--help`: plain lines without cut names or sentences, and the commands by what one wants to do."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from typer.core import TyperArgument, TyperGroup
+
+from pystate_cli.command_table import SECTIONS
+
 WIDTH = 120
 """Columns of a help page at most."""
 
 
+class SectionedGroup(TyperGroup):
+    """Lists the commands under the headings of `SECTIONS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a list of commands for each heading."""
+        for title, names in SECTIONS.items():
+            commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
+            if commands:
+                with formatter.section(title):
+                    formatter.write_dl([(name, command.get_short_help_str()) for name, command in commands])
+
+
 def show_whole_sentences(command: Any) -> None:
-    """Let a list of commands show the whole first sentence of each, which is cut otherwise.
+    """Let a list of commands show the whole first sentence of each, and usage lines name arguments as they are typed.
+
+    typer cuts the sentences, and writes `{JOB.PY} [[ARGUMENTS]]...`.
 
     Args:
         command: What `typer.main.get_command` gives; with all below.
@@ -17,3 +35,12 @@ def show_whole_sentences(command: Any) -> None:
     for below in getattr(command, "commands", {}).values():
         show_whole_sentences(below)
         below.short_help = " ".join((below.help or "").partition("\n\n")[0].split())
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument) and parameter.metavar is not None:
+            piece = _usage_piece(parameter.metavar, required=parameter.required, repeated=parameter.nargs == -1)
+            parameter.get_usage_pieces = lambda _context, _piece=piece: [_piece]
+
+
+def _usage_piece(metavar: str, *, required: bool, repeated: bool) -> str:
+    name = metavar.strip("[].")
+    return f"{name if required else f'[{name}]'}{'...' if repeated else ''}"

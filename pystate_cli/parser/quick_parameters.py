@@ -1,13 +1,17 @@
-"""Parameters without pydantic: text and None are taken as they are.
+"""Parameters without pydantic: text and None are taken as they are, numbers are read here.
 
-typer checks each value with pydantic, whose import takes longer than all that `pystate list` does. Where there is nothing
-to check it isn't asked: for flags it does so itself, for texts and for defaults it is done here.
+typer checks each value with pydantic, whose import takes longer than all that `pystate list` does, and whose sentences are
+written for programmers. It isn't asked where there is nothing to check: for flags typer does so itself, for texts, defaults
+and numbers it is done here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import typer
 
 _UNCHECKED = object()
 
@@ -36,7 +40,7 @@ def let_pass_unchecked(command: Any) -> None:
 
 def _processed(parameter: Any, check: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def process_value(context: Any, value: Any) -> Any:
-        passed = _passed(parameter, value)
+        passed = _passed(parameter, value, context)
         if passed is _UNCHECKED:
             return check(context, value)
         return passed if parameter.callback is None else parameter.callback(context, parameter, passed)
@@ -44,8 +48,12 @@ def _processed(parameter: Any, check: Callable[[Any, Any], Any]) -> Callable[[An
     return process_value
 
 
-def _passed(parameter: Any, value: Any) -> Any:
-    """Return what the check would return, and `_UNCHECKED` where it is needed."""
+def _passed(parameter: Any, value: Any, context: Any) -> Any:
+    """Return what the check would return, and `_UNCHECKED` where it is needed.
+
+    Raises:
+        typer.BadParameter: The value is no number, or out of the parameter's range.
+    """
     wanted = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if wanted is None or parameter.required and parameter.value_is_missing(value):
         return _UNCHECKED
@@ -56,4 +64,28 @@ def _passed(parameter: Any, value: Any) -> Any:
         return list(value) if is_text else _UNCHECKED
     if value is None or value is parameter.default or (wanted is str and type(value) is str):
         return value
+    if wanted in (int, float) and type(value) is str:
+        return _number(wanted, value, parameter, context)
     return _UNCHECKED
+
+
+def _number(wanted: type[int] | type[float], text: str, parameter: Any, context: Any) -> int | float:
+    """Read a number, and compare it with the parameter's range.
+
+    Raises:
+        typer.BadParameter: It is none, or out of range.
+    """
+    try:
+        number = wanted(text)
+    except ValueError:
+        number = math.nan
+    info = parameter.type_descriptor.parameter_info
+    if math.isnan(number):
+        message = f"{text!r} is not a {'whole number' if wanted is int else 'number'}."
+    elif info.min is not None and number < info.min:
+        message = f"{text} is less than {info.min}."
+    elif info.max is not None and number > info.max:
+        message = f"{text} is more than {info.max}."
+    else:
+        return number
+    raise typer.BadParameter(message, ctx=context, param=parameter)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, VERBOSE_NAMES
+
+if TYPE_CHECKING:
+    from pystate_cli.console.console import Console
 
 PYTHON_NAMES = ("-py", "--python")
 PARALLELISM_NAMES = ("-p", "--parallelism")
@@ -114,6 +117,36 @@ def with_job_file_behind_options(
 def _is_joined(argument: str, with_value: Collection[str]) -> bool:
     """Whether an argument is a short option with its value: -p2."""
     return argument[:2] in with_value and argument[:2] != "--"
+
+
+def check_program_arguments(
+    console: Console, job_file: str, arguments: Sequence[str], options: Collection[str]
+) -> list[str]:
+    """Return the program's arguments; where some look like options of the command, ask whether they are the program's.
+
+    As in Flink, everything after the program's file is the program's, so `run job.py -p 2` leaves the parallelism as it is.
+    Without a terminal there is a warning. `--` right after the file says that what follows is meant so.
+
+    Args:
+        console: Asks, or warns.
+        job_file: The program, as it was typed.
+        arguments: What follows it.
+        options: The names of the command's options.
+
+    Raises:
+        UsageError: The answer is no.
+    """
+    if arguments[:1] == ["--"]:
+        return list(arguments[1:])
+    found = [word for word in arguments if word in options or word.partition("=")[0] in options]
+    if found:
+        told = f"{', '.join(found)} after {job_file} {'goes' if len(found) == 1 else 'go'} to the program"
+        if not console.can_ask:
+            console.warning(f"{told}; put pystate's own before it, or -- right after it where that is intended.")
+        elif not console.confirm(f"{told}, not to pystate. Go on?"):
+            message = "Nothing was started."
+            raise UsageError(message, hint=f"put pystate's options before {job_file}; -- right after it asks no question")
+    return list(arguments)
 
 
 _PROGRAM = "give the path of a Python program; pystate new NAME makes one"

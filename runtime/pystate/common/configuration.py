@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import tomli
 
 from pystate.common.config_option import ConfigOption
-from pystate.common.errors import ConfigurationError, UsageError
+from pystate.common.errors import ConfigurationError, DynamicPropertyError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.keys_without_effect import why_without_effect
 from pystate.common.not_there import not_there
@@ -346,6 +346,7 @@ def load_configuration(
 
     Raises:
         ConfigurationError: The file can't be read, a key is unknown, or a value is not allowed.
+        DynamicPropertyError: It is one of the `overrides`.
     """
     source = find_file(conf_dir)
     configuration = _built_in(home)
@@ -359,7 +360,10 @@ def load_configuration(
             _add(configuration, notices, given, key, value, origin)
     given = {}
     for key, value in (overrides or {}).items():
-        _add(configuration, notices, given, key, value, Origin(OriginKind.COMMAND_LINE, f"-D {key}"))
+        try:
+            _add(configuration, notices, given, key, value, Origin(OriginKind.COMMAND_LINE, f"-D {key}"))
+        except ConfigurationError as error:
+            raise DynamicPropertyError(error.message, where=error.where, hint=error.hint) from error
     interval, every_epoch = CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOptions.EVERY_EPOCH
     if configuration.get(every_epoch) and configuration.origin(interval.key) == _BUILT_IN:
         configuration.remove_config(interval.key)  # the other stands in its place
@@ -397,7 +401,7 @@ def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
 def unknown_key(key: str, origin: Origin) -> ConfigurationError:
     """Return the error for a key that no option has, naming the nearest one."""
     near = nearest_key(key)
-    hint = f"did you mean {near!r}?" if near else "python -m pystate.common.conf_template lists all options"
+    hint = f"did you mean {near!r}?" if near else "pystate config lists all options"
     return ConfigurationError(f"There is no option {key!r}.", where=str(origin), hint=hint)
 
 

@@ -65,6 +65,12 @@ class ConfigurationError(PystateError):
     """An option is unknown, has a bad value, or the file can't be read."""
 
 
+class DynamicPropertyError(ConfigurationError):
+    """What `-D` says of an option can't be taken: the command was called wrongly (exit code 2)."""
+
+    exit_code = 2
+
+
 class JavaNotFoundError(PystateError):
     """There is no Java that Spark can run on."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from pystate.common.home import read_json
 from pystate.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.commands.run import run_arguments
+from pystate_cli.console.console import Console
 from pystate_cli.running import detached_start
 from tests.cli.conftest import without_times
 from tests.fixtures import all_kinds
@@ -35,6 +37,28 @@ def test_detached_prints_the_id_once_the_job_runs(manager, pystate):
     assert (code, out) == (0, f"{job}\n")
     assert err == f"Job has been submitted with JobID {job}\n"
     assert manager.state(job) == "RUNNING"
+
+
+def test_options_after_the_program_are_its_own_with_a_warning_or_a_dash(manager, pystate):
+    code, _, err = pystate("run", "-d", manager.job_file, "--finish", "0", "-p", "2")
+    assert code == 0
+    assert err.startswith(f"warning: -p after {manager.job_file} goes to the program; put pystate's own before it, or --")
+
+    code, out, err = pystate("run", "-d", manager.job_file, "--", "--finish", "0", "-p", "2")
+    assert (code, err) == (0, f"Job has been submitted with JobID {out}")
+    submission = json.loads(manager.home.job(out.strip()).submission.read_text())
+    assert submission["arguments"] == ["--finish", "0", "-p", "2"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2)])
+def test_on_a_terminal_options_after_the_program_are_asked_about(manager, pystate, monkeypatch, answer, code):
+    monkeypatch.setattr(Console, "can_ask", True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+
+    done = pystate("run", "-d", manager.job_file, "--finish", "0", "-p", "2")
+
+    assert done.code == code
+    assert done.err.startswith(f"-p after {manager.job_file} goes to the program, not to pystate. Go on? [y/N]\n")
 
 
 def test_a_job_that_can_not_start_is_the_error_of_the_detached_run(manager, pystate):
@@ -322,7 +346,7 @@ def test_wrong_calls_of_run(pystate, tmp_path):
     assert pystate("run", "-p", "0", job).code == 2
     assert pystate("run", "--bogus", job).code == 2
     assert pystate("run", "-D", "foo", job).err.startswith("error: -D takes key=value, not 'foo'.\n")
-    assert pystate("run", "-D", "state.bakend.type=x", job).code == 1
+    assert pystate("run", "-D", "state.bakend.type=x", job).code == 2
     assert pystate("run", "--conf-dir", "nowhere", job).code == 1
 
 

@@ -9,7 +9,9 @@ import pytest
 import typer.main
 
 from pystate_cli.command_line import application
+from pystate_cli.command_table import COMMANDS
 from pystate_cli.parser.flink_flags import FLAGS_WITHOUT_MEANING
+from pystate_cli.parser.other_commands import OTHER_COMMANDS
 
 CLUSTER = ("-m", "--jobmanager", "-yid", "--yarnapplicationId", "-z", "--zookeeperNamespace")
 """Options of the flink client's modes "default" and "yarn-cluster"."""
@@ -73,9 +75,23 @@ def test_an_action_without_meaning_is_answered_with_what_to_do(pystate):
     assert pystate("run-application", "-t", "yarn-application", "job.jar") == (
         2,
         "",
-        "error: run-application is an action of the flink client that is no command here.\n"
+        "error: run-application is no command of pystate.\n"
         "  try: pystate run -d runs each job in a driver process of its own, which is what application mode is for\n",
     )
+
+
+@pytest.mark.parametrize(("word", "command"), [("help", "--help"), ("ps", "list"), ("kill", "cancel"), ("resume", "run -s")])
+def test_a_word_of_another_tool_is_answered_with_the_command_that_does_it(pystate, word, command):
+    code, out, err = pystate(word, "x")
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {word} is no command of pystate.\n  try: pystate {command}")
+
+
+def test_words_of_other_tools_are_no_commands_and_lead_to_commands():
+    assert not set(OTHER_COMMANDS) & set(COMMANDS)
+    for hint in OTHER_COMMANDS.values():
+        assert any(f"pystate {name}" in hint for name in (*COMMANDS, "--help"))
 
 
 def test_a_program_may_have_such_options_of_its_own(manager, pystate):
@@ -88,7 +104,7 @@ def test_the_target_is_an_option_as_in_flink(manager, pystate):
     assert code == 1
     assert err.startswith("error: execution.target = spark needs a cluster, but pystate.spark.master is not set.")
     code, _, err = pystate("run", "-d", "--target", "yarn-session", manager.job_file)
-    assert code == 1
+    assert code == 2
     assert err.startswith("error: The value 'yarn-session' of 'execution.target' is not allowed.")
 
 

@@ -9,6 +9,7 @@ import pytest
 import typer.main
 
 from pystate_cli.command_line import application
+from pystate_cli.command_table import COMMANDS, SECTIONS
 
 
 def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
@@ -39,3 +40,25 @@ def test_the_list_of_commands_shows_whole_sentences(pystate):
         page = " ".join(pystate(*path, "-h").out.split())
         for below in getattr(command, "commands", {}).values():
             assert " ".join((below.help or "").partition("\n\n")[0].split()) in page
+
+
+def test_each_command_stands_below_one_heading(pystate):
+    listed = [name for names in SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(COMMANDS)
+    headings = [line[:-1] for line in pystate("--help").out.splitlines() if line[:1].isupper() and line.endswith(":")]
+    assert headings == ["Options", *SECTIONS]
+
+
+@pytest.mark.parametrize("group", ["savepoints", "state", "cluster"])
+def test_a_group_without_a_command_is_answered_with_its_help(pystate, group):
+    page = pystate(group, "--help").out
+
+    assert pystate(group) == (2, page, "")
+
+
+def test_usage_lines_name_arguments_as_they_are_typed(pystate):
+    assert pystate("run", "-h").out.splitlines()[0] == "Usage: pystate run [OPTIONS] JOB.PY [ARGUMENTS]..."
+    assert pystate("savepoint", "-h").out.splitlines()[0] == "Usage: pystate savepoint [OPTIONS] [JOBID] [DIR]"
+    for path, _ in commands():
+        assert not re.search(r"\{|\[\[", pystate(*path, "-h").out.splitlines()[0])

