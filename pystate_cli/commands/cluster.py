@@ -145,7 +145,7 @@ def status(context: typer.Context, as_json: JsonOption = False, verbose: Verbose
     if as_json:
         console.result_json(spec_for(facts).json_object(facts))
     elif console.is_terminal:
-        console.render(status_table(facts, unicode=console.has_unicode))
+        console.render(status_table(facts, console.width, unicode=console.has_unicode))
     else:
         for line in status_lines(facts):
             console.result(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,14 +86,26 @@ def _rows(configuration: Configuration) -> list[SettingRow]:
         default = None if option.default is None else option.type.format(option.default)
         value = configuration.get_string(key, "") if is_set else default
         origin = configuration.origin(key)
-        rows.append(
-            SettingRow(key, value, is_set, origin.kind.value, origin.place, default, option.allowed, option.description)
-        )
+        place = origin.place
+        if not is_set and key in _DERIVED:
+            value, place = _DERIVED[key](configuration)
+        rows.append(SettingRow(key, value, is_set, origin.kind.value, place, default, option.allowed, option.description))
     # Spark's own keys have no definition here
     for key, value, origin in configuration.items():
         if key not in ALL_OPTIONS:
             rows.append(SettingRow(key, value, True, origin.kind.value, origin.place, None, "", ""))
     return rows
+
+
+def _restart_strategy(configuration: Configuration) -> tuple[str, str]:
+    from pystate.job_folder.restart_strategy import restart_strategy_type
+
+    strategy = restart_strategy_type(configuration).value
+    return strategy, f"default {'without' if strategy == 'none' else 'with'} checkpointing"
+
+
+_DERIVED: dict[str, Callable[[Configuration], tuple[str, str]]] = {"restart-strategy.type": _restart_strategy}
+"""Options whose value follows from others where they are not set -> what gives that value, and says where it is from."""
 
 
 def _is_meant(key: str, asked: str) -> bool:

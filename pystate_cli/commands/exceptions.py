@@ -8,7 +8,7 @@ from pystate.rest.job_details import JobExceptionsInfoWithHistory
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session
-from pystate_cli.views.failure_list import FAILURES, FailureRow, hint_lines, trace_lines
+from pystate_cli.views.failure_list import FAILURES, FailureRow, failure_lines, hint_lines, trace_lines
 
 
 def exceptions(
@@ -33,7 +33,8 @@ def exceptions(
         for line in FAILURES.plain(rows):
             console.result(line)
     elif rows:
-        console.render(FAILURES.table(rows, console.width, unicode=console.has_unicode))
+        for part in failure_lines(rows, console.width):
+            console.render(part)
         hints = hint_lines(rows)
         for line in ["", *hints] if hints else []:
             console.result(line)

@@ -44,6 +44,11 @@ def format_millis(millis: int | None) -> str:
     raise AssertionError(seconds)
 
 
+def known_epoch(number: int | None) -> int | None:
+    """Return the number of an epoch, and None for -1: no epoch has ended yet."""
+    return None if number is None or number < 0 else number
+
+
 def waiting_text(epoch: int | None, since: int | None, now: int, running: int | None = None) -> str | None:
     """Say that a checkpoint's barrier waits for the end of an epoch.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperArgument, TyperGroup
+from typer.core import TyperGroup
 
 from pystate_cli.command_table import SECTIONS
 
@@ -36,7 +36,7 @@ def show_whole_sentences(command: Any) -> None:
         show_whole_sentences(below)
         below.short_help = " ".join((below.help or "").partition("\n\n")[0].split())
     for parameter in command.params:
-        if isinstance(parameter, TyperArgument) and parameter.metavar is not None:
+        if parameter.param_type_name == "argument" and parameter.metavar is not None:
             piece = _usage_piece(parameter.metavar, required=parameter.required, repeated=parameter.nargs == -1)
             parameter.get_usage_pieces = lambda _context, _piece=piece: [_piece]
 

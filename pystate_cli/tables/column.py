@@ -29,7 +29,6 @@ class Column(Generic[Row]):
         left: Whether its cells begin on the left; None: as the kind has it.
         least: To how many characters its cells may give way; None: never, they'd be of no use.
         most: How many characters it gets at most.
-        wraps: Cells that give way go on in the next line instead of being cut.
         keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
         only_if_any: A terminal doesn't show it where no row has a value but 0.
         wide_only: It is the first that goes where there is no room for all.
@@ -49,7 +48,6 @@ class Column(Generic[Row]):
     left: bool | None = None
     least: int | None = None
     most: int = 48
-    wraps: bool = False
     keeps_end: bool = False
     only_if_any: bool = False
     wide_only: bool = False

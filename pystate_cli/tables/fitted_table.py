@@ -70,14 +70,14 @@ def _table(
             _heading(column, look),
             justify="left" if column.is_left else "right",
             width=size,
-            no_wrap=not column.wraps,
-            overflow="fold" if column.wraps else "crop",
+            no_wrap=True,
+            overflow="crop",
         )
     for row, texts in lines:
         cells = []
         for column, text, size in zip(columns, texts, widths, strict=True):
             cut = shortened_in_front if column.keeps_end else shortened
-            shown = text if column.wraps or column.least is None else cut(text, size, unicode=look.unicode)
+            shown = text if column.least is None else cut(text, size, unicode=look.unicode)
             cells.append(Text(shown, style=column.text_style(row)))
         table.add_row(*cells, style=style(row))
     return table

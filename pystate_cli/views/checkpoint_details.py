@@ -14,7 +14,7 @@ from pystate.rest.checkpoints import (
     StatsSummaryDto,
     TaskCheckpointStatisticsWithSubtaskDetails,
 )
-from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, known_epoch, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing, labelled
 from pystate_cli.tables.fitted_table import shortened
@@ -334,7 +334,8 @@ def _header(details: CheckpointDetails, width: int, now: int, *, unicode: bool) 
     title.append(f"  {mark} {row.status}", style=f"not bold {STATUS_STYLES.get(row.status, '')}".rstrip())
     facts = [f"triggered {format_moment(row.trigger_timestamp, now)}"]
     facts.append(f"duration {format_millis(row.duration_so_far(now))}")
-    facts.append(f"epoch {UNKNOWN if details.epoch is None else details.epoch}")
+    epoch = known_epoch(details.epoch)
+    facts.append(f"epoch {UNKNOWN if epoch is None else epoch}")
     facts.append(f"acknowledged {row.acknowledged}/{row.subtasks}")
     facts.append(f"full {format_size(row.measured.full_size)}")
     facts.append(f"incremental {format_size(row.measured.incremental_size)}")

@@ -14,11 +14,13 @@ from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.job_list import STATE_STYLES
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
 _ROLE_STYLES = {"leader": "green", "standby": "cyan"}
 _STATUS_STYLES = {"running": "green", "unresponsive": "bold red"}
 _NO_LIMIT = 10_000
+_BOX = 7
+"""Columns of the lines and margins of a box with two columns."""
 
 
 @dataclass(frozen=True)
@@ -99,20 +101,24 @@ def status_lines(one: ClusterStatus) -> list[str]:
     return labelled(spec_for(one).facts(one), _NO_LIMIT)
 
 
-def status_table(one: ClusterStatus, *, unicode: bool) -> Table:
-    """Return the facts for a terminal.
+def status_table(one: ClusterStatus, width: int, *, unicode: bool) -> RenderableType:
+    """Return the facts for a terminal: in a box, or below each other without one where the home's path would break in it.
 
     Args:
         one: The job manager.
+        width: Columns of the terminal.
         unicode: Whether the terminal can show more than ASCII.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    pairs = spec_for(one).facts(one)
+    if max(len(label) for label, _ in pairs) + max(len(text) for _, text in pairs) + _BOX > width:
+        return Text("\n".join(labelled(pairs, width)))
     table = Table(box=box.ROUNDED if unicode else box.ASCII, show_header=False, title="Job manager", title_justify="left")
     table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
     for column in spec_for(one).columns:
         shown = _jobs(one.jobs) if column.name == "jobs" else Text(column.plain_text(one), style=column.text_style(one))
         table.add_row(column.heading or UNKNOWN, shown)

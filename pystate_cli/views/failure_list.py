@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
 from pystate.rest.job_details import RootExceptionInfo
 from pystate_cli.client.program_end import exception_of
 from pystate_cli.console.formats import format_moment, printable
+from pystate_cli.console.word_wrap import wrapped
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT
 from pystate_cli.tables.table_spec import TableSpec
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_INDENT = "  "
 _MESSAGE_LINES = 8
 _MESSAGE_CHARACTERS = 600
 
@@ -77,18 +83,34 @@ def _harmless(text: str) -> list[str]:
 
 FAILURES: TableSpec[FailureRow] = TableSpec(
     (
-        Column(
-            "attempt", lambda row: row.attempt, NUMBER, "Attempt", "Try", plain="attempt", width=7, json="pystate.attempt",
-        ),
-        Column("when", lambda row: row.timestamp, INSTANT, "When", plain="when", width=29, json="timestamp"),
-        Column(
-            "class", lambda row: row.name, TEXT, "Class", plain="class", width=24, json="exceptionName",
-            style=lambda _: "red", priority=1,
-        ),
-        Column(
-            "failure", lambda row: row.told, TEXT, "Failure", plain="failure",
-            shown=lambda row, _: row.told, least=30, most=1000, wraps=True,
-        ),
+        Column("attempt", lambda row: row.attempt, NUMBER, plain="attempt", width=7, json="pystate.attempt"),
+        Column("when", lambda row: row.timestamp, INSTANT, plain="when", width=29, json="timestamp"),
+        Column("class", lambda row: row.name, TEXT, plain="class", width=24, json="exceptionName"),
+        Column("failure", lambda row: row.told, TEXT, plain="failure"),
     )
 )  # fmt: skip
-"""`pystate exceptions JOBID`; JSON is an entry of `exceptionHistory.entries`."""
+"""`pystate exceptions JOBID` in a pipe; JSON is an entry of `exceptionHistory.entries`."""
+
+
+def failure_lines(rows: Sequence[FailureRow], width: int, now: int | None = None) -> Iterator[Text]:
+    """Yield the failures for a terminal, one below the other; a path in them stays whole and can be copied.
+
+    Args:
+        rows: The failures.
+        width: Columns of the terminal.
+        now: Milliseconds since 1970; None for now.
+    """
+    from rich.text import Text
+
+    now = current_time_ms() if now is None else now
+    for number, row in enumerate(rows):
+        if number:
+            yield Text()
+        head = Text(f"attempt {row.attempt}", style="bold")
+        head.append(f"  {format_moment(row.timestamp, now)}  ", style="not bold dim")
+        yield head.append(row.name, style="not bold red")
+        for line in row.message.splitlines():
+            for part in wrapped(_INDENT + line, width, _INDENT):
+                yield Text(part)
+        for place, line in enumerate((row.place or "").splitlines()):
+            yield Text(f"{_INDENT}{'at: ' if place == 0 else '    '}{line}", style="dim")

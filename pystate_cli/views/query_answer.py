@@ -10,7 +10,7 @@ from pystate.common.errors import PystateError
 from pystate.common.json_text import json_text
 from pystate.queryable.errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
 from pystate.rest.queryable_state import KvStateAnswer, KvStateVersion
-from pystate_cli.console.formats import format_millis
+from pystate_cli.console.formats import format_millis, known_epoch
 from pystate_cli.views.state_rows import write_table
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ class QueryAnswer:
     def story(self) -> str:
         """Say which version this is."""
         version = self.version
-        name = f"epoch {version.epoch}" if version.checkpoint_id is None else f"checkpoint {version.checkpoint_id}"
+        name = f"checkpoint {version.checkpoint_id}"
+        if version.checkpoint_id is None:
+            name = "the start, before any epoch" if known_epoch(version.epoch) is None else f"epoch {version.epoch}"
         more = "" if self.is_whole else "; there is more"
         return f"As of {name}, {format_millis(version.age)} ago{more}."
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
 from pystate.rest.our_jobs import RestoreProgress
-from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, printable
+from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, known_epoch, printable
 from pystate_cli.sampling.rates import RunSample
 from pystate_cli.tables.facts import flowing
 from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
@@ -61,10 +61,10 @@ def _restore_bar(restore: RestoreProgress, *, unicode: bool) -> Text:
 
 def _facts(sample: RunSample, now: int) -> list[str]:
     progress = sample.progress
-    epoch = progress.epoch
+    epoch = known_epoch(progress.epoch)
     facts = [
         f"uptime {format_millis(now - progress.start_time)}",
-        f"epoch {UNKNOWN if epoch is None or epoch < 0 else epoch}",
+        f"epoch {UNKNOWN if epoch is None else epoch}",
         f"in {_rate(sample.rate_in)} rows/s",
         f"out {_rate(sample.rate_out)} rows/s",
         f"rows in {format_count(progress.records_in)}",

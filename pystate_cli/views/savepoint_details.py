@@ -129,7 +129,7 @@ def _facts(inspection: Inspection) -> list[tuple[str, str]]:
         ("taken", local_time(one.timestamp_ms).strftime("%Y-%m-%d %H:%M:%S %Z")),
         (
             "number",
-            f"{one.checkpoint_id}, behind epoch {one.epoch}" if one.epoch >= 0 else f"{one.checkpoint_id}, before any epoch",
+            f"{one.checkpoint_id}, after epoch {one.epoch}" if one.epoch >= 0 else f"{one.checkpoint_id}, before any epoch",
         ),
         ("size", format_size(one.size)),
         ("format", one.format.lower()),

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pystate.common.time import current_time_ms
+from pystate_cli.console.formats import known_epoch
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT, WATERMARK
 from pystate_cli.tables.table_spec import TableSpec
+
+
+def _epoch(look: JobSample) -> int | None:
+    return known_epoch(look.progress.epoch)
 
 
 def _last(values: Sequence[float | None]) -> int | None:
@@ -30,7 +35,9 @@ LOOKS: TableSpec[JobSample] = TableSpec(
             "attempt", lambda look: look.progress.attempt, NUMBER,
             plain="attempt", width=7, json="progress.attempt",
         ),
-        Column("epoch", lambda look: look.progress.epoch, NUMBER, plain="epoch", width=8, json="progress.epoch"),
+        Column(
+            "epoch", lambda look: known_epoch(look.progress.epoch), NUMBER, plain="epoch", width=8, json="progress.epoch"
+        ),
         Column("epoch_ms", lambda look: _last(look.epochs), NUMBER, plain="epoch_ms", width=8),
         Column("rows_in", lambda look: _last(look.rate_in), NUMBER, plain="rows_in_s", width=10),
         Column("rows_out", lambda look: _last(look.rate_out), NUMBER, plain="rows_out_s", width=10),

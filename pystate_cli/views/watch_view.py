@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from pystate.common.execution_options import ExecutionEngine
 from pystate.common.time import current_time_ms
 from pystate.rest.our_jobs import JobProgress
-from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, format_watermark, printable
+from pystate_cli.console.formats import (
+    UNKNOWN,
+    format_count,
+    format_millis,
+    format_size,
+    format_watermark,
+    known_epoch,
+    printable,
+)
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing
@@ -94,7 +102,8 @@ def _is_real_time(known: JobProgress) -> bool:
 
 
 def _epoch(number: int | None) -> str:
-    return UNKNOWN if number is None or number < 0 else format_count(number)
+    known = known_epoch(number)
+    return UNKNOWN if known is None else format_count(known)
 
 
 def _restore(look: JobSample, width: int, *, unicode: bool) -> list[Text]:

@@ -210,18 +210,19 @@ def test_a_path_that_is_longer_than_a_line_is_not_broken(manager, running, termi
         assert not any("checkpoints\r\n" in seen for seen in command.raw)
 
 
-def test_failures_on_a_terminal_are_a_table_with_what_to_do_below(manager, terminal):
+def test_failures_on_a_terminal_stand_one_below_the_other_with_what_to_do_at_the_end(manager, terminal):
     job = manager.submit("--restart", "1", "10", "--die", "0", "7")
     manager.wait_for(job, "FAILED")
 
     command = terminal("exceptions", job)
 
     assert command.end() == 0
-    lines = command.screen.text.splitlines()
-    assert lines[0].split() == ["Attempt", "When", "Class", "Failure"]
-    assert [line.split()[0] for line in lines[2:4]] == ["1", "0"]
-    assert all(line.endswith("PystateError  The driver process ended with exit code 7.") for line in lines[2:4])
-    assert "".join(lines[4:]) == f"try: see {manager.home.job(job).log}"
+    first, second, hint = "\n".join(line.rstrip() for line in command.screen.text.splitlines()).split("\n\n")
+    for attempt, block in ((1, first), (0, second)):
+        head, told = block.splitlines()
+        assert head.startswith(f"attempt {attempt}  ") and head.endswith("  PystateError")
+        assert told == "  The driver process ended with exit code 7."
+    assert hint.replace("\n", "") == f"try: see {manager.home.job(job).log}"
 
 
 def test_a_list_that_is_too_long_for_the_terminal_is_counted(manager, terminal):

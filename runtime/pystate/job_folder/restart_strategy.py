@@ -224,20 +224,26 @@ _STRATEGIES: tuple[type[RestartBackoffTimeStrategy], ...] = (
 )
 
 
-def restart_strategy(configuration: Configuration) -> RestartBackoffTimeStrategy:
-    """Return the configured strategy.
+def restart_strategy_type(configuration: Configuration) -> RestartStrategyType:
+    """Return which strategy is in force.
 
     Where none is set, a job with checkpointing gets exponential-delay, one without is not restarted (Flink 2.x,
     `RestartBackoffTimeStrategyFactoryLoader`).
+    """
+    chosen = configuration.get(RestartStrategyOptions.RESTART_STRATEGY)
+    if chosen is not None:
+        return chosen
+    return RestartStrategyType.EXPONENTIAL_DELAY if is_checkpointing_enabled(configuration) else RestartStrategyType.NONE
+
+
+def restart_strategy(configuration: Configuration) -> RestartBackoffTimeStrategy:
+    """Return the strategy in force, see `restart_strategy_type`.
 
     Raises:
         ConfigurationError: The initial backoff is above the highest one.
     """
     get, options = configuration.get, RestartStrategyOptions
-    chosen = get(options.RESTART_STRATEGY)
-    if chosen is None:
-        checkpointing = is_checkpointing_enabled(configuration)
-        chosen = RestartStrategyType.EXPONENTIAL_DELAY if checkpointing else RestartStrategyType.NONE
+    chosen = restart_strategy_type(configuration)
     if chosen is RestartStrategyType.NONE:
         return NoRestartBackoffTimeStrategy()
     if chosen is RestartStrategyType.FIXED_DELAY:

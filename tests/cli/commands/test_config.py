@@ -54,6 +54,17 @@ def test_each_value_says_where_it_comes_from(pystate, conf, own_home):
     assert found["execution.checkpointing.timeout"]["value"] == "10 min"
 
 
+def test_the_restart_strategy_that_is_in_force_is_told_where_none_is_set(pystate, conf):
+    strategy = "restart-strategy.type"
+
+    found = settings(pystate)[strategy]
+    assert (found["value"], found["place"], found["isSet"]) == ("exponential-delay", "default with checkpointing", False)
+    assert settings(pystate, "-D", f"{strategy}=fixed-delay")[strategy]["value"] == "fixed-delay"
+    conf.write_text('[execution.checkpointing]\ninterval = ""\n')
+    found = settings(pystate)[strategy]
+    assert (found["value"], found["place"]) == ("none", "default without checkpointing")
+
+
 def test_set_only(pystate, conf):
     found = settings(pystate, "--set-only")
     assert set(found) == {"parallelism.default", *LIVE}

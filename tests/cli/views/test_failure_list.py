@@ -17,20 +17,30 @@ def failure(attempt: int, said: str, **changes: Any) -> FailureRow:
     return FailureRow.of(message(RootExceptionInfo, plain), JOB_ID)
 
 
+def on_a_terminal(rows: list[FailureRow], width: int) -> str:
+    return "".join(rendered(line, width) for line in failure_list.failure_lines(rows, width, NOW))
+
+
 def test_long_messages_go_on_in_the_next_line():
     rows = [failure(2, "The driver process " * 8), failure(1, "short", where="count, subtask 1")]
     for width in (40, 60, 80, 100, 160):
-        for unicode in (True, False):
-            text = rendered(failure_list.FAILURES.table(rows, width, unicode=unicode, now=NOW), width)
-            assert max(map(len, text.splitlines())) <= width
-            assert text.count("driver") == 8
-            assert "at: count, subtask 1" in text
+        text = on_a_terminal(rows, width)
+        assert max(map(len, text.splitlines())) <= width
+        assert text.count("driver") == 8
+        assert "at: count, subtask 1" in text
+
+
+def test_a_path_stays_whole_on_a_narrow_terminal():
+    path = "file:/data/" + "/".join(f"folder-{n}" for n in range(12))
+
+    lines = failure_list.failure_lines([failure(1, f"The file {path} can't be read.")], 60, NOW)
+    assert f"  {path}" in [line.plain for line in lines]
 
 
 def test_hints_stand_once_and_the_job_itself_is_no_place():
     rows = [failure(2, "a", where=f"job {JOB_ID}"), failure(1, "b")]
     assert failure_list.hint_lines(rows) == ["try: see /log"]
-    assert "at:" not in rendered(failure_list.FAILURES.table(rows, 80, unicode=True, now=NOW), 80)
+    assert "at:" not in on_a_terminal(rows, 80)
 
 
 def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
@@ -45,7 +55,7 @@ def test_a_message_that_would_fill_the_screen_is_cut_and_the_trace_has_more():
 
 def test_a_failure_can_not_steer_the_terminal():
     row = failure(1, "a\x1b[2Jb")
-    text = rendered(failure_list.FAILURES.table([row], 80, unicode=True, now=NOW), 80)
+    text = on_a_terminal([row], 80)
     for shown in (text, *failure_list.FAILURES.plain([row]), *failure_list.trace_lines(row, NOW)):
         assert "\x1b" not in shown
     assert "a?[2Jb" in text

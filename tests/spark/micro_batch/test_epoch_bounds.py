@@ -51,8 +51,7 @@ def test_an_epoch_of_files_holds_no_more_than_the_limit_times_the_parallelism(sp
     assert epochs == [(0, 2), (1, 2), (2, 1)]
     assert frame.columns == lines.columns
     assert notices == [
-        "The source 'lines' sets no maxBytesPerTrigger: an epoch reads at most 2 kb of files of it "
-        "(pystate.source.max-bytes-per-epoch)."
+        "An epoch reads at most 2 kb in files of the source 'lines': pystate.source.max-bytes-per-epoch sets this limit."
     ]
 
 
@@ -91,7 +90,7 @@ def test_a_source_of_the_newer_kind_gets_its_limit_the_same_way(spark, monkeypat
     rates = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
     frame, notices = bound(rates, {ROWS: "10"})
     assert stream_options(frame) == [{"rowspersecond": "5", "maxoffsetspertrigger": "20"}]
-    assert "sets no maxOffsetsPerTrigger: an epoch reads at most 20 rows of it" in notices[0]
+    assert "An epoch reads at most 20 rows of the source" in notices[0]
 
 
 def test_a_format_whose_limits_are_not_known_is_named(spark, monkeypatch):

@@ -57,7 +57,7 @@ class EpochBounds:
             "maxBytesPerTrigger",
             frozenset({"maxbytespertrigger", "maxfilespertrigger"}),
             size,
-            f"{MemorySizeType().format(size)} of files",
+            f"{MemorySizeType().format(size)} in files",
             PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH.key,
         )
         self._kafka = Limit(
@@ -89,9 +89,7 @@ class EpochBounds:
             options = relation_options(relation)
             if limit.value == 0 or not limit.own.isdisjoint(options):
                 return relation
-            notices.append(
-                f"The source {where!r} sets no {limit.option}: an epoch reads at most {limit.said} of it ({limit.key})."
-            )
+            notices.append(f"An epoch reads at most {limit.said} of the source {where!r}: {limit.key} sets this limit.")
             return _with_option(relation, limit.option, str(limit.value))
 
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
