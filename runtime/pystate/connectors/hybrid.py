@@ -207,6 +207,10 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         later = [HybridSplit(number, split) for number, splits in self._waiting.items() for split in splits]
         return [*(HybridSplit(self._number, split) for split in own), *later]
 
+    def describe_position(self) -> str | None:
+        """Ask the reader of the source that is read."""
+        return None if self._inner is None else self._inner.describe_position()
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tell the reader of the source that is read."""
         if self._inner is not None:

@@ -249,6 +249,13 @@ class SourceReader(ABC, Generic[T, SplitT]):
         """Return when to poll again behind NOTHING_AVAILABLE, ms since 1970; None leaves it to the job, up to a second."""
         return None
 
+    def describe_position(self) -> str | None:
+        """Say where the element comes from that `poll_next` was handing on when it raised; None where that isn't known.
+
+        It becomes a part of the failure's place, for people: `topic 'orders', partition 3, offset 1234`.
+        """
+        return None
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
         """Take note that a checkpoint is complete: what `snapshot_state` has returned for it counts."""
 

@@ -61,6 +61,10 @@ class SourceFeed(ABC):
             Exception: What the user's code raised.
         """
 
+    def describe_position(self) -> str | None:
+        """Say where the element comes from that `take` was handing on when it raised; None where that isn't known."""
+        return None
+
     @abstractmethod
     def next_due(self, now: int) -> int | None:
         """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never."""

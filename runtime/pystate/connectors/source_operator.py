@@ -130,6 +130,10 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         """Hand on what there is; see `SourceFeed.take`."""
         self.feed.take(output, limit, wait=wait)
 
+    def describe_position(self) -> str | None:
+        """Say where the element comes from that `take` was handing on when it raised; None where that isn't known."""
+        return self.feed.describe_position()
+
     def next_due(self, now: int) -> int | None:
         """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never."""
         return self.feed.next_due(now)

@@ -97,6 +97,10 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             if self._coordinator is not None:
                 self._coordinator.close()
 
+    def describe_position(self) -> str | None:
+        """Ask the reader."""
+        return None if self._reader is None else self._reader.describe_position()
+
     # -- the reader's context
 
     def get_index_of_subtask(self) -> int:

@@ -38,10 +38,14 @@ from pystate.slot.task_watermarks import TaskWatermarks
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
+from pystate.state.base.key_context import NO_KEY, InternalKeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
 __all__ = ["MIN_WATERMARK", "OperatorChain", "OutputSink", "SubtaskRuntimeContext", "current_time_ms"]
+
+_MOST_OF_A_KEY = 200
+"""Characters of a key in the place of a failure."""
 
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 
@@ -108,6 +112,7 @@ class OperatorChain:
             self._head = self._operator(task.head, self.backend)
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
+        self._failed_key: str | None = None
         self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
@@ -153,6 +158,11 @@ class OperatorChain:
         if self._head is not None and self._head.source is not None:
             self._head.source.have_times(self.assigners.behind_head())
 
+    def failed_at(self) -> str | None:
+        """Say which record the functions had when they raised: its place in the source, or its key; None if not known."""
+        source = None if self._head is None else self._head.source
+        return self._failed_key if source is None else source.failed_at
+
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""
         while self._opened:
@@ -168,7 +178,7 @@ class OperatorChain:
         """
         self._check_input(input_index)
         size = batch.nbytes
-        with self.metrics.busy, _explained():
+        with self.metrics.busy, self._explained():
             self._process[input_index](batch)
             if self.backend is not None:
                 self.backend.limit_epoch(batch.num_rows, size)
@@ -190,7 +200,7 @@ class OperatorChain:
         watermark = self.watermarks.rise(timestamp, input_index)
         if watermark is None:
             return None
-        with self.metrics.busy, _explained():
+        with self.metrics.busy, self._explained():
             for operator in reversed(self.operators):  # the head first, as elements go
                 operator.advance_watermark(watermark)
         return watermark
@@ -233,7 +243,7 @@ class OperatorChain:
             now: The time, ms since 1970; None for that of the chain's clock.
         """
         now = self._time.clock() if now is None else now
-        with self.metrics.busy, _explained():
+        with self.metrics.busy, self._explained():
             for operator in reversed(self.operators):
                 operator.advance_processing_time(now)
         self.flush_output()
@@ -342,20 +352,29 @@ class OperatorChain:
         self.metrics.operators[spec.uid] = context.metrics
         return Operator(spec, context, backend, self.key_groups, self._time, self.assigners.watermark_for(spec.uid))
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Keep the key of the record at which functions raise; say in a sentence what one lacks whose method is missing."""
+        try:
+            yield
+        except Exception as error:
+            if self.backend is not None:
+                self._failed_key = _shown_key(self.backend.key_context)
+            if isinstance(error, AttributeError):
+                explain_missing_method(error)
+            raise
+
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):
             message = f"Something came for input {index} of a task with {len(self.task.inputs)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Say in a sentence what a function lacks whose method is missing."""
-    try:
-        yield
-    except AttributeError as error:
-        explain_missing_method(error)
-        raise
+def _shown_key(context: InternalKeyContext) -> str | None:
+    if context.active_key is NO_KEY:
+        return None
+    text = context.shown(context.active_key)
+    return text if len(text) <= _MOST_OF_A_KEY else f"{text[:_MOST_OF_A_KEY]}..."
 
 
 def _beyond_rollback(spec: OperatorSpec) -> PystateError:

@@ -5,6 +5,7 @@ import pytest
 from pystate.common.errors import RestoreError
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import FoundFile, canonical_uri
+from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.file_system.split_format import TextLines
@@ -127,3 +128,26 @@ def test_a_restored_enumerator_has_what_nobody_had_and_what_has_come_since():
 
 def test_one_name_of_a_local_file_however_many_slashes():
     assert {canonical_uri(uri) for uri in ("file:/x", "file:///x", "FILE:/x")} == {"file:/x"}
+
+
+def test_an_element_that_can_not_be_handed_on_is_named(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text("a\nb\nbad\nc\n")
+    uri = canonical_uri(str(file))
+    reader = FileSourceReader(Context(), TextLines(), None)
+    reader.add_splits([FileSourceSplit(FoundFile(uri, 0), 2)])
+
+    class Refusing:
+        epoch = None
+
+        def collect(self, record):
+            if record == "bad":
+                raise ValueError(record)
+
+        def room(self):
+            return 100
+
+    with pytest.raises(ValueError, match="bad"):
+        reader.poll_next(Refusing())
+
+    assert reader.describe_position() == f"element 2 after byte 2 of {uri}"

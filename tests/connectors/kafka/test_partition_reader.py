@@ -51,6 +51,23 @@ def test_positions_are_behind_what_was_handed_on_whatever_was_fetched():
     assert reading.positions() == {0: 7, 1: 10}
 
 
+def test_a_record_that_can_not_be_handed_on_is_named(monkeypatch):
+    reading = Reading((0, 5), (1, 0))
+    assert reading.reader.describe_position() is None
+    collect = reading.output.collect
+
+    def refuse(element, timestamp=None):
+        if element == "bad":
+            raise ValueError(element)
+        collect(element, timestamp)
+
+    monkeypatch.setattr(reading.output, "collect", refuse)
+    with pytest.raises(ValueError, match="bad"):
+        reading.poll(Message(0, 5, b"a"), Message(1, 3, b"b"), Message(0, 9, b"bad"), Message(1, 4, b"c"))
+
+    assert reading.reader.describe_position() == "topic 't', partition 0, offset 9"
+
+
 def test_records_have_no_times_where_nobody_asked_for_them():
     reading = Reading((0, 0))
     reading.poll(Message(0, 0, b"a", 11))

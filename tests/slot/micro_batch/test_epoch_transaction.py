@@ -259,7 +259,7 @@ def test_what_user_code_raises_is_told_with_its_own_frames_and_fails_all_further
     with pytest.raises(PystateError, match="ValueError: poisoned"):
         slot.run_epoch(1, ["a", "poison"])
     ((error, trace),) = slot.coordinator.failures
-    assert "subtask 0" in error.where
+    assert error.where == "count (uid count), subtask 0, key 'poison'"
     first_frame = next(line for line in trace.splitlines() if line.startswith("  File"))
     assert "in process_element" in first_frame, "the user's own frames come first, ours are left out"
     with pytest.raises(PystateError, match="poisoned"):

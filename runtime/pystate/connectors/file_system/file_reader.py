@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import length_hint
 from typing import Any, BinaryIO
 
 from pystate.common.errors import PystateError, RecordError
@@ -47,6 +48,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         self._ask_at = 0
         self._no_more = False
         self._size = PollSize(_MOST_AT_ONCE)
+        self._failed_at: str | None = None
         self._of_epoch = FilesOfEpoch(most_files)
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
@@ -78,8 +80,14 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
             self._of_epoch.file_ended()
             return InputStatus.MORE_AVAILABLE
         self._size.begin()
-        for element in elements:
-            output.collect(element)
+        left = iter(elements)
+        try:
+            for element in left:
+                output.collect(element)
+        except Exception:
+            number = len(elements) - length_hint(left)
+            self._failed_at = f"element {number} after byte {split.position} of {split.file.uri}"
+            raise
         self._size.end(len(elements))
         split.position = self._records.position
         return InputStatus.MORE_AVAILABLE
@@ -87,6 +95,10 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
     @property
     def _pause_ms(self) -> int:
         return 1000 if self._interval_ms is None else max(1, self._interval_ms)
+
+    def describe_position(self) -> str | None:
+        """Return the file and which of its elements can't be handed on."""
+        return self._failed_at
 
     def available_at(self) -> int | None:
         """Return when to ask for another file: in the next epoch, where this one must not have any more."""

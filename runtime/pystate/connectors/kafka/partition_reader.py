@@ -78,6 +78,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._asks_again = False
         self._no_more = False
         self._knows_its_own = False
+        self._failed_at: Any = None
         self._ended: dict[KafkaTopicPartition, int] = {}
         self._behind: dict[int, dict[KafkaTopicPartition, int]] = {}
         self._committed: dict[KafkaTopicPartition, int] = {}
@@ -121,11 +122,27 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         count = max(1, min(self._size.count, output.room()))
         messages = self._batch[self._next : self._next + count]
         self._size.begin()
-        self._hand_on(messages, output)
+        try:
+            self._hand_on(messages, output)
+        except Exception:
+            self._failed_at = next((one for one in messages if self._is_next(one)), None)
+            raise
         self._size.end(len(messages))
         self._next += len(messages)
         self._tell_splits(output)
         return InputStatus.MORE_AVAILABLE
+
+    def describe_position(self) -> str | None:
+        """Return topic, partition and offset of the record that can't be handed on."""
+        message = self._failed_at
+        if message is None:
+            return None
+        return f"topic {message.topic()!r}, partition {message.partition()}, offset {message.offset()}"
+
+    def _is_next(self, message: Any) -> bool:
+        """Whether a message is the first one of its partition that was not handed on."""
+        split = self._splits.get(KafkaTopicPartition(message.topic() or "", message.partition() or 0))
+        return message.error() is None and split is not None and message.offset() >= split.offset
 
     def available_at(self) -> int | None:
         """Return when to ask for new partitions, or at once: for all else the fetcher wakes the job."""

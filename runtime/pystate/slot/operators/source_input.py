@@ -105,6 +105,7 @@ class SourceInput:
         touch: Called where the running epoch has taken something: the position doesn't go back with a rollback.
 
     Attributes:
+        failed_at: Where the element comes from that made `take` raise; None where it didn't, or that isn't known.
         longest_s: How long it takes what comes.
         ends_apart: At its end the watermark is what it says; who takes the elements ends event time behind that.
         is_roused: The source has told that there is something, since it was asked last.
@@ -116,6 +117,7 @@ class SourceInput:
         self._channel = own_source_channel(uid)
         self._touch = touch
         self._output = _Output(emit, time)
+        self.failed_at: str | None = None
         self.longest_s = LONGEST_TAKE_S
         self.ends_apart = False
         self.is_roused = False
@@ -168,6 +170,9 @@ class SourceInput:
         output.begin(epoch, whole=whole)
         try:
             self._source.take(output, limit, wait=whole)
+        except Exception:
+            self.failed_at = self._source.describe_position()
+            raise
         finally:
             self._time.timestamp = None
             if output.rows > before:

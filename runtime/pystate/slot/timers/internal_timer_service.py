@@ -167,8 +167,8 @@ class InternalTimerService:
                     backend.limit_epoch(FIRED_PER_LOOK, 0)
         finally:
             time.timestamp = before
-            if fired:
-                backend.key_context.clear()
+        if fired:
+            backend.key_context.clear()
         return fired
 
     def _fire_in_bulk(self, target: BulkTriggerable, limit: int) -> int:
