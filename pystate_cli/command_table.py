@@ -67,17 +67,6 @@ COMMANDS: dict[str, CommandEntry] = {
 }
 """The commands by name."""
 
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "Begin": ("new", "doctor", "config"),
-    "Run": ("run", "info"),
-    "Look": ("list", "watch", "checkpoints", "metrics", "logs", "exceptions", "wait", "query"),
-    "Keep": ("savepoint", "checkpoint", "stop", "cancel"),
-    "Change": ("rescale",),
-    "Savepoints": ("savepoints", "state"),
-    "Serve": ("cluster", "completion", "version"),
-}
-"""The headings of the help, and the commands below each; as in README.md."""
-
 
 def register(app: typer.Typer, names: Iterable[str]) -> None:
     """Add commands to the application."""

@@ -6,10 +6,19 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from pystate_cli.command_table import SECTIONS
-
 WIDTH = 120
 """Columns of a help page at most."""
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Begin": ("new", "doctor", "config"),
+    "Run": ("run", "info"),
+    "Look": ("list", "watch", "checkpoints", "metrics", "logs", "exceptions", "wait", "query"),
+    "Keep": ("savepoint", "checkpoint", "stop", "cancel"),
+    "Change": ("rescale",),
+    "Savepoints": ("savepoints", "state"),
+    "Serve": ("cluster", "completion", "version"),
+}
+"""The headings of the help, and the commands below each; as in README.md."""
 
 
 class SectionedGroup(TyperGroup):

@@ -9,7 +9,8 @@ import pytest
 import typer.main
 
 from pystate_cli.command_line import application
-from pystate_cli.command_table import COMMANDS, SECTIONS
+from pystate_cli.command_table import COMMANDS
+from pystate_cli.parser.help_pages import SECTIONS
 
 
 def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
