@@ -7,13 +7,11 @@ them, nor whether they come through a channel per input or through many that are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pystate.api.functions import Function
-from pystate.api.state import explain_missing_method
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
@@ -23,6 +21,7 @@ from pystate.plan.task import JobEnvironment, TaskSpec
 from pystate.slot.chain_assigners import ChainAssigners
 from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
 from pystate.slot.compiled_chain import compile_chain, partitioners
+from pystate.slot.failed_record import FailedRecord
 from pystate.slot.frozen_task import FrozenTask
 from pystate.slot.input_processors import InputProcessors
 from pystate.slot.keyed_snapshots import KeyedSnapshots
@@ -38,14 +37,10 @@ from pystate.slot.task_watermarks import TaskWatermarks
 from pystate.snapshot.barrier import CheckpointBarrier
 from pystate.state.base.backend import KeyedStateBackend
 from pystate.state.base.compression import snapshot_codec
-from pystate.state.base.key_context import NO_KEY, InternalKeyContext
 from pystate.state.base.keys import KeyCodec
 from pystate.state.base.loader import create_state_backend
 
 __all__ = ["MIN_WATERMARK", "OperatorChain", "OutputSink", "SubtaskRuntimeContext", "current_time_ms"]
-
-_MOST_OF_A_KEY = 200
-"""Characters of a key in the place of a failure."""
 
 OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 
@@ -107,12 +102,11 @@ class OperatorChain:
         }
         self.assigners = ChainAssigners(task.chain, self._time)
         self._output = compile_chain(task.chain, self._buffers, self._attach)
-        self._head: Operator | None = None
-        if task.head is not None:
-            self._head = self._operator(task.head, self.backend)
+        self._head = None if task.head is None else self._operator(task.head, self.backend)
+        if self._head is not None:
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
-        self._failed_key: str | None = None
+        self.failed_record = FailedRecord(self.backend, None if self._head is None else self._head.source)
         self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
@@ -158,11 +152,6 @@ class OperatorChain:
         if self._head is not None and self._head.source is not None:
             self._head.source.have_times(self.assigners.behind_head())
 
-    def failed_at(self) -> str | None:
-        """Say which record the functions had when they raised: its place in the source, or its key; None if not known."""
-        source = None if self._head is None else self._head.source
-        return self._failed_key if source is None else source.failed_at
-
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""
         while self._opened:
@@ -178,7 +167,7 @@ class OperatorChain:
         """
         self._check_input(input_index)
         size = batch.nbytes
-        with self.metrics.busy, self._explained():
+        with self.metrics.busy, self.failed_record:
             self._process[input_index](batch)
             if self.backend is not None:
                 self.backend.limit_epoch(batch.num_rows, size)
@@ -200,7 +189,7 @@ class OperatorChain:
         watermark = self.watermarks.rise(timestamp, input_index)
         if watermark is None:
             return None
-        with self.metrics.busy, self._explained():
+        with self.metrics.busy, self.failed_record:
             for operator in reversed(self.operators):  # the head first, as elements go
                 operator.advance_watermark(watermark)
         return watermark
@@ -243,7 +232,7 @@ class OperatorChain:
             now: The time, ms since 1970; None for that of the chain's clock.
         """
         now = self._time.clock() if now is None else now
-        with self.metrics.busy, self._explained():
+        with self.metrics.busy, self.failed_record:
             for operator in reversed(self.operators):
                 operator.advance_processing_time(now)
         self.flush_output()
@@ -352,29 +341,10 @@ class OperatorChain:
         self.metrics.operators[spec.uid] = context.metrics
         return Operator(spec, context, backend, self.key_groups, self._time, self.assigners.watermark_for(spec.uid))
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Keep the key of the record at which functions raise; say in a sentence what one lacks whose method is missing."""
-        try:
-            yield
-        except Exception as error:
-            if self.backend is not None:
-                self._failed_key = _shown_key(self.backend.key_context)
-            if isinstance(error, AttributeError):
-                explain_missing_method(error)
-            raise
-
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):
             message = f"Something came for input {index} of a task with {len(self.task.inputs)}."
             raise ControlError(message, where=f"uid {self.task.uid}")
-
-
-def _shown_key(context: InternalKeyContext) -> str | None:
-    if context.active_key is NO_KEY:
-        return None
-    text = context.shown(context.active_key)
-    return text if len(text) <= _MOST_OF_A_KEY else f"{text[:_MOST_OF_A_KEY]}..."
 
 
 def _beyond_rollback(spec: OperatorSpec) -> PystateError:

@@ -131,4 +131,4 @@ class Subtask:
         return self._failed is not None
 
     def _user_code(self) -> UserCode:
-        return UserCode(self.task.place_of(self.index), self.fail, self.chain.failed_at)
+        return UserCode(self.task.place_of(self.index), self.fail, self.chain.failed_record.place)
