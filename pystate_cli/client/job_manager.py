@@ -138,10 +138,11 @@ def start_job_manager(
     running = _healthy(home, timeout)
     if running is not None:
         return running[0], False
+    from pystate.common.folders import make_private_folder
     from pystate.common.private_home import close_to_others
     from pystate.common.refused_files import refused
 
-    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(home.root)
     try:
         changed = close_to_others(home)
     except OSError as error:

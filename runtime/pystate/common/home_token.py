@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, write_file_atomically
 from pystate.common.tokens import read_home_token
 
@@ -18,6 +19,6 @@ def home_token(home: PystateHome) -> str:
     if known is not None:
         return known
     token = secrets.token_hex(32)
-    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(home.root)
     write_file_atomically(home.token, f"{token}\n".encode(), mode=0o600)
     return token

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystate.common.errors import JavaNotFoundError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, write_file_atomically
 
 MINIMUM_VERSION = 17
@@ -134,7 +135,7 @@ def _wrapped(java: Path, folder: Path) -> Path:
     script = _WRAPPER.replace("{java}", shlex.quote(str(java))).encode()
     program = folder / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:
-        program.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(program.parent)
         write_file_atomically(program, script, mode=0o755)
     return folder
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome
 from pystate.common.java import find_java
 from pystate.common.job_manager_options import JobManagerOptions
@@ -44,7 +45,7 @@ def main() -> int:
     if path is None:
         print("This Java shares no class data, so there is no archive to make.", file=sys.stderr)
         return 0
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     remove_unused(path.parent, time.time() - _UNUSED_SECONDS)
     if path.exists():
         print(path)

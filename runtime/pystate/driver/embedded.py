@@ -13,6 +13,7 @@ from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, OriginKind, load_configuration
 from pystate.common.errors import PystateError
 from pystate.common.file_system_settings import initialize
+from pystate.common.folders import make_private_folder
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
@@ -129,7 +130,7 @@ class LocalExecutor(Executor):
     def job_directory(self) -> JobDirectory:
         """Return the job's folder, made at the first call."""
         directory = self._home.job(self._job_id)
-        directory.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(directory.path)
         return directory
 
     def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from pystate.common.configuration import Configuration
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, parse_job_id
 from pystate.common.options import CheckpointingOptions, CoreOptions
 from pystate.driver.__main__ import end_process, run_driver
@@ -75,7 +76,7 @@ class SpareDriver:
         threading.Thread(target=self._await_job, name="job-manager", daemon=True).start()
         folder = self._home.spare_drivers / asked.spare_id
         try:
-            folder.mkdir(parents=True, mode=0o700)
+            make_private_folder(folder)
             session = self._warm(Configuration(asked.configuration), folder, asked.spare_id)
         except Exception as error:  # whatever it is, it is not a job's
             traceback.print_exc()

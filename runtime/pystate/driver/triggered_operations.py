@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 
+from pystate.common.folders import make_private_folder
 from pystate.common.home import JobDirectory, parse_job_id
 from pystate.job_folder.late_writes import LateWrites
 from pystate.job_folder.operation import OperationFile
@@ -36,7 +37,7 @@ class TriggeredOperations:
 
     def start(self) -> None:
         """Make the folder of the results, and take note of those that an earlier driver has left there."""
-        self._directory.operations.mkdir(exist_ok=True, mode=0o700)
+        make_private_folder(self._directory.operations)
         left = sorted((path.stat().st_mtime, path.stem) for path in self._directory.operations.glob("*.json"))
         with self._lock:
             self._ended.update({trigger_id: None for _, trigger_id in left})

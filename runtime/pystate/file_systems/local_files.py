@@ -36,29 +36,6 @@ def open_new(path: str, mode: int) -> BinaryIO:
     return file
 
 
-def make_folders(path: str, mode: int) -> None:
-    """Make a folder, and those above it that aren't there, with this mode whatever the umask is; others stay as they are.
-
-    Raises:
-        OSError: One can't be made.
-    """
-    path = os.path.abspath(path)
-    missing = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    for one in reversed(missing):
-        try:
-            os.mkdir(one, mode)
-        except FileExistsError:  # another process, at this moment; or a file, which the next one finds out
-            if os.path.isdir(one):
-                continue
-            if one == missing[0]:
-                raise
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), one) from None
-        os.chmod(one, mode | os.stat(one).st_mode & stat.S_ISGID)  # files in it may have to get the folder's group
-
-
 class LocalFolder:
     """A folder that is held open: its files, and its end.
 

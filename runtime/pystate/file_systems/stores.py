@@ -16,10 +16,11 @@ from typing import Any, BinaryIO, Protocol
 from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.file_system_settings import current_settings
+from pystate.common.folders import make_folders
 from pystate.common.regular_files import open_regular
 from pystate.common.whole_writes import write_fully
 from pystate.file_systems.file_info import kind_of, scheme_of
-from pystate.file_systems.local_files import LocalFolder, make_folders, open_new
+from pystate.file_systems.local_files import LocalFolder, open_new
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _CONFLICTS = 5

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pystate.common.errors import PystateError, UsageError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.driver.replicated_directory import read_replica
 
@@ -81,7 +82,7 @@ class LocalJobFolders(JobFolders):
     def prepare(self) -> None:
         """Make the folder of folders, and delete what a killed job manager left half made or half deleted."""
         for folder in (self._home.jobs, self._root):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(folder)
         delete_half_done(self._root)
         if self._shared is not None:
             for entry in os.listdir(self._home.jobs):

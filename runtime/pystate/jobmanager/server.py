@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import PystateError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, write_file_atomically, write_json
 from pystate.common.home_token import home_token
 from pystate.common.job_manager_entry import REWRITE_SECONDS, DamagedAddressError, is_damaged, read_job_manager
@@ -114,7 +115,7 @@ def job_manager(
     """Own a home: lock it, take its jobs over, listen, and leave the address there for as long as this lasts."""
     configuration = configuration or Configuration()
     storage = shared_storage(configuration)
-    home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(home.root)
     with _only_one(home):
         for sentence in close_to_others(home):
             logger.warning("%s", sentence)

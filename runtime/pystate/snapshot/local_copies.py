@@ -21,7 +21,8 @@ from typing import BinaryIO, cast
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.file_system_settings import current_settings
-from pystate.file_systems.local_files import make_folders, open_new
+from pystate.common.folders import make_folders
+from pystate.file_systems.local_files import open_new
 from pystate.snapshot.content_check import check_content
 from pystate.snapshot.handles import FileStateHandle, StateHandle
 from pystate.snapshot.state_sink import TeeSink

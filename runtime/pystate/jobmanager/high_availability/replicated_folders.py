@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from pystate.common.errors import UsageError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_files import replace_file
 from pystate.driver.replicated_directory import read_replica, replica_of, write_replica
@@ -39,7 +40,7 @@ class ReplicatedJobFolders(JobFolders):
 
     def prepare(self) -> None:
         """Make the folder of folders here, and delete what a killed job manager left half made or half deleted."""
-        self._home.jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self._home.jobs)
         delete_half_done(self._home.jobs)
         folders = self._folders()
         there = {job_id for job_id in folders if self._has_record(job_id)}
@@ -74,7 +75,7 @@ class ReplicatedJobFolders(JobFolders):
         elif (target := PystateHome(driver_home).job(job_id).path.resolve()) != path.resolve():  # that may link to ours
             _remove(path)
             path.symlink_to(target, target_is_directory=True)
-        path.mkdir(exist_ok=True, mode=0o700)
+        make_private_folder(path)
         directory = self.job(job_id)
         there = replica_of(self._uri_of(job_id), self._token).read_all("" if driver_home is None else _RECORD)
         for name, data in there.items():
@@ -150,7 +151,7 @@ class ReplicatedJobFolders(JobFolders):
 
 
 def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     replace_file(path, data, mode=0o600)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, write_file_atomically
 from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
 from pystate.common.tokens import read_home_token
@@ -91,7 +92,7 @@ class FolderStorage:
         """
         try:
             for folder in (self.root, self.jobs, self._leader):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private_folder(folder)
             self._check_file_system()
             if not self._token.exists():
                 draft = self.root / f".token-{secrets.token_hex(8)}"
