@@ -39,6 +39,6 @@ def completion(
     if as_json:
         console.result_json({"shell": shell.value, "script": script})
         return
-    console.result(script)
+    console.result_text(script)
     if console.is_terminal:
         console.info(_INSTALL[shell.value])

@@ -61,9 +61,10 @@ def show_config(
     elif console.is_terminal:
         view = details(rows[0], console.width) if one else SETTINGS.table(shown, console.width, unicode=console.has_unicode)
         console.render(view)
-        console.info(f"\nread from {_source(loaded)}{_below(loaded)}")
+        console.info("")
+        console.info(f"read from {_source(loaded)}{_below(loaded)}")
     elif one:
-        console.result(rows[0].bare)
+        console.result_text(rows[0].bare)
     else:
         for line in SETTINGS.tabbed(shown):
             console.result(line)

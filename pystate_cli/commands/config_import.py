@@ -38,7 +38,7 @@ def import_config(
     text = _toml(imported, source.name)
     if output == "-":
         if not as_json:
-            session.console.result(text.rstrip("\n"))
+            session.console.result_text(text.rstrip("\n"))
     else:
         if target.exists() and not force:
             message = "There is a file of that name already."

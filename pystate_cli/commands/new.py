@@ -52,7 +52,8 @@ def new(
             raise UsageError(message, where=str(target)) from error
         session.console.info(f"  {folder.name}/{path}")
     first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)})
-    session.console.info(f"\ncd {name}\npython -m pytest\n{first_run}")
+    for line in ("", f"cd {name}", "python -m pytest", *first_run.splitlines()):
+        session.console.info(line)
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})
     else:

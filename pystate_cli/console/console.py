@@ -2,6 +2,9 @@
 
 stdout carries the result of a command and nothing else: an id, a path, a table, what an attached job prints. What is told on
 the way goes to stderr.
+
+Names, messages and values come from snapshots, jobs and files of others. So all text loses here what would steer a terminal
+or begin another line, whatever a view has made of it. Bytes that a job has printed go into a pipe as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pystate.common.bounded_text import steady_text
+from pystate.common.bounded_text import steady_line, steady_text
 from pystate.common.errors import PystateError
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from pystate.common.stream_guarantee import StreamGuarantee
     from pystate_cli.console.live_region import LiveRegion
+    from pystate_cli.console.terminal_filter import TerminalFilter
 
 ShowProgress = Callable[[int, int, int, str], None]
 """Takes how many subtasks acknowledged, of how many, and the bytes written so far."""
@@ -51,6 +55,7 @@ class Console:
         self._region: LiveRegion | None = None
         self._spinner: Status | None = None
         self._unfinished_line = b""
+        self._filter: TerminalFilter | None = None
         for stream in (self._stdout, self._stderr):
             if hasattr(stream, "reconfigure"):  # a name of a job must not be able to break a terminal without UTF-8
                 stream.reconfigure(errors="backslashreplace")
@@ -68,8 +73,16 @@ class Console:
         Raises:
             OutputError: It can't be written.
         """
+        self.result_text(steady_line(line))
+
+    def result_text(self, text: str) -> None:
+        """Print a result that may have several lines.
+
+        Raises:
+            OutputError: It can't be written.
+        """
         with self._writing():
-            self._stdout.write(f"{line}\n")
+            self._stdout.write(f"{steady_text(text)}\n")
             self._stdout.flush()
 
     def result_json(self, data: Any) -> None:
@@ -79,15 +92,20 @@ class Console:
         from pystate.common.plain_data import to_plain
         from pystate_cli.console.json_keys import with_our_keys
 
-        self.result(json.dumps(with_our_keys(to_plain(data)), indent=2))
+        self.result_text(json.dumps(with_our_keys(to_plain(data)), indent=2))
 
     def raw(self, data: bytes) -> None:
-        """Hand bytes on as they are; above a live view on the same terminal only whole lines, and a very long one broken."""
+        """Hand on what a job has printed: into a pipe as it is, to a terminal what can't steer it.
+
+        Above a live view on the same terminal come only whole lines, and a very long one broken.
+        """
         if self._region is not None and self._stdout.isatty():
             whole, newline, rest = (self._unfinished_line + data).rpartition(b"\n")
             if len(rest) >= _MAX_UNFINISHED_BYTES:
                 whole, newline, rest = whole + newline + rest, b"\n", b""
             data, self._unfinished_line = whole + newline, rest
+        if self._stdout.isatty():
+            data = self._filtered(data)
         with self._writing():
             self._stdout.flush()
             self._stdout.buffer.write(data)
@@ -146,10 +164,8 @@ class Console:
                     self.raw(rest + b"\n")
 
     def info(self, line: str) -> None:
-        """Tell what happens."""
-        with self._above_region():
-            self._stderr.write(f"{line}\n")
-            self._stderr.flush()
+        """Tell what happens, in one line."""
+        self._tell(steady_line(line))
 
     def guarantees(self, guarantees: Sequence[StreamGuarantee]) -> None:
         """Tell how often elements get through a job; on a terminal in lines that fit it."""
@@ -162,25 +178,25 @@ class Console:
     def warning(self, line: str) -> None:
         """Tell what should be changed; on a terminal in lines that fit it, broken between words."""
         head = "warning:"
+        lines = _indented(f"{head} {line}")
         if self._stderr.isatty():
             from pystate_cli.console.word_wrap import wrapped
 
-            first, *rest = wrapped(f"{head} {line}", max(_MIN_WIDTH, int(self._rich(self._stderr).width)), _INDENT)
-            line = "\n".join([first.removeprefix(f"{head} "), *rest])
-        self.info(f"{self._style(_YELLOW, head)} {line}")
+            width = max(_MIN_WIDTH, int(self._rich(self._stderr).width))
+            lines = [part for line in lines for part in wrapped(line, width, _INDENT)]
+        first, *rest = lines
+        self._tell("\n".join([self._style(_YELLOW, head) + first.removeprefix(head), *rest]))
 
     def error(self, error: PystateError) -> None:
         """Tell what went wrong, where, and what to do."""
-        first, *rest = steady_text(str(error)).splitlines() or [type(error).__name__]
-        self.info(f"{self._style(_RED, 'error:')} {first}")
-        for line in rest:
-            self.info(line)
+        first, *rest = _indented(str(error) or type(error).__name__)
+        self._tell("\n".join([f"{self._style(_RED, 'error:')} {first}", *rest]))
         if self.verbose:
             from pystate_cli.client.failures import JobStackTrace
 
             there = error.__cause__
             trace = there.text if isinstance(there, JobStackTrace) else "".join(traceback.format_exception(error))
-            self.info(self._style(_DIM, trace.rstrip()))
+            self._tell(self._style(_DIM, steady_text(trace.rstrip())))
 
     @property
     def can_ask(self) -> bool:
@@ -234,6 +250,18 @@ class Console:
 
     # -- inner workings
 
+    def _tell(self, text: str) -> None:
+        with self._above_region():
+            self._stderr.write(f"{text}\n")
+            self._stderr.flush()
+
+    def _filtered(self, data: bytes) -> bytes:
+        if self._filter is None:
+            from pystate_cli.console.terminal_filter import TerminalFilter
+
+            self._filter = TerminalFilter(self._stdout.encoding)
+        return self._filter(data)
+
     def _tell_wait(self, waiter: str) -> ShowProgress:
         seen = 0
 
@@ -278,9 +306,15 @@ class Console:
 
     @staticmethod
     def _rich(stream: TextIO) -> Any:
-        from rich.console import Console as RichConsole
+        from pystate_cli.console.steady_screen import SteadyScreen
 
-        return RichConsole(file=stream, highlight=False, markup=False, emoji=False)
+        return SteadyScreen(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _indented(text: str) -> list[str]:
+    """Return the lines of a text; those behind the first are indented, so that none looks like a message of its own."""
+    first, *rest = steady_text(text).split("\n")
+    return [first, *(line if line.startswith(_INDENT) else _INDENT + line for line in rest)]
 
 
 def _is_dumb() -> bool:

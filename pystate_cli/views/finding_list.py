@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pystate_cli.doctor.finding import Finding, Health
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
 _STYLES = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "bold red"}
 _MARKS = {Health.OK: "✓", Health.WARN: "!", Health.FAIL: "✗"}
@@ -22,20 +22,21 @@ def plain_lines(finding: Finding) -> list[str]:
     return [line] if finding.hint is None else [line, f"{'':<{_NAME_WIDTH + 8}}try: {finding.hint}"]
 
 
-def view(finding: Finding, width: int, *, unicode: bool) -> Text:
+def view(finding: Finding, width: int, *, unicode: bool) -> RenderableType:
     """Return the lines of a finding for a terminal of that width."""
+    from rich.console import Group
     from rich.text import Text
 
     mark = _MARKS[finding.health] if unicode else finding.health.value
     mark_width = 1 if unicode else 4
     indent = mark_width + _NAME_WIDTH + 2 if width >= 60 else mark_width + 1
-    text = Text(f"{mark:<{mark_width}} ", style=_STYLES[finding.health])
-    text.append(f"{finding.name:<{_NAME_WIDTH}} " if width >= 60 else f"{finding.name}: ", style="bold")
-    for number, line in enumerate(_wrapped(finding.text, width - text.cell_len, width - indent)):
-        text.append(line if number == 0 else "\n" + " " * indent + line)
+    head = Text(f"{mark:<{mark_width}} ", style=_STYLES[finding.health])
+    head.append(f"{finding.name:<{_NAME_WIDTH}} " if width >= 60 else f"{finding.name}: ", style="bold")
+    first, *others = _wrapped(finding.text, width - head.cell_len, width - indent)
+    lines = [head.append(first), *(Text(" " * indent + line) for line in others)]
     for number, line in enumerate(textwrap.wrap(finding.hint or "", max(20, width - indent - 5))):
-        text.append(f"\n{' ' * indent}{'try: ' if number == 0 else '     '}{line}", style="dim")
-    return text
+        lines.append(Text(f"{' ' * indent}{'try: ' if number == 0 else '     '}{line}", style="dim"))
+    return Group(*lines)
 
 
 def _wrapped(text: str, first: int, others: int) -> list[str]:

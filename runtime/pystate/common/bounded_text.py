@@ -12,7 +12,8 @@ MAX_MESSAGE = 2 << 10
 MAX_TRACE = 64 << 10
 """Characters of a stack trace that go over the control connections; what is kept of it is less."""
 
-_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters but for the tab and the end of a line
+_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but for tab and newline; other ends of lines that Unicode has; what turns the direction of writing."""
 
 MAX_SHOWN = 120
 """Characters of what somebody sent that an answer repeats."""
@@ -43,6 +44,11 @@ def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = Non
 def steady_text(text: str) -> str:
     """Return a text with `?` in the place of what steers a terminal: colours, a cleared screen, the bell."""
     return _STEERS.sub("?", text)
+
+
+def steady_line(text: str) -> str:
+    """Return such a text that stays on its line, with spaces for its ends of lines."""
+    return steady_text(text).replace("\n", " ")
 
 
 def text_of(error: BaseException) -> str:

@@ -68,4 +68,4 @@ def test_in_a_pipe_a_savepoint_that_waits_for_an_epoch_says_so_once():
 def test_an_error_steers_no_terminal():
     stderr = io.StringIO()
     Console(io.StringIO(), stderr).error(PystateError("first\x1b[2J\nsecond\r\x07\tthird", where="a\x9bb"))
-    assert stderr.getvalue().endswith("first?[2J\nsecond??\tthird\n  at: a?b\n")
+    assert stderr.getvalue().endswith("first?[2J\n  second??\tthird\n  at: a?b\n")

@@ -17,6 +17,7 @@ from pystate.common.home import PystateHome
 from pystate_cli.doctor import kafka, machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
 from pystate_cli.views.finding_list import plain_lines, verdict, view
+from tests.cli.views.test_views import rendered
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -227,7 +228,7 @@ def test_lines_for_a_pipe_and_for_a_terminal():
     assert plain_lines(finding)[1] == " " * 25 + "try: get more"
     for width in (40, 80, 160):
         for unicode in (True, False):
-            lines = view(finding, width, unicode=unicode).plain.splitlines()
+            lines = rendered(view(finding, width, unicode=unicode), width, "utf-8" if unicode else "ascii").splitlines()
             assert max(map(len, lines)) <= width
             assert lines[-1].strip() == "try: get more"
             assert unicode or all(line.isascii() for line in lines)
