@@ -90,7 +90,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return error.exit_code
     except _ParserError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            console.result(str(error))  # a group of commands without one of them: its help, as for no words at all
+            console.result_text(str(error))  # a group of commands without one of them: its help, as for no words at all
         else:
             console.error(_usage_error(error, words))
         return UsageError.exit_code

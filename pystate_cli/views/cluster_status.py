@@ -110,12 +110,13 @@ def status_table(one: ClusterStatus, width: int, *, unicode: bool) -> Renderable
         unicode: Whether the terminal can show more than ASCII.
     """
     from rich import box
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     pairs = spec_for(one).facts(one)
     if max(len(label) for label, _ in pairs) + max(len(text) for _, text in pairs) + _BOX > width:
-        return Text("\n".join(labelled(pairs, width)))
+        return Group(*map(Text, labelled(pairs, width)))
     table = Table(box=box.ROUNDED if unicode else box.ASCII, show_header=False, title="Job manager", title_justify="left")
     table.add_column(style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
