@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from pystate.common.control import OUT_OF_DESCRIPTORS
 from pystate.jobmanager.request_guard import MAX_HEADER_BYTES, MAX_TARGET_BYTES
+from pystate.jobmanager.request_heads import StrictHeads
 from pystate.jobmanager.rest_connections import Accepted, RestConnections, Stage
 
 _GRACE_SECONDS = 2
@@ -84,6 +85,7 @@ class BoundedProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn._receive_buffer = StrictHeads()  # noqa: SLF001 - h11 has no setting for it
         self._places = config.connections
         self._accepted: Accepted | None = None
         self._stands: tuple[Stage, Any] = (Stage.SILENT, None)
