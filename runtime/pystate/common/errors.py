@@ -95,6 +95,13 @@ class SparkLostError(JobExecutionError):
     """The Spark application is gone, so that its driver process can't run the job any more; another one can."""
 
 
+class ExternalSystemError(JobExecutionError):
+    """A broker, a database, a storage or a Spark master doesn't answer, or not with what the job needs.
+
+    That may change while the program stays as it is, so the restart strategy decides, at the first start, too.
+    """
+
+
 class IncompleteInputError(JobExecutionError):
     """An epoch's rows have not all arrived, or it can't be proven that they have; nothing of the epoch counts."""
 
@@ -136,6 +143,10 @@ class CorruptSnapshotError(SnapshotError):
 
 class RestoreError(SnapshotError):
     """A sound snapshot doesn't fit the job that is to start from it."""
+
+
+class StorageError(SnapshotError, ExternalSystemError):
+    """The storage of snapshots doesn't do what it is asked to."""
 
 
 class CheckpointFailedError(PystateError):

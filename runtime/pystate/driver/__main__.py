@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, NoReturn
 from pystate.api.job_graph import StreamGraph
 from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
-from pystate.common.errors import DriverReplacedError, JobCancelledError, JobGraphError, PystateError, SparkLostError
+from pystate.common.errors import (
+    DriverReplacedError,
+    ExternalSystemError,
+    JobCancelledError,
+    JobGraphError,
+    PystateError,
+    SparkLostError,
+)
 from pystate.common.file_system_settings import SETTINGS_VARIABLE
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
-from pystate.common.job_files import OF_THE_MACHINE
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.common.user_frames import add_user_frame
@@ -27,6 +33,7 @@ from pystate.datastream.executor import register_executor
 from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.embedded import LocalExecutor
 from pystate.driver.job_master import JobMaster
+from pystate.driver.outside_failures import may_pass
 from pystate.driver.program_jobs import ProgramJob
 from pystate.driver.replicated_directory import job_directory
 from pystate.driver.status import JobStatusStore, failure_dict
@@ -111,8 +118,8 @@ class DriverExecutor(LocalExecutor):
         """Return the session.
 
         Raises:
-            SparkLostError: There is no Spark for a job that has run before: another driver is to try, by the job's rules
-                for restarts.
+            SparkLostError: There is no Spark for a job that has run before, or no master answers: another driver is to try,
+                by the job's rules for restarts.
             PystateError: There is none for a new job.
         """
         if self._session is None:
@@ -121,7 +128,7 @@ class DriverExecutor(LocalExecutor):
             self._session = self._session or self._from_warm(configuration)
             return super().spark_session(configuration)
         except Exception as error:  # py4j and PySpark have many classes for a Spark that does not start
-            if not self._status.attempt:
+            if not self._status.attempt and not isinstance(error, ExternalSystemError):
                 raise
             lost = SparkLostError(f"The job's driver got no Spark application: {first_line(error)}")
             self._status.report_failure(failure_dict(lost, traceback.format_exc()))
@@ -198,8 +205,10 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         return 1
     except BaseException as error:
         traceback.print_exc()
-        if executor.executed and isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
-            # without a last word: a disk that is full now has room later, and the job's strategy decides
+        # raised by the program itself as it starts for the first time, nobody has been told that there is a job
+        asked = executor.executed or status.attempt > 0 or isinstance(error, ExternalSystemError)
+        if asked and not status.state.is_terminal and may_pass(error, begun=status.attempt > 0):
+            # without a last word: what is away, or full, may come back, and the job's strategy decides
             status.report_failure(failure_dict(error, program_trace(error, job_file)))
             return 1
         if isinstance(error, PystateError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, OriginKind, load_configuration
-from pystate.common.errors import PystateError
+from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.folders import make_private_folder
 from pystate.common.home import JobDirectory, PystateHome, new_job_id
@@ -107,6 +107,8 @@ class LocalExecutor(Executor):
         try:
             configuration = in_execution_mode(graph, configuration)
             check_before_spark(graph, configuration, starts=status.attempt == 0)
+        except ExternalSystemError as error:  # the job asks again, where its restart strategy decides
+            sys.stderr.write(f"WARNING: {error}\n")
         except PystateError as error:
             status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
             raise

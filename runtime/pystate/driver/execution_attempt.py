@@ -14,7 +14,6 @@ from typing import Any
 
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.common.bounded_text import text_of
 from pystate.common.configuration import Configuration
 from pystate.common.control import new_secret
 from pystate.common.errors import (
@@ -25,11 +24,10 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
-from pystate.common.java_errors import java_hint
 from pystate.common.options import CheckpointingOptions, PystateOptions
-from pystate.common.user_errors import error_sentence
 from pystate.driver.engine import Engine
 from pystate.driver.job_context import JobContext
+from pystate.driver.outside_failures import as_failure
 from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
@@ -71,9 +69,7 @@ class AttemptEnd:
 
         Spark's errors come in many classes; each of them ends the attempt only.
         """
-        if not isinstance(error, PystateError):
-            error = JobExecutionError(error_sentence(error), hint=java_hint(text_of(error)))
-        return cls(AttemptOutcome.FAILED, error, traceback.format_exc())
+        return cls(AttemptOutcome.FAILED, as_failure(error), traceback.format_exc())
 
 
 class ExecutionAttempt:

@@ -16,9 +16,8 @@ from pystate.checkpoint.checkpoint_notices import checkpoint_notices
 from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.checkpoint.snapshot_metadata import JobDescription
-from pystate.common.bounded_text import first_line
 from pystate.common.configuration import Configuration
-from pystate.common.errors import DriverReplacedError, JobCancelledError, JobExecutionError, PystateError
+from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
 from pystate.common.execution_options import ExecutionOptions
 from pystate.common.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
@@ -30,6 +29,7 @@ from pystate.driver.job_engine import JobEngine
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
 from pystate.driver.older_checkpoints import OlderCheckpoints
+from pystate.driver.outside_failures import as_failure, may_pass
 from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan, starting_snapshot
@@ -140,19 +140,16 @@ class JobMaster:
                 break
             except DriverReplacedError:
                 raise
-            except PystateError as error:
-                if not taken_over:
-                    self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
+            except Exception as error:  # of ours, or of py4j or PySpark, which Spark's end may bring about in any class
+                failure, ours = as_failure(error), isinstance(error, PystateError)
+                self._scheduler.check_resources(failure)
+                if not (may_pass(error, begun=taken_over) or (taken_over and ours)):
+                    if ours:
+                        self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
                     raise
-                self._scheduler.check_resources(error)
-                # the storage may be out of reach for a while
-                self._scheduler.wait_for_restart(error, traceback.format_exc())
+                self._scheduler.wait_for_restart(failure, traceback.format_exc())
                 if self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)
-            except Exception as error:  # of py4j or PySpark, which Spark's end may bring about in any class
-                if taken_over:
-                    self._scheduler.check_resources(JobExecutionError(first_line(error)))
-                raise
         try:
             return self._finish(self._scheduler.run(plan, restore))
         finally:

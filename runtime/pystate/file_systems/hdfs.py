@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # noqa: S405 - reads the operator's own settings only
 
-from pystate.common.errors import SnapshotError
+from pystate.common.errors import SnapshotError, StorageError
 from pystate.common.file_system_options import HdfsClient, HdfsOptions
 from pystate.common.file_system_settings import HdfsSettings
 
@@ -48,7 +48,7 @@ def _make(authority: str, settings: HdfsSettings) -> Any:
             why_not_libhdfs = str(error).strip().split("\n", 1)[0].rstrip(".")  # behind it: all places it looked at
     if settings.client is HdfsClient.LIBHDFS:
         message = f"HDFS can't be reached through libhdfs: {why_not_libhdfs}."
-        raise SnapshotError(message, hint=f"{HdfsOptions.CLIENT.key} = auto tries WebHDFS, too")
+        raise StorageError(message, hint=f"{HdfsOptions.CLIENT.key} = auto tries WebHDFS, too")
     try:
         from pystate.file_systems.webhdfs import WebHdfsFileSystem
     except ImportError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import fsspec
 from fsspec.registry import known_implementations, registry
 
-from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.errors import PystateError, SnapshotError, StorageError
 from pystate.common.file_system_settings import current_settings
 from pystate.common.place_text import check_place
 from pystate.common.sensitive_keys import HIDDEN
@@ -106,7 +106,7 @@ def _parse_url(text: str, scheme: str, authority: str, path: str) -> tuple[Any, 
     except (ValueError, ImportError, OSError) as error:
         message = f"There is no filesystem for {text!r}: {error}"
         hint = "install the fsspec package for this kind of URL" if isinstance(error, ImportError) else None
-        raise SnapshotError(message, hint=hint) from error
+        raise (StorageError if isinstance(error, OSError) else SnapshotError)(message, hint=hint) from error
     return fs, path, without_slash(text)
 
 

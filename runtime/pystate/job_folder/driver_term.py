@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from pystate.common.errors import DriverReplacedError, SnapshotError
+from pystate.common.errors import DriverReplacedError, SnapshotError, StorageError
 from pystate.common.job_files import JobFile
 from pystate.common.processes import started_at
 from pystate.job_folder.small_files import DriverTermFile
@@ -77,13 +77,13 @@ class DriverTerm:
 
         Raises:
             DriverReplacedError: Another driver has.
-            SnapshotError: Nobody can tell.
+            StorageError: Nobody can tell.
         """
         try:
             named = DriverTermFile.read_from(self._path)
         except OSError as error:
             message = f"It can't be told whether another driver has taken the job over: {error}."
-            raise SnapshotError(message, where=str(self._path)) from error
+            raise StorageError(message, where=str(self._path)) from error
         if named is not None and named.driver != self._token:
             message = f"Another driver (process {named.pid}) has taken the job over; this one (process {os.getpid()}) ends."
             raise DriverReplacedError(message, where=str(self._path))

@@ -18,6 +18,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import (
     ConfigurationError,
     CorruptSnapshotError,
+    ExternalSystemError,
     JobGraphError,
     PystateError,
     RestoreError,
@@ -31,8 +32,8 @@ _FATAL = (ConfigurationError, CorruptSnapshotError, JobGraphError, RestoreError,
 
 
 def is_fatal(error: PystateError) -> bool:
-    """Return whether an error comes back at every start, so that no restart helps."""
-    return isinstance(error, _FATAL)
+    """Return whether an error comes back at every start of the same program, so that no restart helps."""
+    return isinstance(error, _FATAL) and not isinstance(error, ExternalSystemError)
 
 
 @dataclass(frozen=True)

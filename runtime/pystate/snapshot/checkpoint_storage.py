@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from pystate.common.errors import CheckpointFailedError, SnapshotError
+from pystate.common.errors import CheckpointFailedError, SnapshotError, StorageError
 from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.places import is_process_memory, join, parse_location
 from pystate.file_systems.stores import store_of
@@ -102,7 +102,7 @@ class CheckpointStorageAccess:
         """Make sure that what `initialize` has made is there, as far as the filesystem can tell.
 
         Raises:
-            SnapshotError: It isn't: a disk that isn't mounted, or somebody has removed it.
+            StorageError: It isn't: a disk that isn't mounted, or somebody has removed it.
         """
         if not self.has_checkpoint_directory:
             return
@@ -119,7 +119,7 @@ class CheckpointStorageAccess:
                     " be mounted. The job waits for it, as its restart strategy says."
                 )
                 hint = "mount it; where it is gone for good, cancel the job and start it from a savepoint"
-                raise SnapshotError(message, where=self.job_directory, hint=hint)
+                raise StorageError(message, where=self.job_directory, hint=hint)
 
     def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
         """Return where a checkpoint goes.

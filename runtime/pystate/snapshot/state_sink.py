@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.errors import PystateError, SnapshotError, StorageError
 from pystate.common.file_system_settings import current_settings
 from pystate.common.held_checksum import held_crc32
 from pystate.common.sensitive_keys import HIDDEN
@@ -32,7 +32,8 @@ def storage_errors(action: str, uri: str) -> Iterator[None]:
             cause = cause.replace(secret, HIDDEN)
         message = f"Cannot {action} {uri}: {cause}"
         hint = _ANOTHER_USERS if isinstance(error, PermissionError) else None
-        raise SnapshotError(message, where=uri, hint=hint) from error
+        kind = SnapshotError if isinstance(error, PermissionError) else StorageError
+        raise kind(message, where=uri, hint=hint) from error
 
 
 class StateSink(io.RawIOBase):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
+from pystate.common.errors import ConfigurationError, ExternalSystemError, JobExecutionError, SparkLostError
 from pystate.common.execution_target import local_threads
 from pystate.common.options import SparkOptions
 from pystate.spark.application_state import ApplicationState, application_state, cores_sentence, is_blocked, lost_sentence
@@ -232,6 +232,7 @@ def driver_address(spark: SparkSession) -> str:
 
     Raises:
         ConfigurationError: It is not an address of this machine.
+        ExternalSystemError: Nobody knows the name.
     """
     host = str(spark.conf.get("spark.driver.host"))
     try:
@@ -239,6 +240,9 @@ def driver_address(spark: SparkSession) -> str:
         address = str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
         with socket.create_server((address, 0)):
             return address
+    except socket.gaierror as error:
+        message = f"Nobody knows the host {host}: {error.strerror}."
+        raise ExternalSystemError(message, where="spark.driver.host", hint="set it to this machine's address") from error
     except OSError as error:
         message = f"spark.driver.host = {host} is not an address of this machine: {error.strerror}."
         hint = "set it to an address at which the executors reach this machine; a translated one (NAT) can't be used"

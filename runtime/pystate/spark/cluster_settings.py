@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget, PythonOptions
-from pystate.common.errors import ConfigurationError, JobExecutionError
+from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.common.options import SparkOptions
 from pystate.spark.python_files import paths_of
 
@@ -37,7 +37,7 @@ def cluster_settings(
 
     Raises:
         ConfigurationError: The master's host is not known, or an archive is not there.
-        JobExecutionError: Nobody answers as master.
+        ExternalSystemError: Nobody answers as master.
     """
     settings = archive_settings(configuration, master, users)
     if "spark.driver.host" not in users and "SPARK_LOCAL_IP" not in os.environ:
@@ -95,7 +95,7 @@ def address_towards(master: str, patience_s: float) -> str | None:
 
     Raises:
         ConfigurationError: The master's host is not known.
-        JobExecutionError: Nobody answers as master.
+        ExternalSystemError: Nobody answers as master.
     """
     if master.startswith("spark://"):
         return _address_at_masters(master, patience_s)
@@ -128,12 +128,12 @@ def _address_at_masters(master: str, patience_s: float) -> str:
                 failure: OSError = error
                 if len(peers) == 1:
                     message = f"Nobody knows the host {host}: {error.strerror}."
-                    raise ConfigurationError(message, where=SparkOptions.MASTER.key) from error
+                    raise ExternalSystemError(message, where=SparkOptions.MASTER.key) from error
             except OSError as error:
                 failure = error
         if time.monotonic() >= deadline:
             message = f"No Spark master answers at {master}: {failure.strerror or failure}."
-            raise JobExecutionError(
+            raise ExternalSystemError(
                 message, where=SparkOptions.MASTER.key, hint="start it, or look for a firewall in between"
             )
         time.sleep(_RETRY_S)

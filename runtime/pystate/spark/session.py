@@ -84,7 +84,7 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
 
     Raises:
         ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
-        JobExecutionError: The cluster doesn't answer.
+        ExternalSystemError: The cluster doesn't answer.
     """
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     target = execution_target(configuration)
@@ -148,7 +148,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
 
     Raises:
         ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
-        JobExecutionError: The cluster doesn't answer.
+        ExternalSystemError: The cluster doesn't answer.
     """
     settings = session_settings(configuration)
     log4j = log.with_name("log4j2.properties")
@@ -212,7 +212,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     Raises:
         ConfigurationError: A setting is refused.
         JavaNotFoundError: No Java is found.
-        JobExecutionError: The cluster doesn't answer.
+        ExternalSystemError: The cluster doesn't answer.
     """
     add_python_files(configuration)  # the program itself may have named some
     settings = spark_settings(configuration, log)

@@ -5,7 +5,7 @@ import os
 import fsspec
 import pytest
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.connectors.file_system.file_listing import canonical_uri, found_files, uri_of_spark
 
 
@@ -53,7 +53,7 @@ def test_what_paths_and_patterns_name(tree, paths, found):
 
 
 def test_a_path_that_leads_nowhere_is_refused(tree):
-    with pytest.raises(JobGraphError, match="Path does not exist"):
+    with pytest.raises(ExternalSystemError, match="Path does not exist"):
         names(tree, "gone")
 
 

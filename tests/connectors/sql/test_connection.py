@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.errors import ConfigurationError, ExternalSystemError, PystateError
 from pystate.connectors.sql import SqlConnectionOptions, SqlSink
 from pystate.connectors.sql.jdbc_url import from_jdbc
 from pystate.connectors.sql.parameters import count_parameters, driver_sql
@@ -58,7 +58,7 @@ def test_the_url_from_a_variable_or_a_file_is_not_in_the_program(tmp_path, monke
     monkeypatch.delenv("DATABASE")
     file.unlink()
     for options in (by_file, by_variable):
-        with pytest.raises(ConfigurationError, match="URL of the database"):
+        with pytest.raises((ConfigurationError, ExternalSystemError), match="URL of the database"):
             options.url()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.places import parse_location
 
@@ -40,7 +40,8 @@ def found_files(paths: tuple[str, ...]) -> list[FoundFile]:
     """Return the files of paths, each once, in the order they were written.
 
     Raises:
-        JobGraphError: A path that is no pattern leads nowhere, or a folder has folders of partitions in it.
+        ExternalSystemError: A path that is no pattern leads nowhere, as where its disk isn't mounted.
+        JobGraphError: A folder has folders of partitions in it.
         SnapshotError: It names no place of a file system.
     """
     found = {file.uri: file for path in paths for file in _found(path)}
@@ -70,7 +71,7 @@ def _found(text: str) -> Iterator[FoundFile]:
         kind = kind_of(fs, path)
         if kind is None:
             message = f"Path does not exist: {uri}"
-            raise JobGraphError(message, hint="make the folder, or mend the path")
+            raise ExternalSystemError(message, hint="make the folder, mount its disk, or mend the path")
         yield from _files_at(fs, path, uri, kind)
         return
     for plain in _without_braces(text):

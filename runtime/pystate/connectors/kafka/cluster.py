@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import contextmanager
 from typing import Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS, REQUEST_TIMEOUT_S, kafka_client, new_admin, reason
 from pystate.connectors.kafka.offsets import (
     EARLIEST,
@@ -40,7 +40,8 @@ class KafkaCluster:
         """Return the partitions that the source reads.
 
         Raises:
-            JobGraphError: The client isn't installed, the brokers don't answer, or don't know a topic or a partition.
+            JobGraphError: The client isn't installed.
+            ExternalSystemError: The brokers don't answer, or don't know a topic or a partition.
         """
         settings = self._settings
         with self._asking() as admin:
@@ -52,19 +53,22 @@ class KafkaCluster:
         for topic in topics:
             if topic not in known or known[topic].error is not None:
                 message = f"Kafka has no topic {topic!r}, or doesn't show it."
-                raise JobGraphError(message, where=settings.name, hint=f"make the topic, or look at its name; {self._look}")
+                raise ExternalSystemError(
+                    message, where=settings.name, hint=f"make the topic, or look at its name; {self._look}"
+                )
         there = sorted(KafkaTopicPartition(topic, number) for topic in topics for number in known[topic].partitions)
         for partition in settings.partitions:
             if partition not in there:
                 message = f"Kafka has no partition {partition.partition} of {partition.topic!r}."
-                raise JobGraphError(message, where=settings.name)
+                raise ExternalSystemError(message, where=settings.name)
         return list(settings.partitions) or there
 
     def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
         """Return the offset of each partition: where it begins, or ends; `EARLIEST` stands for where it begins.
 
         Raises:
-            JobGraphError: The client isn't installed, the brokers don't answer, or an offset is missing.
+            JobGraphError: The client isn't installed.
+            ExternalSystemError: The brokers don't answer, or an offset is missing.
         """
         if initializer.kind is OffsetsKind.EARLIEST:
             return dict.fromkeys(partitions, EARLIEST)
@@ -84,7 +88,7 @@ class KafkaCluster:
             topic, number = missing[0]
             message = f"There is no offset for partition {number} of {topic!r}, and no strategy for such partitions."
             hint = "name a KafkaOffsetResetStrategy: EARLIEST or LATEST"
-            raise JobGraphError(message, where=self._settings.name, hint=hint)
+            raise ExternalSystemError(message, where=self._settings.name, hint=hint)
         if initializer.reset is KafkaOffsetResetStrategy.EARLIEST:
             return {**found, **dict.fromkeys(missing, EARLIEST)}
         return {**found, **self._listed(missing, lambda spec: spec.latest())}
@@ -141,4 +145,4 @@ class KafkaCluster:
             said = self._refusal() or reason(error) or f"no answer within {self._timeout_s:g} s"
             self.close()
             message = f"Kafka's brokers don't say what the source needs to know: {said}."
-            raise JobGraphError(message, where=self._settings.name, hint=self._look) from error
+            raise ExternalSystemError(message, where=self._settings.name, hint=self._look) from error

@@ -80,7 +80,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         """Look which partitions there are, and where they begin and end.
 
         Raises:
-            JobGraphError: The brokers don't say.
+            ExternalSystemError: The brokers don't say.
         """
         found = self._cluster.partitions()
         if not self._restored:

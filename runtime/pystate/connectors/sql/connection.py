@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.common.sensitive_keys import HIDDEN
 from pystate.connectors.sql.jdbc_url import from_jdbc
 
@@ -144,7 +144,7 @@ class SqlConnectionOptions:
             return Path(self.url_file).read_text("utf-8")
         except OSError as error:
             message = f"The file with the URL of the database can't be read: {error.strerror}."
-            raise ConfigurationError(message, where=self.url_file, hint="put it where slots run") from None
+            raise ExternalSystemError(message, where=self.url_file, hint="put it where slots run") from None
 
     def _place(self) -> str:
         return self.url_variable or self.url_file or "the database's URL"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.connectors.kafka.offsets import (
     EARLIEST,
     LATEST,
@@ -80,7 +80,7 @@ class KafkaBrokers:
         """Return all partitions of topics, or of those whose whole name a pattern matches.
 
         Raises:
-            JobGraphError: The brokers don't answer, or don't know a topic.
+            ExternalSystemError: The brokers don't answer, or don't know a topic.
         """
         with self._admin() as admin:
             if pattern is not None:
@@ -99,7 +99,7 @@ class KafkaBrokers:
         """Return the offset of each partition: where it begins, or ends.
 
         Raises:
-            JobGraphError: The brokers don't answer, or an offset is missing.
+            ExternalSystemError: The brokers don't answer, or an offset is missing.
         """
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
         with self._admin() as admin:
@@ -121,14 +121,14 @@ class KafkaBrokers:
                 topic, number = missing[0]
                 message = f"There is no offset for partition {number} of {topic!r}, and no strategy for such partitions."
                 hint = "name a KafkaOffsetResetStrategy: EARLIEST or LATEST"
-                raise JobGraphError(message, where=self._where, hint=hint)
+                raise ExternalSystemError(message, where=self._where, hint=hint)
             return {**found, **self._listed(admin, missing, spec.earliest() if reset == EARLIEST else spec.latest())}
 
     def commit(self, group: str, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit offsets to a group that has no members.
 
         Raises:
-            JobGraphError: The brokers don't take them.
+            ExternalSystemError: The brokers don't take them.
         """
         kafka = self._jvm.org.apache.kafka
         with self._admin("don't take the group's offsets") as admin:
@@ -182,4 +182,4 @@ class KafkaBrokers:
             cause = error.java_exception.getCause() or error.java_exception
             message = f"Kafka's brokers {failing}: {cause.getMessage()}"
             hint = f"look at bootstrap.servers ({self._properties.get('bootstrap.servers')}), the topics and the permissions"
-            raise JobGraphError(message, where=self._where, hint=hint) from error
+            raise ExternalSystemError(message, where=self._where, hint=hint) from error

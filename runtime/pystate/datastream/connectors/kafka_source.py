@@ -125,7 +125,8 @@ class KafkaSource:
             condition: What records meet, of the connector's columns; None for all records.
 
         Raises:
-            JobGraphError: The connector isn't there, or the brokers don't answer.
+            JobGraphError: The connector isn't there.
+            ExternalSystemError: The brokers don't answer.
         """
         from pyspark.sql import functions as F
 

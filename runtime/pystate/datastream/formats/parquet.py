@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.common.not_there import not_there
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.parquet_format import ParquetFormat
@@ -53,7 +53,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         """Return what reads Parquet files below `paths`.
 
         Raises:
-            JobGraphError: No row type was given, and there is no file to take it from.
+            ExternalSystemError: No row type was given, and there is no file to take it from.
         """
         reader = spark.readStream.format("parquet")
         return reader.schema(self._schema if self._schema is not None else self._found_columns(spark, paths))
@@ -75,7 +75,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         except Exception as error:  # Spark's errors come in many classes
             message = f"The columns of the Parquet files can't be read: {str(error).strip().splitlines()[0]}"
             hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
-            raise JobGraphError(message, where=paths[0], hint=hint) from error
+            raise ExternalSystemError(message, where=paths[0], hint=hint) from error
 
 
 class ParquetBulkWriters:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pystate.api.source_stream import StoppingOffsets
-from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.plan.job_plan import JobPlan
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 
@@ -92,7 +92,7 @@ class BoundedStreams:
         bound: Limits what an epoch reads of a source: of its DataFrame and its name.
 
     Raises:
-        JobGraphError: An end isn't there yet, and the job can't wait for it.
+        ExternalSystemError: An end isn't there yet, and the job can't wait for it.
         PystateError: The system that a stream reads doesn't say where it ends.
     """
 
@@ -152,4 +152,4 @@ class BoundedStreams:
             missing = stopping.missing(self._found[uid], stopping.latest())
             if missing is not None:
                 message = f"The end of {uid!r} isn't there yet: {missing}; and {why}."
-                raise JobGraphError(message, where=uid, hint="start the job once the records are there")
+                raise ExternalSystemError(message, where=uid, hint="start the job once the records are there")
