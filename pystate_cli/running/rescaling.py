@@ -9,7 +9,17 @@ from __future__ import annotations
 import contextlib
 import time
 
-from pystate.common.errors import JobExecutionError, JobNotFoundError, JobTerminatedError, PystateError, UsageError
+from pystate.common.errors import (
+    DriverLostError,
+    ExternalSystemError,
+    JobExecutionError,
+    JobNotFoundError,
+    JobTerminatedError,
+    PystateError,
+    SparkLostError,
+    StorageError,
+    UsageError,
+)
 from pystate.common.job_status import JobStatus
 from pystate.rest.checkpoints import CheckpointingStatistics
 from pystate.rest.job_details import JobDetailsInfo
@@ -22,6 +32,9 @@ from pystate_cli.session import Session, job_failure, job_state, show_plan
 
 _POLL_SECONDS = 0.1
 _STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
+_FROM_OUTSIDE = {one.__name__ for one in (DriverLostError, ExternalSystemError, SparkLostError, StorageError)}
+"""What another parallelism has no part in: the restart strategy is waited for."""
+_MOST_ATTEMPTS = 3
 _BEFORE_RUNNING = (*_STARTING, JobStatus.RESTARTING)
 
 
@@ -253,9 +266,14 @@ class Rescaling:
                     return job_failure(self._client, job_id)
                 if state.is_terminal:
                     return JobExecutionError(f"Job {job_id} ended before it ran: {state.value}.")
-                if state is JobStatus.RUNNING and not details.pystate.attempt:
+                cause = details.pystate.failure
+                # what always comes back, such as too little memory for so many slots, is no chance
+                outside = (
+                    cause is not None and cause.class_name in _FROM_OUTSIDE and details.pystate.attempt < _MOST_ATTEMPTS
+                )
+                if state is JobStatus.RUNNING and (outside or not details.pystate.attempt):
                     return None
-                if state not in _STARTING:  # RESTARTING: what fails at its start would go on failing
+                if not (state in _STARTING or outside):  # RESTARTING: what fails at its start would go on failing
                     reason = self._reason(job_id, details)
                     break
                 if time.monotonic() > deadline:

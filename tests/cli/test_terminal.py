@@ -220,7 +220,7 @@ def test_failures_on_a_terminal_stand_one_below_the_other_with_what_to_do_at_the
     first, second, hint = "\n".join(line.rstrip() for line in command.screen.text.splitlines()).split("\n\n")
     for attempt, block in ((1, first), (0, second)):
         head, told = block.splitlines()
-        assert head.startswith(f"attempt {attempt}  ") and head.endswith("  PystateError")
+        assert head.startswith(f"attempt {attempt}  ") and head.endswith("  DriverLostError")
         assert told == "  The driver process ended with exit code 7."
     assert hint.replace("\n", "") == f"try: see {manager.home.job(job).log}"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import errno
 import socket
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+import pystate
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ExternalSystemError, JobGraphError, PystateError, RestoreError, SnapshotError
 from pystate.common.home import JobDirectory, read_json

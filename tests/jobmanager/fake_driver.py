@@ -23,6 +23,7 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --savepoint-waits   savepoints wait for the end of epoch 2, which has run for 9 s
 --write-savepoint   savepoints are real ones, of another job's state
 --most N            FAILED instead of RUNNING at a parallelism above N
+--die-at-start N CODE  the process ends with CODE (negative: a signal) before it has written anything, for attempts below N
 --die-above N       the process dies in front of RUNNING at a parallelism above N
 --slow-above N      a minute in INITIALIZING at a parallelism above N
 --slow-again FILE   a minute in INITIALIZING where FILE is there; the first driver makes it
@@ -109,7 +110,8 @@ class FakeDriver:
         }
         earlier = read_json(self.directory.status)
         if earlier is not None:
-            self.status.update(earlier)
+            planned = earlier["parallelism"] > 0  # else its driver died before that
+            self.status.update({key: value for key, value in earlier.items() if planned or "parallelism" not in key})
         self.restarted = earlier is not None
         self.lock = threading.Lock()
 
@@ -128,6 +130,8 @@ class FakeDriver:
             write_json(self.directory.status, self.status)
 
     def run(self) -> int:
+        if self.status["attempt"] < int(self.option("--die-at-start", "0")):
+            end_with(int(self.option("--die-at-start", offset=2)))
         if not self.restarted:
             self.move("INITIALIZING")
         if "--restart" in self.arguments:
@@ -196,10 +200,7 @@ class FakeDriver:
             if "--last-word" in self.arguments:
                 failure = {**SparkLostError(self.option("--last-word")).to_dict(), "stack_trace": ""}
                 self.move("RUNNING", failure=failure, **with_failure(self.status, failure, now()))
-            if code < 0:
-                os.kill(os.getpid(), -code)
-                signal.pause()
-            os._exit(code)
+            end_with(code)
         if "--fail" in self.arguments and not self.end.wait(float(self.option("--fail"))):
             self.fail(PystateError("The function of 'count' raised ValueError: no.", where="count", hint=None))
             return 1
@@ -341,6 +342,14 @@ class FakeDriver:
 def with_failure(status: dict[str, Any], failure: dict[str, Any], timestamp: int) -> dict[str, Any]:
     after = JobStatusFile.from_plain(status).with_failure(JobFailure.from_plain(failure), timestamp).to_plain()
     return {name: after[name] for name in ("failures", "failure_count")}
+
+
+def end_with(code: int) -> None:
+    """End the process without a word."""
+    if code < 0:
+        os.kill(os.getpid(), -code)
+        signal.pause()
+    os._exit(code)
 
 
 def now() -> int:

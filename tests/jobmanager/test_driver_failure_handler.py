@@ -52,12 +52,12 @@ def test_what_a_driver_has_said_of_its_end_stays(directory, handler):
 
 
 @pytest.mark.parametrize("status", [None, JobStatusFile(JobStatus.FINISHED), JobStatusFile(JobStatus.FAILED)])
-def test_a_job_that_has_ended_or_never_began_is_not_restarted(directory, handler, status):
+def test_a_job_that_has_ended_or_whose_status_is_damaged_is_not_restarted(directory, handler, status):
     allow(directory, 1)
     assert handler.after_death(status, "It was killed.") is None
 
 
-def test_nothing_is_restarted_without_terms_or_with_damaged_ones(directory, handler):
+def test_nothing_is_restarted_without_a_submission_or_with_damaged_terms(directory, handler):
     assert handler.after_death(RUNNING, "It was killed.") is None
     directory.recovery.write_text("{")
     assert handler.after_death(RUNNING, "It was killed.") is None

@@ -76,11 +76,57 @@ def test_failures_of_drivers_and_of_the_job_stand_in_one_history(manager):
     entries = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
     assert [(one["pystate"]["attempt"], one["exceptionName"]) for one in entries] == [
         (2, "UserFunctionError"),
-        (1, "PystateError"),
-        (0, "PystateError"),
+        (1, "DriverLostError"),
+        (0, "DriverLostError"),
     ]
     assert "ZeroDivisionError" in entries[0]["stacktrace"]
     assert [one["timestamp"] for one in entries] == sorted((one["timestamp"] for one in entries), reverse=True)
+
+
+def fixed_delay(attempts: int) -> dict[str, str]:
+    """What the job is submitted with: its driver has said nothing of restarts yet."""
+    keys = {"type": "fixed-delay", "fixed-delay.attempts": str(attempts), "fixed-delay.delay": "10 ms"}
+    return {f"restart-strategy.{key}": value for key, value in keys.items()}
+
+
+def test_a_driver_killed_in_its_first_start_is_followed_by_another_as_the_submitted_strategy_says(manager):
+    job = manager.submit("--die-at-start", "2", "-9", "--restart", "5", "10", configuration=fixed_delay(5))
+
+    manager.wait_for(job, "RUNNING")
+
+    entries = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
+    assert [(one["pystate"]["attempt"], one["exceptionName"]) for one in entries] == [
+        (1, "DriverLostError"),
+        (0, "DriverLostError"),
+    ]
+    counted = RecoveryTerms.read(JobDirectory(manager.home.job(job).path))
+    assert counted is not None
+    assert counted.strategy.attempts == 2, "the failures of the start count for the job"
+
+
+def test_a_driver_that_is_always_killed_in_its_start_ends_as_the_strategy_says(manager):
+    job = manager.submit("--die-at-start", "99", "-9", configuration=fixed_delay(4))
+
+    manager.wait_for(job, "FAILED")
+
+    assert details(manager, job)["pystate"]["attempt"] == 4
+
+
+def test_a_program_that_ends_its_process_at_each_start_is_given_up(manager):
+    job = manager.submit("--die-at-start", "99", "0", configuration=fixed_delay(1000))
+
+    manager.wait_for(job, "FAILED")
+
+    assert details(manager, job)["pystate"]["attempt"] == 2
+    assert failure_of(manager, job) == "The driver process ended with exit code 0."
+
+
+def test_without_a_strategy_a_job_whose_driver_dies_in_its_first_start_has_failed(manager):
+    job = manager.submit("--die-at-start", "1", "-9")
+
+    manager.wait_for(job, "FAILED")
+
+    assert details(manager, job)["pystate"]["attempt"] == 0
 
 
 def test_a_driver_that_keeps_dying_uses_up_its_attempts(manager):

@@ -95,6 +95,10 @@ class SparkLostError(JobExecutionError):
     """The Spark application is gone, so that its driver process can't run the job any more; another one can."""
 
 
+class DriverLostError(JobExecutionError):
+    """The job's driver process ended, or was ended, without a word of how the job goes on."""
+
+
 class ExternalSystemError(JobExecutionError):
     """A broker, a database, a storage or a Spark master doesn't answer, or not with what the job needs.
 

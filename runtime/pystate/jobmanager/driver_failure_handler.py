@@ -6,15 +6,21 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pystate.common.errors import PystateError
+from pystate.common.configuration import Configuration
+from pystate.common.errors import DriverLostError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.job_folder.failure_history import JobFailure
 from pystate.job_folder.job_record import JobVerdict
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.job_folder.submission import SubmissionFile
 
 logger = logging.getLogger(__name__)
+
+MOST_EXITS = 3
+"""How often in a row a driver may end itself before its job begins: what ends it then is in the program."""
 
 
 @dataclass(frozen=True)
@@ -46,23 +52,33 @@ class DriverFailureHandler:
         self._directory = directory
         self._clock = clock
 
-    def after_death(self, status: JobStatusFile | None, message: str) -> DueRestart | JobVerdict | None:
+    def after_death(
+        self, status: JobStatusFile | None, message: str, *, by_itself: bool = False
+    ) -> DueRestart | JobVerdict | None:
         """Return what follows the death of a driver; None where the job has ended, or fails of it.
+
+        One that dies before it has come to the job goes by the restart strategy that was submitted: only the program knows
+        of another one.
 
         Args:
             status: What the driver has left.
             message: How it ended.
+            by_itself: Whether it has ended itself, as by `os._exit()`; else it was killed.
         """
-        if status is None or status.state.is_terminal:
+        if status is not None and status.state.is_terminal:
             return None
+        now = self._clock()
         try:
             terms = RecoveryTerms.read(self._directory)
+            if terms is None:
+                submission = SubmissionFile.read(self._directory)
+                terms = RecoveryTerms(restart_strategy(Configuration(submission.configuration)))
+                status = status or JobStatusFile.begun(submission.initial_name, now)
         except PystateError as error:
             logger.error("job %s can't be restarted: %s", self._job_id, error)
             return None
-        if terms is None:  # the driver died before it had come to the job
+        if status is None or (by_itself and self._always_ends_itself(status, message)):
             return None
-        now = self._clock()
         if terms.end_state is not None:
             return self._behind_savepoint(terms.end_state)
         decision = terms.strategy.after_failure(now)
@@ -103,10 +119,15 @@ class DriverFailureHandler:
         failure = status.failure if status is not None and status.has_failed else self._failure(message)
         return JobVerdict(JobStatus.FAILED, failure, self._clock())
 
+    def _always_ends_itself(self, status: JobStatusFile, message: str) -> bool:
+        """Return whether drivers have ended in the same way again and again, and none has come to the job's plan."""
+        before = [failure.message for failure in status.failures[: MOST_EXITS - 1]]
+        return not (status.vertices or status.has_failed) and before == [message] * (MOST_EXITS - 1)
+
     def _behind_savepoint(self, end_state: JobStatus) -> JobVerdict:
         """Return the end of a job that was stopped or cancelled with a savepoint, which is complete."""
         return JobVerdict(end_state, None, self._clock())
 
     def _failure(self, message: str) -> JobFailure:
-        error = PystateError(message, where=f"job {self._job_id}", hint=f"see {self._directory.log}")
+        error = DriverLostError(message, where=f"job {self._job_id}", hint=f"see {self._directory.log}")
         return JobFailure.of(error, message)

@@ -132,7 +132,9 @@ class JobManagerRunner:
             logger.info("job %s: %s It had not begun; another one begins.", self._job_id, message)
             return 0
         if self._due is None:
-            follows = self._failures.after_death(self._status.of_driver(), message)
+            code = self._record.current.exit_code
+            by_itself = code is not None and code >= 0
+            follows = self._failures.after_death(self._status.of_driver(), message, by_itself=by_itself)
             if isinstance(follows, JobVerdict):
                 self._record.change(verdict=follows)
             self._due = follows if isinstance(follows, DueRestart) else None

@@ -92,6 +92,19 @@ def test_a_job_that_does_not_come_up_runs_again_as_it_was(manager, submit, pysta
     assert not kept(manager, job)
 
 
+def test_a_successor_whose_driver_is_killed_in_its_first_start_goes_on_in_another(manager, submit, pystate, tmp_path):
+    keys = {"type": "fixed-delay", "fixed-delay.attempts": "5", "fixed-delay.delay": "10 ms"}
+    settings = {f"restart-strategy.{key}": value for key, value in keys.items()}
+    savepoints = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = submit("--die-at-start", "1", "-9", "--restart", "5", "10", configuration={**settings, **savepoints})
+
+    code, out, _ = pystate("rescale", job, "-p", 3)
+
+    assert code == 0
+    assert submission(manager, out.strip())["parallelism"] == 3
+    assert manager.request("GET", f"/jobs/{out.strip()}")[1]["pystate"]["attempt"] == 1
+
+
 def test_a_job_that_restarts_before_it_runs_is_ended(manager, submit, pystate):
     # the driver of attempt 0 dies in front of RUNNING where the parallelism is above 2, again and again
     job = submit("--die-above", "2", "--restart", "1000", "50")

@@ -14,5 +14,5 @@ def test_the_home_stays_whole_on_a_narrow_terminal(width, in_a_box):
 
     view = status_table(one, width, unicode=True)
 
-    assert HOME in (rendered(view, width) if in_a_box else [str(line) for line in view.renderables])
+    assert HOME in (rendered(view, width) if in_a_box else "\n".join(str(line) for line in view.renderables))
     assert ("Job manager" in rendered(view, width)) is in_a_box
