@@ -9,6 +9,7 @@ import typer
 from pystate.common.job_status import JobStatus
 from pystate.rest.jobs import JobDetails, MultipleJobsDetails
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.console.formats import format_flink_time
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.doctor.low_disks import low_disks
 from pystate_cli.session import Session
@@ -50,18 +51,23 @@ def list_jobs(
 
     if watched:
         watch(console, lambda: _Look(groups(), unicode=console.has_unicode), seconds)
-    elif as_json:
-        console.result_json({"jobs": groups().all()})
+        return
+    found = groups()
+    if as_json:
+        console.result_json({"jobs": found.all()})
     elif console.is_terminal:
         from pystate_cli.views.job_list import table
 
-        console.render(table(groups(), console.width, unicode=console.has_unicode))
+        console.render(table(found, console.width, unicode=console.has_unicode))
     else:
-        for line in plain_lines(groups()):
+        for line in plain_lines(found):
             console.result(line)
-    if not watched:
-        for sentence in low_disks(client):
-            console.warning(f"{sentence}; pystate savepoints gc finds old files")
+    for job in found.all():
+        if job.pystate.silent_since is not None:
+            since = format_flink_time(job.pystate.silent_since)
+            console.warning(f"the driver of job {job.jid} gives no sign of life since {since}; it is replaced if that lasts")
+    for sentence in low_disks(client):
+        console.warning(f"{sentence}; pystate savepoints gc finds old files")
 
 
 class _Look:

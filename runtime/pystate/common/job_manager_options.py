@@ -25,6 +25,24 @@ class HighAvailabilityMode(str, Enum):
     FILESYSTEM = "filesystem"
 
 
+class HeartbeatManagerOptions:
+    """When a process that gives no sign of life counts as lost."""
+
+    HEARTBEAT_INTERVAL = ConfigOption[int](
+        "heartbeat.interval",
+        DurationType(minimum=100),
+        10_000,
+        "How often the job manager looks whether the drivers of its jobs answer. Set it where the job manager is started.",
+    )
+    HEARTBEAT_TIMEOUT = ConfigOption[int](
+        "heartbeat.timeout",
+        DurationType(minimum=100),
+        50_000,
+        "For how long a driver may give no answer while it is stopped or does nothing, before the job manager kills it and "
+        "starts another one. Set it where the job manager is started. Slots and relays have 50 s, whatever this says.",
+    )
+
+
 class JobManagerOptions:
     """What the job manager does beside starting drivers: lists of ended jobs, logs, disks, archives."""
 

@@ -14,7 +14,7 @@ from pystate.common.config_option import ConfigOption
 from pystate.common.deployment_options import DeploymentOptions, PythonOptions
 from pystate.common.execution_options import ExecutionOptions, PipelineOptions
 from pystate.common.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
-from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
+from pystate.common.job_manager_options import HeartbeatManagerOptions, HighAvailabilityOptions, JobManagerOptions
 from pystate.common.metric_options import PrometheusReporterOptions
 from pystate.common.option_types import (
     ANY_PORT,
@@ -532,6 +532,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     WebOptions,
     PrometheusReporterOptions,
     JobManagerOptions,
+    HeartbeatManagerOptions,
     HighAvailabilityOptions,
     FileSystemOptions,
     StorageOptions,

@@ -120,6 +120,20 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
+def cpu_ticks(pid: int) -> int | None:
+    """Return how much processor time a process of this machine has used, in ticks; None where nobody can tell."""
+    try:
+        user, system = _fields_of(pid)[11:13]
+    except OSError:
+        return None
+    return int(user) + int(system)
+
+
 def _state_of(pid: int) -> str:
+    return _fields_of(pid)[0]
+
+
+def _fields_of(pid: int) -> list[str]:
+    """Return what /proc says of a process behind its name."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    return stat.rpartition(")")[2].split()[0]
+    return stat.rpartition(")")[2].split()

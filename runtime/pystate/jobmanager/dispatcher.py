@@ -16,6 +16,7 @@ from pystate.job_folder.job_record import JobRecord
 from pystate.job_folder.small_files import EnvironmentFile
 from pystate.job_folder.submission import Submission, SubmissionFile
 from pystate.jobmanager.class_data_trainer import ClassDataTrainer
+from pystate.jobmanager.driver_heartbeat import HeartbeatTerms
 from pystate.jobmanager.driver_process import DriverLauncher, DriverRefusedError
 from pystate.jobmanager.driver_starts import DriverStarts
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
@@ -42,6 +43,7 @@ class Dispatcher:
         steady: Milliseconds on a clock that nobody sets.
         trainer: Makes later drivers start sooner; None for nobody.
         spares: Drivers that are there before their jobs; None for none.
+        heartbeat: How often drivers are looked at, and how long one may be silent; None for Flink's defaults.
 
     Attributes:
         home: The folder of this installation.
@@ -61,6 +63,7 @@ class Dispatcher:
         steady: Callable[[], int] = steady_ms,
         trainer: ClassDataTrainer | None = None,
         spares: SpareDrivers | None = None,
+        heartbeat: HeartbeatTerms | None = None,
     ) -> None:
         self.home = home
         self.spares = spares
@@ -69,7 +72,9 @@ class Dispatcher:
         self._closed = threading.Event()
         self.steps = RetriedSteps(self._closed)
         self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer, spares)
-        self._services = JobManagerSharedServices(self._drivers, self._leadership, self.steps, clock)
+        self._services = JobManagerSharedServices(
+            self._drivers, self._leadership, self.steps, clock, heartbeat or HeartbeatTerms()
+        )
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
         self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)

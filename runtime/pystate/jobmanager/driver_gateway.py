@@ -15,6 +15,7 @@ from pystate.common.regular_files import MAX_WORD_BYTES, OddFileError
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.job_record import RecordPhase
 from pystate.job_folder.small_files import DriverAddressFile
+from pystate.jobmanager.driver_heartbeat import Sign, Silence
 from pystate.jobmanager.kept_record import KeptRecord
 
 CALL_TIMEOUT_SECONDS = 30.0
@@ -33,6 +34,9 @@ class DriverGateway:
     Args:
         record: The job's record, which says whether a driver runs.
         directory: Its files, which say where that listens.
+
+    Attributes:
+        silence: For how long the driver has given no answer, where that is known; None where it answers.
     """
 
     def __init__(self, record: KeptRecord, directory: JobDirectory) -> None:
@@ -41,6 +45,7 @@ class DriverGateway:
         self._calls = threading.BoundedSemaphore(_CALLS_AT_ONCE)
         self._closed = threading.Event()
         self._closed_at = -math.inf
+        self.silence: Silence | None = None
         if record.current.phase is RecordPhase.ENDED:
             self._closed.set()
 
@@ -95,6 +100,11 @@ class DriverGateway:
             DriverUnreachableError: Nobody answered, or too many wait for an answer already.
             PystateError: What the driver answered.
         """
+        silence = self.silence
+        if silence is not None and silence.last is Sign.STOPPED:
+            pid = self._record.current.pid
+            hint = f"kill -CONT {pid} lets it go on; another driver takes its place soon"
+            raise DriverUnreachableError(silence.describe(pid), where=f"job {self._record.current.job_id}", hint=hint)
         if not self._calls.acquire(blocking=False):
             message = f"The job's driver has not answered {_CALLS_AT_ONCE} earlier requests yet."
             where, log = f"job {self._record.current.job_id}", self._directory.log

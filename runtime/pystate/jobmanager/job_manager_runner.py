@@ -17,12 +17,13 @@ from typing import Any
 from pystate.common.errors import JobTerminatedError, PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.common.processes import this_machine
+from pystate.common.processes import signal_process, started_at, this_machine
 from pystate.job_folder.driver_term import begin_term
 from pystate.job_folder.job_record import JobVerdict, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.jobmanager.driver_failure_handler import DriverFailureHandler, DueRestart
 from pystate.jobmanager.driver_gateway import DriverGateway
+from pystate.jobmanager.driver_heartbeat import DriverHeartbeat, Silence
 from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_leftovers import remove_job_copies
 from pystate.jobmanager.job_status_provider import JobStatusProvider
@@ -63,6 +64,7 @@ class JobManagerRunner:
         self._steps = services.steps
         self._failures = DriverFailureHandler(self._job_id, directory, services.clock)
         self._due: DueRestart | None = None
+        self._fenced: str | None = None
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         if record.current.cancel_requested:
@@ -86,17 +88,36 @@ class JobManagerRunner:
         """Take note of a living driver and of its end, on a thread of its own."""
         with self._lock:
             self._record.change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None, machine=this_machine())
-        self._on_a_thread("watch", lambda: self._await_end(process))
+        lost = partial(self._fence, process.pid, started_at(process.pid))
+        heartbeat = DriverHeartbeat(self._directory, process.pid, self._services.heartbeat, self._note_silence, lost)
+        self._on_a_thread("heartbeat", heartbeat.run)
+        self._on_a_thread("watch", lambda: self._await_end(process, heartbeat))
         if self._record.current.cancel_requested:
             self._deliver_cancel()
 
-    def _await_end(self, process: DriverProcess) -> None:
+    def _note_silence(self, silence: Silence | None) -> None:
+        if (silence is None) != (self._status.silence is None):
+            pid = self._record.current.pid
+            said = "It answers again." if silence is None else silence.describe(pid)
+            logger.warning("job %s: %s", self._job_id, said)
+        self._status.silence = self._gateway.silence = silence
+
+    def _fence(self, pid: int, started: str | None, silence: Silence) -> None:
+        """Kill a driver that gives no sign of life: it can complete no checkpoint then, and the next one takes its place."""
+        self._services.leadership.check()
+        self._fenced = f"{silence.describe(pid)} It was killed after {silence.idle_ms / 1000:.0f} s."
+        signal_process(pid, started, signal.SIGKILL)
+
+    def _await_end(self, process: DriverProcess, heartbeat: DriverHeartbeat) -> None:
         exit_code = process.wait()
+        heartbeat.end()
+        self._status.silence = self._gateway.silence = None
         logger.info("the driver of job %s ended %s", self._job_id, describe_exit(exit_code))
         with self._lock:
             # in memory only: give_up() writes it together with what it means
             self._record.note(exit_code=exit_code)
-        self._do_what_follows(f"The driver process ended {describe_exit(exit_code)}.", seen=exit_code is not None)
+        message, self._fenced = self._fenced or f"The driver process ended {describe_exit(exit_code)}.", None
+        self._do_what_follows(message, seen=exit_code is not None)
 
     def _do_what_follows(self, message: str, *, seen: bool = True) -> None:
         step = partial(self.driver_died, message, seen=seen)

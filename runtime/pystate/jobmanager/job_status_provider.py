@@ -9,6 +9,7 @@ from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.jobmanager.driver_heartbeat import Silence
 from pystate.jobmanager.kept_record import KeptRecord
 
 logger = logging.getLogger(__name__)
@@ -22,11 +23,15 @@ class JobStatusProvider:
     Args:
         record: What the job manager has decided.
         directory: The job's files.
+
+    Attributes:
+        silence: For how long the driver has given no answer, where people are to be told; None where it answers.
     """
 
     def __init__(self, record: KeptRecord, directory: JobDirectory) -> None:
         self._record = record
         self._directory = directory
+        self.silence: Silence | None = None
 
     def of_driver(self) -> JobStatusFile | None:
         """Return what the last driver has left; None where it left nothing that can be read."""

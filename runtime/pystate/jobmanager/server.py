@@ -37,6 +37,7 @@ from pystate.common.security_options import SecurityOptions
 from pystate.common.time import current_time_ms
 from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.dispatcher import Dispatcher
+from pystate.jobmanager.driver_heartbeat import HeartbeatTerms
 from pystate.jobmanager.driver_process import DriverLauncher
 from pystate.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.jobmanager.high_availability.lease import LeaseTerms
@@ -218,6 +219,7 @@ class _Jobs:
             trainer=ClassDataTrainer(self._home.root) if self._configuration.get(options.CLASS_DATA_ARCHIVE) else None,
             spares=SpareDrivers(self._home, size, min_free, token) if size else None,
             leadership=leadership,
+            heartbeat=HeartbeatTerms.of(self._configuration),
             **changes,
         )
 

@@ -97,8 +97,11 @@ class SupervisedJob:
         return self._status.current().state
 
     def status(self) -> dict[str, Any]:
-        """Return the status in the form of `status.json`."""
-        return self._status.current().to_plain()
+        """Return the status in the form of `status.json`, with `silent_since` where the driver gives no answer."""
+        status, silence = self._status.current().to_plain(), self._status.silence
+        if silence is None or JobStatus(status["state"]).is_terminal:
+            return status
+        return {**status, "silent_since": silence.since, "waits_for": silence.describe(self.record.pid)}
 
     def progress(self, timeout: float = CALL_TIMEOUT_SECONDS) -> dict[str, Any]:
         """Return the status with what only a living driver knows: `epoch`, `records_in`, `records_out`.

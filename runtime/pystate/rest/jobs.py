@@ -52,10 +52,12 @@ class JobSummaryOurs(RestMessage):
     Attributes:
         restarts: How often it was restarted.
         application_id: The Spark application that runs it; null before there is one.
+        silent_since: Since when its driver gives no answer, ms since 1970; null where it does.
     """
 
     restarts: int = 0
     application_id: str | None = entry("application-id", default=None)
+    silent_since: int | None = entry("silent-since", default=None)
 
 
 class JobDetails(RestMessage):

@@ -103,7 +103,11 @@ def job_summary(job_id: str, status: Status, now: int) -> JobDetails:
         state=JobStatus(status["state"]),
         last_modification=max(status["timestamps"].values()),
         tasks=TasksByState(**counts, total=sum(counts.values())),
-        pystate=JobSummaryOurs(restarts=status["attempt"], application_id=status.get("application_id")),
+        pystate=JobSummaryOurs(
+            restarts=status["attempt"],
+            application_id=status.get("application_id"),
+            silent_since=status.get("silent_since"),
+        ),
     )
 
 
