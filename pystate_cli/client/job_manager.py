@@ -239,11 +239,11 @@ def _properties(configuration: Configuration | None) -> list[str]:
 
 
 def _own_options() -> Iterator[ConfigOption[Any]]:
-    from pystate.common.job_manager_options import HighAvailabilityOptions, JobManagerOptions
+    from pystate.common.job_manager_options import HeartbeatManagerOptions, HighAvailabilityOptions, JobManagerOptions
     from pystate.common.options import options_of
     from pystate.common.security_options import SecurityOptions
 
-    for group in (JobManagerOptions, HighAvailabilityOptions, SecurityOptions):
+    for group in (JobManagerOptions, HeartbeatManagerOptions, HighAvailabilityOptions, SecurityOptions):
         yield from options_of(group)
 
 

@@ -259,12 +259,13 @@ def test_a_named_folder_without_a_file_is_an_error(
     assert caught.value.where == "PYSTATE_CONF_DIR"
 
 
-def test_without_any_file_the_five_settings_of_the_distribution_are_in_force(home: PystateHome) -> None:
+def test_without_any_file_the_settings_of_the_distribution_are_in_force(home: PystateHome) -> None:
     loaded = load_configuration(home=home)
     configuration = loaded.configuration
     assert loaded.source is None
     assert loaded.notices == []
-    assert len(configuration.key_set()) == 5
+    assert configuration.key_set() == set(LIVE)
+    assert configuration.get(CheckpointingOptions.TOLERABLE_FAILURE_NUMBER) == 5
     assert configuration.get(StateBackendOptions.STATE_BACKEND) == "hashmap"
     assert configuration.get(CheckpointingOptions.CHECKPOINTING_INTERVAL) == 10_000
     assert configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY) == str(home.checkpoints)

@@ -12,6 +12,7 @@ import pytest
 from pystate.common.configuration import Configuration
 from pystate.common.processes import cpu_ticks
 from pystate.jobmanager.driver_heartbeat import HeartbeatTerms, Sign
+from pystate_cli.client import job_manager
 from tests.jobmanager.harness import ManagerThread, eventually
 from tests.jobmanager.test_driver_restart import details, pid_of, wait_for_another
 
@@ -60,6 +61,10 @@ def test_the_processor_time_of_a_process_grows_while_it_works():
         eventually(lambda: cpu_ticks(process.pid) > begun)
         process.kill()
     assert cpu_ticks(process.pid) is None
+
+
+def test_the_command_that_starts_a_job_manager_hands_the_options_on():
+    assert job_manager._properties(Configuration(QUICK)) == [word for key in QUICK for word in ("-D", f"{key}={QUICK[key]}")]
 
 
 @pytest.fixture

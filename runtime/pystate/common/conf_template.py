@@ -39,6 +39,8 @@ LIVE: dict[str, str] = {
     CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION.key: (
         ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION.value
     ),
+    # a minute without checkpoints: a storage that is full or away for a moment restarts no job
+    CheckpointingOptions.TOLERABLE_FAILURE_NUMBER.key: "5",
 }
 """pystate's own settings, in force where nothing else is said: key -> text."""
 

@@ -72,6 +72,7 @@ def test_set_only(pystate, conf):
         "state.backend.type",
         "execution.checkpointing.savepoint-dir",
         "execution.checkpointing.externalized-checkpoint-retention",
+        "execution.checkpointing.tolerable-failed-checkpoints",
     }
 
 
@@ -125,7 +126,7 @@ def test_a_terminal_gets_a_table_and_the_whole_of_one_option(pystate, conf, monk
     monkeypatch.setattr("pystate_cli.console.console.Console.is_terminal", True)
 
     code, out, err = pystate("config", "--set-only")
-    below = "over pystate's own settings (built-in), of which 3 are in force"
+    below = "over pystate's own settings (built-in), of which 4 are in force"
     assert (code, err) == (0, f"\nread from conf/flink-conf.toml, {below}\n")
     assert out.split()[0] == "Key"
     assert {INTERVAL, "execution.checkpointing.dir", "parallelism.default"} < {
@@ -212,7 +213,8 @@ def test_import_writes_a_file_that_pystate_reads(pystate, tmp_path, own_home):
         "warning: 'our.own' is left out: pystate does not know it.",
         "It is in force for commands given in this folder; `pystate config --set-only` shows what they see. pystate's own "
         "settings stay below it: execution.checkpointing.savepoint-dir = ${PYSTATE_HOME}/savepoints, "
-        "execution.checkpointing.externalized-checkpoint-retention = DELETE_ON_CANCELLATION.",
+        "execution.checkpointing.externalized-checkpoint-retention = DELETE_ON_CANCELLATION, "
+        "execution.checkpointing.tolerable-failed-checkpoints = 5.",
     ]
     assert settings(pystate)[INTERVAL]["value"] == "1 min"
 
