@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -15,7 +16,7 @@ from pystate.common.job_status import JobStatus
 from pystate.driver import scheduler
 from pystate.driver.__main__ import DriverExecutor
 from pystate.driver.embedded import LocalExecutor
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
 from pystate.driver.job_master import JobMaster
 from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.scheduler import Scheduler
@@ -101,8 +102,8 @@ def test_what_spark_raises_while_a_job_is_planned_may_be_its_end(attempt):
         JobMaster._run(master)
 
 
-@pytest.mark.parametrize(("number", "states"), [(0, ["CREATED", "CREATED", "RUNNING"]), (3, ["CREATED", "RUNNING"])])
-def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_path, monkeypatch, number, states):
+@pytest.mark.parametrize(("number", "states"), [(0, ["CREATED", "CREATED", "RUNNING"]), (3, ["RUNNING"])])
+def test_an_attempt_after_a_failure_is_restarting_until_it_runs(tmp_path, monkeypatch, number, states):
     told = []
 
     class Attempt:
@@ -126,6 +127,31 @@ def test_an_attempt_after_a_failure_is_restarting_until_its_slots_are_there(tmp_
     restore = Mock(**{"restored.return_value.checkpoint_id": None})
     Scheduler._run_attempt(one, None, restore, None, tmp_path)  # type: ignore[arg-type]
     assert told == ["waits", *states]
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "told"),
+    [
+        (JobStatus.RUNNING, {}, [JobStatus.RESTARTING]),
+        (JobStatus.CREATED, {}, []),
+        (JobStatus.RUNNING, {"is_cancelled": True}, []),
+        (JobStatus.RUNNING, {"_end_state": JobStatus.FINISHED}, []),
+        (JobStatus.RUNNING, {"_failures": Mock(restarts_at_all=False)}, []),
+    ],
+)
+def test_a_job_says_restarting_while_its_failed_attempt_still_ends(state, changes, told):
+    parts = {"is_cancelled": False, "_end_state": None, "_failures": Mock(restarts_at_all=True), **changes}
+    one = Mock(_lock=Mock(__enter__=Mock(), __exit__=Mock()), _status=Mock(state=state), **parts)
+    Scheduler._is_failing(one)
+    assert [call.args[0] for call in one._status.update.call_args_list] == told
+
+
+@pytest.mark.parametrize("outcome", AttemptOutcome)
+def test_only_a_failure_of_an_attempt_is_told_at_once_and_once(outcome):
+    attempt = Mock(_end=None, _ended=threading.Condition())
+    for _ in range(2):
+        ExecutionAttempt.end(attempt, AttemptEnd(outcome))
+    assert attempt._on_failing.call_count == (outcome is AttemptOutcome.FAILED)
 
 
 def test_an_application_that_is_gone_when_an_attempt_is_made_ends_that_and_not_the_program(monkeypatch, tmp_path):

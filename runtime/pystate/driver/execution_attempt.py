@@ -87,6 +87,7 @@ class ExecutionAttempt:
         required: The room that slots and engine need.
         startup_timeout_s: How long slots may take to register.
         metrics: Takes what slots measure.
+        on_failing: Called as soon as it fails: its slots and its engine may take a while to end.
         ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
     """
 
@@ -104,6 +105,7 @@ class ExecutionAttempt:
         required: RequiredCores,
         startup_timeout_s: float,
         metrics: SlotMetrics,
+        on_failing: Callable[[], object] = lambda: None,
         ends_deployed: Callable[[], AttemptEnd | None] = lambda: None,
     ) -> None:
         self._resources = resources
@@ -117,6 +119,7 @@ class ExecutionAttempt:
         self._startup_timeout_s = startup_timeout_s
         self._metrics = metrics
         self._waits = job.waits
+        self._on_failing = on_failing
         self._ends_deployed = ends_deployed
         self._kv_states = job.kv_states
         self._slot_count = plan.width
@@ -173,9 +176,11 @@ class ExecutionAttempt:
     def end(self, end: AttemptEnd) -> None:
         """End the attempt; the first caller says how."""
         with self._ended:
-            if self._end is None:
-                self._end = end
+            first = self._end is None
+            self._end = self._end or end
             self._ended.notify_all()
+        if first and end.outcome is AttemptOutcome.FAILED:
+            self._on_failing()
         if end.outcome is not AttemptOutcome.FINISHED:
             self._coordinator.attempt_over(self._pool, job_ends=self._job_ends)
         self._kv_states.attempt_over()
@@ -264,7 +269,8 @@ class ExecutionAttempt:
             return
         self._engine.start(self._pool, self)
         self._kv_states.attempt_runs(self._environment.attempt)
-        on_running()
+        if self._end is None:
+            on_running()
 
     def _resource_watch(self) -> ResourceWatch | None:
         restart = self._environment.attempt > 0

@@ -81,6 +81,11 @@ class ExecutionFailureHandler:
             print(f"WARNING: another driver would not count this failure: {error}", file=sys.stderr, flush=True)
         return decision.delay_ms
 
+    @property
+    def restarts_at_all(self) -> bool:
+        """Whether the restart strategy may allow another attempt."""
+        return self._strategy.restarts_at_all
+
     def job_ends(self, state: JobStatus) -> None:
         """Write down how the job ends, so that nobody starts it again, even if this process dies now.
 

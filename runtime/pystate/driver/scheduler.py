@@ -279,7 +279,7 @@ class Scheduler:
             self._attempt = attempt
             if self.is_cancelled:
                 return AttemptEnd(AttemptOutcome.CANCELLED)
-        if self._number == 0:  # one after it is RESTARTING for as long as it waits for its slots
+        if self._number == 0:  # one after it is RESTARTING until it runs
             self._status.update(JobStatus.CREATED)
         self._failures.attempt_created()
         end = attempt.run(self._is_deploying, self._is_running)
@@ -311,6 +311,7 @@ class Scheduler:
             required=self._engine.required_cores(plan),
             startup_timeout_s=self._job.configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000,
             metrics=self._metrics.slots,
+            on_failing=self._is_failing,
             ends_deployed=partial(self._ends_deployed, snapshot),
         )
 
@@ -321,8 +322,16 @@ class Scheduler:
             self._say(f"Attempt {self._number} starts {_describe_start(snapshot, self._state_settings)}.")
         return snapshot
 
+    def _is_failing(self) -> None:
+        """Say so before the attempt has ended: until then nothing that needs a running job can be done."""
+        with self._lock:
+            ends = self.is_cancelled or self._end_state is not None or not self._failures.restarts_at_all
+            if not ends and self._status.state is JobStatus.RUNNING:
+                self._status.update(JobStatus.RESTARTING)
+
     def _is_deploying(self) -> None:
-        self._status.update(JobStatus.CREATED)
+        if self._number == 0:  # a later one may fail of the same before it runs
+            self._status.update(JobStatus.CREATED)
 
     def _is_running(self) -> None:
         self._failures.attempt_runs()

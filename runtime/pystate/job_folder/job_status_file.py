@@ -25,7 +25,7 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.INITIALIZING: _ALWAYS | {JobStatus.CREATED},
     JobStatus.CREATED: _ALWAYS | {JobStatus.CREATED, JobStatus.RUNNING},  # once more when its slots are there
     JobStatus.RUNNING: _ALWAYS,
-    JobStatus.RESTARTING: _ALWAYS | {JobStatus.CREATED},
+    JobStatus.RESTARTING: _ALWAYS | {JobStatus.CREATED, JobStatus.RUNNING},
     JobStatus.CANCELLING: _ALWAYS,
     JobStatus.FAILED: frozenset(),
     JobStatus.CANCELED: frozenset(),

@@ -67,7 +67,11 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
     ),
     SystemMetric("initializingTime", _JOB, _GAUGE, "ms", "How long the job has been INITIALIZING; 0 in any other state."),
     SystemMetric(
-        "createdTime", _JOB, _GAUGE, "ms", "How long the job has been CREATED, its slots restoring their state; else 0."
+        "createdTime",
+        _JOB,
+        _GAUGE,
+        "ms",
+        "How long the job has been CREATED, the slots of its first attempt restoring their state; else 0. Later attempts are RESTARTING until they run.",
     ),
     SystemMetric("runningTime", _JOB, _GAUGE, "ms", "How long the job has been RUNNING; 0 in any other state."),
     SystemMetric("restartingTime", _JOB, _GAUGE, "ms", "How long the job has been RESTARTING; 0 in any other state."),
