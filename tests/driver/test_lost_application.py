@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import threading
 import traceback
 from types import SimpleNamespace
@@ -22,8 +25,10 @@ from pystate.driver.micro_batch.engine import MicroBatchEngine
 from pystate.driver.scheduler import Scheduler
 from pystate.driver.status import JobStatusStore
 from pystate.spark import resource_manager
+from pystate.spark.jvm_end import describe_jvm_end, jvm_end
 
 FAILED = JobExecutionError("Slot 0 was lost.")
+REFUSED = JobExecutionError("ConnectionRefusedError: [Errno 111] Connection refused")
 LOST = SparkLostError("The Spark master does not know the application.")
 
 
@@ -52,6 +57,8 @@ def test_a_failure_in_a_sound_application_is_for_the_restart_strategy():
     ("loss", "error", "words"),
     [
         ("is gone", FAILED, "is gone: Slot 0 was lost."),
+        ("is gone (its JVM was killed: SIGKILL)", FAILED, r"is gone \(its JVM was killed: SIGKILL\): Slot 0 was lost."),
+        ("is gone (its JVM was killed: SIGKILL)", REFUSED, r"is gone \(its JVM was killed: SIGKILL\)\.$"),
         (None, LOST, "does not know the application"),
     ],
 )
@@ -60,8 +67,24 @@ def test_a_lost_application_ends_the_driver_without_a_last_word(loss, error, wor
     with pytest.raises(SparkLostError, match=words):
         scheduler.check_resources(error)
     (failure,) = scheduler._status.report_failure.call_args.args
-    assert words in failure["message"]
+    assert re.search(words, failure["message"])
     scheduler.terminate.assert_not_called()
+
+
+def test_a_jvm_whose_heap_is_full_is_told_with_the_setting_to_raise():
+    scheduler = scheduler_in(loss=f"is gone ({describe_jvm_end(52)})")
+    with pytest.raises(SparkLostError, match=r"java\.lang\.OutOfMemoryError\)\.") as lost:
+        scheduler.check_resources(REFUSED)
+    assert lost.value.hint == "give Spark's JVM more memory: spark.driver.memory"
+
+
+@pytest.mark.parametrize(
+    ("exits", "told"), [("exit(3)", "ended with exit code 3"), ("import os; os.kill(os.getpid(), 9)", "killed: SIGKILL")]
+)
+def test_the_end_of_a_jvm_is_known_by_its_process(exits, told):
+    process = subprocess.Popen([sys.executable, "-c", exits])
+    assert jvm_end(Mock(sparkContext=Mock(_gateway=Mock(proc=process)))).endswith(told)
+    assert jvm_end(Mock(sparkContext=Mock(_gateway=Mock(spec=[])))) is None
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_failures_of_drivers_and_of_the_job_stand_in_one_history(manager):
 
     entries = manager.request("GET", f"/jobs/{job}/exceptions")[1]["exceptionHistory"]["entries"]
     assert [(one["pystate"]["attempt"], one["exceptionName"]) for one in entries] == [
-        (2, "UserFunctionError"),
+        (2, "ZeroDivisionError"),
         (1, "DriverLostError"),
         (0, "DriverLostError"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.bounded_text import first_line
 from pystate.common.errors import JobExecutionError, PystateError, SparkLostError
+from pystate.common.java_errors import java_hint
 from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
 from pystate.common.state_settings import StateSettings
@@ -38,6 +40,8 @@ from pystate.plan.task import JobEnvironment
 from pystate.slot.process import remove_dead_folders
 from pystate.snapshot.snapshot import Snapshot
 
+_BROKEN = re.compile(r"(ConnectionRefused|ConnectionReset|Connection|Py4JNetwork|Py4J)Error|.*Connection refused")
+"""What py4j raises where its JVM is gone."""
 _END_KNOWN_S = 60.0
 """How long an attempt that only commits waits until it is known how the job ends: whoever asked for the end tells."""
 
@@ -262,7 +266,10 @@ class Scheduler:
             how = self._resources.loss()
             if how is None:
                 return
-            lost = SparkLostError(f"The job's Spark application {how}: {error.message}", where=error.where)
+            # a JVM whose end is known needs no word of the connection that broke with it
+            told = "." if how.endswith(")") and _BROKEN.match(error.message) else f": {error.message}"
+            message = f"The job's Spark application {how}{told}"
+            lost = SparkLostError(message, where=error.where, hint=java_hint(message) or error.hint)
         if self._supervised:
             self._say(f"Attempt {self._number} failed: {lost}\nThis driver ends, the next one starts another application.")
             self._status.report_failure(failure_dict(lost, ""))

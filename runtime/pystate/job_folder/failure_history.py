@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.common.bounded_text import bounded_text
-from pystate.common.errors import PystateError
+from pystate.common.errors import PystateError, UserFunctionError
 from pystate.common.plain_data import OpenPlainData, entry
 
 MAX_FAILURES = 16
@@ -17,6 +18,8 @@ MAX_STACK_TRACE = 8 << 10
 """Characters of a stack trace that are kept of each."""
 
 _BEGINNING = 2 << 10
+_RAISED = re.compile(r"[A-Za-z_][\w.$]*(?=: | \(no message\))")
+"""How the message of a `UserFunctionError` begins that is about an exception, see `error_sentence`."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class JobFailure(OpenPlainData):
     where: str | None = None
     hint: str | None = None
     stack_trace: str = ""
+
+    @property
+    def raised(self) -> str:
+        """The class of what was raised: of what a function of the author's has raised, the author's own."""
+        found = _RAISED.match(self.message) if self.error_class == UserFunctionError.__name__ else None
+        return self.error_class if found is None else found[0]
 
     @staticmethod
     def of(error: BaseException, stack_trace: str) -> JobFailure:

@@ -71,7 +71,7 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
         _JOB,
         _GAUGE,
         "ms",
-        "How long the job has been CREATED, the slots of its first attempt restoring their state; else 0. Later attempts are RESTARTING until they run.",
+        "How long the job has been CREATED, the slots of its first attempt restoring their state; else 0.",
     ),
     SystemMetric("runningTime", _JOB, _GAUGE, "ms", "How long the job has been RUNNING; 0 in any other state."),
     SystemMetric("restartingTime", _JOB, _GAUGE, "ms", "How long the job has been RESTARTING; 0 in any other state."),

@@ -302,7 +302,7 @@ class RootExceptionInfo(RestMessage):
     """A failure of a job.
 
     Attributes:
-        exception_name: The name of the error's class.
+        exception_name: The name of the error's class; where a function of the job raised it, the author's.
         stacktrace: Its stack trace.
         timestamp: When.
         failure_labels: Empty.

@@ -11,6 +11,7 @@ from pystate.slot.process import SlotDescription
 from pystate.spark.application import CoreWatch, SparkExecutors, check_cores, driver_address, is_alive, is_forgotten
 from pystate.spark.block_manager import LocalBlockManager
 from pystate.spark.executor_check import check_executors
+from pystate.spark.jvm_end import jvm_end
 from pystate.spark.python_daemons import PythonDaemons
 from pystate.spark.required_cores import RequiredCores
 from pystate.spark.session import check_session
@@ -91,7 +92,8 @@ class SparkResourceManager:
     def loss(self) -> str | None:
         """Say how the application is lost."""
         if not is_alive(self._spark):
-            return "is gone"
+            end = jvm_end(self._spark)
+            return "is gone" if end is None else f"is gone ({end})"
         if is_forgotten(self._spark):
             return "is not known to the Spark master any more (spark.deploy.recoveryMode)"
         return None

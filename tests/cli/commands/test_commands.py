@@ -484,8 +484,8 @@ def test_exceptions_in_a_pipe(manager, pystate):
     told = (
         'ZeroDivisionError: division by zero at: count (uid count), subtask 1 File "/jobs/lib/shares.py", line 7, in share'
     )
-    assert lines[1].endswith(f"UserFunctionError         {told}")
-    assert lines[2].endswith("PystateError              The driver process ended with exit code 7.")
+    assert lines[1].endswith(f"ZeroDivisionError         {told}")
+    assert lines[2].endswith("DriverLostError           The driver process ended with exit code 7.")
     verbose = pystate("exceptions", "-v", job).out.splitlines()
     assert verbose[:3] == lines
     assert "  ZeroDivisionError: division by zero" in verbose

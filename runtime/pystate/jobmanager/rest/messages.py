@@ -13,7 +13,7 @@ from pystate.common.execution_options import ExecutionEngine
 from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
 from pystate.common.stream_guarantee import StreamGuarantee
-from pystate.job_folder.failure_history import MAX_FAILURES
+from pystate.job_folder.failure_history import MAX_FAILURES, JobFailure
 from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
 from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 from pystate.rest.cluster import ClusterOverview, DashboardConfiguration, Features
@@ -258,10 +258,11 @@ def failure_cause(failure: dict[str, Any]) -> FailureCause:
     name = failure.get("class") or PystateError.__name__
     message = failure.get("message") or name
     stack_trace = failure.get("stack_trace") or f"{name}: {message}"
+    raised = JobFailure(message, name).raised
     return FailureCause(
-        class_name=name,
+        class_name=raised,
         stack_trace=stack_trace,
-        serialized_throwable=serialized_throwable(name, message, stack_trace),
+        serialized_throwable=serialized_throwable(raised, message, stack_trace),
         pystate=OurError(
             class_name=name,
             message=message,
