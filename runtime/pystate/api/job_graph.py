@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.row_decoder import RowDecoder
@@ -18,6 +18,7 @@ from pystate.api.source_stream import CompletedOffsets, StoppingOffsets
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
+from pystate.common.taken import Taken, take
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
@@ -94,7 +95,10 @@ class Transformation:
         notices: What its author should know of it, in sentences.
         detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
         place: The line of the program that added it, as "FILE, line N"; None where it isn't known.
+        taken: What of the program's the step sends to where it runs, by field, as it was when the step was added.
     """
+
+    SENT: ClassVar[tuple[str, ...]] = ()
 
     name: str
     parents: tuple[Transformation, ...] = ()
@@ -108,10 +112,19 @@ class Transformation:
     children: list[Transformation] = field(default_factory=list, repr=False)
     detached: bool = field(default=False, init=False, repr=False)
     place: str | None = field(default=None, repr=False)
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Note where the program stands, and hang the step under its parents."""
+        """Note where the program stands, take what it hands over, and hang the step under its parents.
+
+        Raises:
+            JobGraphError: What is handed over can't be sent to where it runs.
+        """
         self.place = self.place or program_line()
+        for name in self.sent:
+            value = getattr(self, name)
+            if name not in self.taken and value is not None:
+                self.taken[name] = take(value, self.name, self.place)
         self.attach()
 
     def attach(self) -> None:
@@ -121,6 +134,11 @@ class Transformation:
                 parent.detached = False
                 parent.attach()
             parent.children.append(self)
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The fields with what of the program's runs in slots, or in Spark's workers."""
+        return self.SENT
 
     @property
     def parent(self) -> Transformation:
@@ -166,6 +184,8 @@ class SourceTransformation(Transformation):
         non_deterministic: The expressions that make other rows of the same input, as the engine has found.
     """
 
+    SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "decoder")
+
     frame: Callable[[], Any] | None = None
     collection: Sequence[Any] | None = None
     single_column: bool = False
@@ -201,9 +221,16 @@ class SourceTransformation(Transformation):
             return
         step = self._timestamps
         if step is None:
-            step = TimestampsTransformation(f"{self.name} timestamps", (self,), self.output_type, place=self.place)
-            step.kind, step.function = OperatorKind.ASSIGN_TIMESTAMPS, self.watermark_strategy
-            step.inserted = True
+            step = TimestampsTransformation(
+                f"{self.name} timestamps",
+                (self,),
+                self.output_type,
+                place=self.place,
+                taken={"function": self.taken["watermark_strategy"]},
+                kind=OperatorKind.ASSIGN_TIMESTAMPS,
+                function=self.watermark_strategy,
+                inserted=True,
+            )
             self._timestamps = step
         step.parallelism = self.parallelism  # elements that took another way would tell their times to another subtask
         step.detached = False
@@ -221,6 +248,8 @@ class OwnSourceTransformation(SourceTransformation):
         function: The `SourceOperator` that runs it.
     """
 
+    SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "function")
+
     function: Any = None
     kind: OperatorKind = OperatorKind.SOURCE
 
@@ -233,6 +262,8 @@ class OwnSourceTransformation(SourceTransformation):
 @dataclass(eq=False)
 class OneInputTransformation(Transformation):
     """A function over the elements of one stream."""
+
+    SENT: ClassVar[tuple[str, ...]] = ("function",)
 
     kind: OperatorKind = OperatorKind.MAP
     function: Any = None
@@ -282,6 +313,8 @@ class TwoInputTransformation(Transformation):
         descriptors: The broadcast states declared with the second stream, for the broadcast kinds.
     """
 
+    SENT: ClassVar[tuple[str, ...]] = ("function", "descriptors")
+
     kind: OperatorKind = OperatorKind.CO_MAP
     function: Any = None
     keyed: bool = False
@@ -318,6 +351,8 @@ class KeyByTransformation(VirtualTransformation):
         key_type: The type of the key; None means it is taken from each key.
     """
 
+    SENT: ClassVar[tuple[str, ...]] = ("selector",)
+
     column: str | None = None
     selector: Callable[[Any], Any] | None = None
     key_type: TypeInformation | None = None
@@ -338,6 +373,8 @@ class CustomPartitionTransformation(PartitionTransformation):
         partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
         key_selector: A `KeySelector`, or a function, that makes the key of an element.
     """
+
+    SENT: ClassVar[tuple[str, ...]] = ("partitioner", "key_selector")
 
     partitioner: Any = None
     key_selector: Any = None
@@ -377,6 +414,11 @@ class SinkTransformation(Transformation):
     kind: SinkKind = SinkKind.PRINT
     function: Any = None
     identifier: str | None = None
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Its function, where a slot calls it and not the program's own process."""
+        return ("function",) if self.kind is SinkKind.FUNCTION else ()
 
     @property
     def keeps_state(self) -> bool:

@@ -8,6 +8,11 @@ from pystate.common.java_errors import is_of_java, java_cause, java_hint
 
 _NO_END = "a function can't end its job: return, raise an exception, or stop the job from outside"
 
+_TAKEN = (
+    "a function has the global names of the moment in which the program hands it over: define this one before, or import it "
+    "in the function"
+)
+
 
 def user_failure(error: BaseException, where: str) -> UserFunctionError:
     """Return the failure that an exception of a function is.
@@ -17,6 +22,8 @@ def user_failure(error: BaseException, where: str) -> UserFunctionError:
         where: The subtask, or the sink.
     """
     hint = java_hint(text_of(error)) if isinstance(error, Exception) else _NO_END
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        hint = _TAKEN
     return UserFunctionError(error_sentence(error), where=where, hint=hint)
 
 

@@ -141,8 +141,9 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {watermark_strategy!r}."
             raise JobGraphError(message, hint="WatermarkStrategy.for_monotonous_timestamps()")
         kind, parents = OperatorKind.ASSIGN_TIMESTAMPS, (without_key(self._transformation),)
-        step = TimestampsTransformation("Timestamps/Watermarks", parents, self.get_type(), kind=kind)
-        step.function = watermark_strategy
+        step = TimestampsTransformation(
+            "Timestamps/Watermarks", parents, self.get_type(), kind=kind, function=watermark_strategy
+        )
         return DataStream(self._environment, step)
 
     def key_by(

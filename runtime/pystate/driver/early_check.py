@@ -24,7 +24,7 @@ from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
 from pystate.common.options import CoreOptions, StateBackendOptions, StateRecoveryOptions
-from pystate.driver.closure_check import check_closures
+from pystate.common.taken import late_name_refusal
 from pystate.driver.restore import key_type_changed, load_snapshot
 from pystate.plan.chain import needs_slot
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
@@ -52,13 +52,13 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
         The snapshot that the job is started from; None where it begins with nothing.
 
     Raises:
-        JobGraphError: A uid is missing or used twice, a function can't be sent to the slots, or the files that a source
-            reads are not there.
+        JobGraphError: A uid is missing or used twice, a function refers to what was defined after it, or the files that a
+            source reads are not there.
         RestoreError: There is no snapshot at `execution.state-recovery.path`, or it doesn't fit the program.
         CorruptSnapshotError: It is damaged.
     """
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
-    check_closures(graph, uids)
+    _check_names(graph)
     if not starts:
         return None
     _check_paths(graph, configuration)
@@ -178,6 +178,13 @@ def native_refusal(configuration: Configuration, operator: OperatorState) -> Res
     if not formats or takes_native_snapshots(backend) is not False:
         return None
     return unreadable_native(formats, f"the {backend} state backend")
+
+
+def _check_names(graph: StreamGraph) -> None:
+    for step in graph.transformations():
+        for taken in step.taken.values():
+            for name, function in taken.names_defined_since():
+                raise late_name_refusal(step.name, name, function, step.place)
 
 
 def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:

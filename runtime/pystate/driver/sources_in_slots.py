@@ -68,6 +68,7 @@ def _in_slots(
         output_type=output_type,
         uid=source.uid,
         place=source.place,
+        taken={name: taken for name, taken in source.taken.items() if name == "watermark_strategy"},
         max_parallelism=source.max_parallelism,
         function=SourceOperator(split_source, output_type),
         non_parallel=alone,

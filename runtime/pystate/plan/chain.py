@@ -28,6 +28,7 @@ from pystate.api.functions import (
 )
 from pystate.api.job_graph import OperatorKind
 from pystate.api.state import MapStateDescriptor
+from pystate.common.taken import SendsTaken, Taken
 from pystate.common.type_info import TypeInformation
 from pystate.plan.output import OutputSpec
 
@@ -47,7 +48,7 @@ _SLOT_FUNCTIONS = (
 
 
 @dataclass
-class OperatorSpec:
+class OperatorSpec(SendsTaken):
     """One operator of a task.
 
     Attributes:
@@ -55,6 +56,7 @@ class OperatorSpec:
         function: The user's function object, or a plain function.
         descriptors: For the broadcast kinds: the broadcast states that were declared with `broadcast(...)`.
         output_type: Of a task's head: the type of its results, None for untyped ones.
+        taken: Function and descriptors as the program handed them over.
     """
 
     uid: str
@@ -63,6 +65,7 @@ class OperatorSpec:
     function: Any
     descriptors: list[MapStateDescriptor] = field(default_factory=list)
     output_type: TypeInformation | None = None
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
 
 @dataclass

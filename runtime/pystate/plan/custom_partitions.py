@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pystate.api.functions import Function, KeySelector, Partitioner, RuntimeContext
 from pystate.common.errors import RecordError
+from pystate.common.taken import Taken
 
 
 class CustomPartitions(Function):
@@ -16,15 +18,23 @@ class CustomPartitions(Function):
         partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
         key_selector: A `KeySelector`, or a function, that makes the key of an element.
         count: The number of subtasks.
+        taken: The two as the program handed them over.
     """
 
-    def __init__(self, partitioner: Any, key_selector: Any, count: int) -> None:
+    def __init__(
+        self, partitioner: Any, key_selector: Any, count: int, taken: Mapping[str, Taken] = MappingProxyType({})
+    ) -> None:
+        self._sent = (taken.get("partitioner", partitioner), taken.get("key_selector", key_selector), count)
         self._functions = [made for made in (partitioner, key_selector) if isinstance(made, Function)]
         self._partition: Callable[[Any, int], Any] = (
             partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         )
         self._key: Callable[[Any], Any] = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
         self._count = count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel with what was taken."""
+        return CustomPartitions, self._sent
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the functions."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import pyarrow as pa
 
+from pystate.common.taken import SendsTaken, Taken
 from pystate.common.type_info import TypeInformation
 from pystate.records.codec import TIMESTAMP_FIELD, RecordCodec
 from pystate.records.key_column import KeyColumn
@@ -48,7 +49,7 @@ class OutputKind(Enum):
 
 
 @dataclass
-class OutputSpec:
+class OutputSpec(SendsTaken):
     """One output of a task.
 
     Attributes:
@@ -64,6 +65,7 @@ class OutputSpec:
         timestamped: For an edge: rows have the time of their element, and watermarks go the same way (`watermarks()`).
         assigners: For an edge with times: the uids of the assigners of the chain whose watermark it carries, the lowest of
             several; None among them for the watermark of the task.
+        taken: The selector as the program handed it over.
     """
 
     tag: int
@@ -78,6 +80,7 @@ class OutputSpec:
     routing: Routing = Routing.FORWARD
     timestamped: bool = False
     assigners: frozenset[str | None] = frozenset({None})
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
     def watermarks(self) -> OutputSpec:
         """Return the output beside this edge that carries its watermarks, with a number below 0."""

@@ -199,7 +199,9 @@ class JobPlanner:
         uid = self._uids[id(step)]
         descriptors = list(step.descriptors) if isinstance(step, TwoInputTransformation) else []
         task = self._new_task(uid, step.name if step.parents else f"Source: {step.name}", step, step.parents)
-        task.spec.head = OperatorSpec(uid, task.spec.name, step.kind, step.function, descriptors, step.output_type)
+        task.spec.head = OperatorSpec(
+            uid, task.spec.name, step.kind, step.function, descriptors, step.output_type, step.taken
+        )
         task.steps.append(step)
         self._task_of[id(step)] = task
         keys = [read.key for read in task.spec.inputs if read.key is not None]
@@ -339,10 +341,10 @@ class JobPlanner:
         node = build.nodes.get(id(step))
         if node is None:
             if isinstance(step, SinkTransformation):
-                operator = OperatorSpec(self._uids[id(step)], step.name, OperatorKind.SINK, step.function)
+                operator = OperatorSpec(self._uids[id(step)], step.name, OperatorKind.SINK, step.function, taken=step.taken)
             else:
                 assert isinstance(step, OneInputTransformation)  # noqa: S101 - all others head a task or run nothing
-                operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function)
+                operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function, taken=step.taken)
             node = build.nodes[id(step)] = ChainNode(operator)
             rest = self._chain_behind(step, build)
             node.children, node.outputs, node.side_outputs = rest.children, rest.outputs, rest.side_outputs
@@ -350,10 +352,15 @@ class JobPlanner:
 
     def _edge_output(self, edge: _TaskEdge, tag: int) -> OutputSpec:
         task = edge.draft.spec
-        key, selector = task.inputs[edge.input_index].key, None if edge.key_by is None else edge.key_by.selector
+        key = task.inputs[edge.input_index].key
+        selector, taken = (None, {}) if edge.key_by is None else (edge.key_by.selector, edge.key_by.taken)
         if isinstance(edge.declared, CustomPartitionTransformation) and edge.routing is Routing.CUSTOM:
             key = KeyColumn(PARTITION_FIELD, Types.INT())
-            selector = CustomPartitions(edge.declared.partitioner, edge.declared.key_selector, task.parallelism)
+            declared = edge.declared
+            selector, taken = (
+                CustomPartitions(declared.partitioner, declared.key_selector, task.parallelism, declared.taken),
+                {},
+            )
         return OutputSpec(
             tag,
             OutputKind.EDGE,
@@ -365,6 +372,7 @@ class JobPlanner:
             input_index=edge.input_index,
             routing=edge.routing,
             timestamped=task.inputs[edge.input_index].timestamped,
+            taken=taken,
         )
 
     def _sink_output(self, sink: SinkTransformation, build: _ChainBuild) -> OutputSpec:

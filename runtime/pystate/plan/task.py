@@ -8,6 +8,7 @@ from typing import Any
 from pystate.api.job_graph import OperatorKind
 from pystate.api.row_decoder import RowDecoder
 from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.taken import SendsTaken, Taken
 from pystate.common.type_info import TypeInformation
 from pystate.plan.chain import Chain, OperatorSpec
 from pystate.plan.output import OutputKind, OutputSpec
@@ -17,7 +18,7 @@ _SUBTASK = ", subtask "
 
 
 @dataclass
-class TaskInput:
+class TaskInput(SendsTaken):
     """One stream that comes into a task.
 
     Attributes:
@@ -29,6 +30,7 @@ class TaskInput:
             is idle, ms; None for never.
         partitioned_by: Of a source with lasting partitions: the columns that name the one of a row.
         decoder: Of a source: makes elements of rows that are none themselves.
+        taken: The decoder as the program handed it over.
     """
 
     type_info: TypeInformation | None
@@ -38,6 +40,7 @@ class TaskInput:
     channels: dict[str, int | None] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
     decoder: RowDecoder | None = None
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.common.serialization import DeserializationSchema
+from pystate.common.taken import SendsTaken, Taken
 from pystate.connectors.kafka.client import client_settings
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 
@@ -29,7 +30,7 @@ _SOURCES_OWN = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.s
 
 
 @dataclass(frozen=True)
-class KafkaSplitSettings:
+class KafkaSplitSettings(SendsTaken):
     """Which partitions are read, and how. One of topics, pattern and partitions is set.
 
     Attributes:
@@ -43,6 +44,7 @@ class KafkaSplitSettings:
         timed: Whether elements have the times of their records.
         properties: librdkafka's.
         name: Of the source, for errors.
+        taken: The schema as the program handed it over.
     """
 
     schema: DeserializationSchema
@@ -58,6 +60,7 @@ class KafkaSplitSettings:
     discovery_interval_ms: int | None = DISCOVERY_INTERVAL_MS
     takes_losses: bool = False
     timed: bool = False
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def commits_to(self) -> str | None:

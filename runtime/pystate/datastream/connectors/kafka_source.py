@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema
+from pystate.common.taken import take
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_frames import program_line
 from pystate.connectors.kafka.java_properties import librdkafka_properties
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
@@ -98,6 +100,7 @@ class KafkaSource:
         assert settings.schema is not None  # noqa: S101 - the builder checks it
         self.settings = settings
         self.decoder = KafkaValueDecoder(settings.schema)
+        self._schema = take(settings.schema, "KafkaSource", program_line())
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -172,6 +175,7 @@ class KafkaSource:
             discovery_interval_ms=settings.discovery_interval_ms if settings.discovery_interval_ms > 0 else None,
             takes_losses=settings.options.get(_LOSSES, "true").lower() == "false",
             timed=timed,
+            taken={"schema": self._schema},
         )
         return KafkaSplitSource(split_settings), self.produced_type or Types.PICKLED_BYTE_ARRAY()
 

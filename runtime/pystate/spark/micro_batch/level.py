@@ -255,13 +255,13 @@ def levels_of(plan: JobPlan) -> list[Level]:
 
 
 def _bare(task: TaskSpec) -> TaskSpec:
-    return replace(task, inputs=[replace(read, decoder=None) for read in task.inputs], head=None, chain=Chain())
+    return replace(task, inputs=[replace(read, decoder=None, taken={}) for read in task.inputs], head=None, chain=Chain())
 
 
 def _without_functions(port: Port) -> Port:
     edge = port.edge
     if edge is not None and edge.selector is not None:
-        edge = replace(edge, selector=_selected_elsewhere)
+        edge = replace(edge, selector=_selected_elsewhere, taken={})
     return replace(port, task=_bare(port.task), edge=edge)
 
 

@@ -152,7 +152,14 @@ def _staged(
         vertex_id=vertex_id(source.uid),
         parallelism=plan.parallelism,
         max_parallelism=default_max_parallelism(plan.parallelism),
-        inputs=[TaskInput(source.step.output_type, partitioned_by=source.step.partitioned_by, decoder=source.step.decoder)],
+        inputs=[
+            TaskInput(
+                source.step.output_type,
+                partitioned_by=source.step.partitioned_by,
+                decoder=source.step.decoder,
+                taken=source.step.taken,
+            )
+        ],
         chain=source.chain,
         is_source=True,
     )

@@ -1,8 +1,7 @@
-"""Checks that the functions of a program can be serialized, before anything is started.
+"""Finds what keeps a function of a program from being pickled, for the error that refuses it.
 
-Functions travel as pickles. What can't be pickled, such as a lock, a client or an open file, fails in the same way at every
-start. The search for the field goes from the function downwards, at each step into the first part that can't be pickled
-alone. Flink's counterpart is `ClosureCleaner.ensureSerializable`.
+What can't be pickled, such as a lock, a client or an open file, fails in the same way at every start. The search for the
+field goes from the function downwards, at each step into the first part that can't be pickled alone.
 """
 
 from __future__ import annotations
@@ -12,23 +11,11 @@ import functools
 import inspect
 import io
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from pyspark import cloudpickle
-
-from pystate.api.job_graph import (
-    CustomPartitionTransformation,
-    KeyByTransformation,
-    OneInputTransformation,
-    SinkKind,
-    SinkTransformation,
-    StreamGraph,
-    Transformation,
-    TwoInputTransformation,
-)
 from pystate.common.errors import JobGraphError
 from pystate.common.source_lines import line_of_attribute, line_of_variable
 
@@ -55,28 +42,34 @@ class Unpicklable:
     place: str | None
 
 
-def check_closures(graph: StreamGraph, uids: Mapping[int, str]) -> None:
-    """Refuse functions that can't be sent to the slots.
-
-    Args:
-        graph: The program.
-        uids: The uid of every step, by `id(step)`.
-
-    Raises:
-        JobGraphError: Names the operator, the field, and the line of the program.
-    """
-    for step in graph.transformations():
-        for function in _shipped(step):
-            found = find_unpicklable(function)
-            if found is not None:
-                raise _refusal(step, uids[id(step)], found)
-
-
 def find_unpicklable(function: Any) -> Unpicklable | None:
     """Return what keeps a function, or any object, from being pickled; None where it can be."""
     error = _failure(function)
-    if error is None:
-        return None
+    return None if error is None else _deepest(function, error)
+
+
+def refusal(what: str, function: Any, error: Exception, place: str | None) -> JobGraphError:
+    """Return the error for a function that can't be pickled.
+
+    Args:
+        what: Of which step it is.
+        function: The function, or any object.
+        error: What its pickling raised.
+        place: The line that hands it over, as "FILE, line N".
+    """
+    found = _deepest(function, error)
+    kind = type(found.value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    said = str(found.error).splitlines()[0] if str(found.error).strip() else type(found.error).__name__
+    message = (
+        f"The function of {what!r} can't be sent to where it runs: {found.path} is of type {name}, which can't be "
+        f"pickled ({said})."
+    )
+    where = ", ".join(filter(None, [what, found.place or place]))
+    return JobGraphError(message, where=where, hint=_NO_SPARK if _is_of_spark(found.value) else _IN_OPEN)
+
+
+def _deepest(function: Any, error: Exception) -> Unpicklable:
     found = Unpicklable(_root_name(function), function, error, None)
     seen = {id(function)}
     for _ in range(_MOST_STEPS):
@@ -87,34 +80,6 @@ def find_unpicklable(function: Any) -> Unpicklable | None:
         seen.add(id(deeper.value))
         found = deeper
     return found
-
-
-def _shipped(step: Transformation) -> Iterator[Any]:
-    """Yield what of a step runs in slots, or in Spark's workers."""
-    if isinstance(step, TwoInputTransformation):
-        yield step.function
-        yield from step.descriptors
-    elif isinstance(step, OneInputTransformation) or (
-        isinstance(step, SinkTransformation) and step.kind is SinkKind.FUNCTION
-    ):
-        yield step.function
-    elif isinstance(step, KeyByTransformation) and step.selector is not None:
-        yield step.selector
-    elif isinstance(step, CustomPartitionTransformation):
-        yield step.partitioner
-        yield step.key_selector
-
-
-def _refusal(step: Transformation, uid: str, found: Unpicklable) -> JobGraphError:
-    kind = type(found.value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    said = str(found.error).splitlines()[0] if str(found.error).strip() else type(found.error).__name__
-    message = (
-        f"The function of {step.name!r} can't be sent to where it runs: {found.path} is of type {name}, which can't be "
-        f"pickled ({said})."
-    )
-    where = ", ".join(filter(None, [f"{step.name} (uid {uid})", found.place or step.place]))
-    return JobGraphError(message, where=where, hint=_NO_SPARK if _is_of_spark(found.value) else _IN_OPEN)
 
 
 def _is_of_spark(value: Any) -> bool:
@@ -132,6 +97,8 @@ class _Nowhere(io.RawIOBase):
 
 
 def _failure(value: Any) -> Exception | None:
+    from pyspark import cloudpickle
+
     try:
         cloudpickle.Pickler(_Nowhere()).dump(value)  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever its own methods raise: it can't be sent
@@ -188,7 +155,7 @@ def _of_function(function: FunctionType) -> Iterator[_Part]:
             yield f" -> {name}", cell.cell_contents, functools.partial(line_of_variable, code, name)
         except ValueError:  # an empty cell
             continue
-    for name in _global_names(code):
+    for name in global_names(code):
         if name in function.__globals__:
             yield f" -> {name}", function.__globals__[name], functools.partial(line_of_variable, code, name)
     for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -196,11 +163,12 @@ def _of_function(function: FunctionType) -> Iterator[_Part]:
     yield from ((f".{name}", part, None) for name, part in vars(function).items())
 
 
-def _global_names(code: CodeType) -> Iterator[str]:
+def global_names(code: CodeType) -> Iterator[str]:
+    """Yield the global names that a function's code reads, with the code inside of it."""
     yield from (one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _global_names(constant)
+            yield from global_names(constant)
 
 
 def _first_line(code: CodeType) -> str:

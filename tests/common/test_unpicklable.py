@@ -9,8 +9,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pystate.api.job_graph import StreamGraph
 from pystate.common.errors import JobGraphError
+from pystate.common.unpicklable import find_unpicklable
 from pystate.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,
@@ -18,7 +18,6 @@ from pystate.datastream import (
     ReducingStateDescriptor,
     StreamExecutionEnvironment,
 )
-from pystate.driver.closure_check import check_closures, find_unpicklable
 
 
 def line_of(text: str) -> str:
@@ -130,27 +129,20 @@ def test_a_ring_of_objects_ends_the_search():
     assert find_unpicklable(ring).path == "list[1]"
 
 
-def graph(build):
-    env = StreamExecutionEnvironment()
-    build(env.from_collection([1, 2])).print()
-    return StreamGraph(env._sources)
-
-
 def refusal(build):
-    program = graph(build)
     with pytest.raises(JobGraphError) as error:
-        check_closures(program, program.assign_uids(auto=True))
+        build(StreamExecutionEnvironment().from_collection([1, 2]))
     return error.value
 
 
-def test_operator_uid_field_and_line_are_named():
-    error = refusal(lambda stream: stream.key_by(lambda value: value).process(Count()).name("counts").uid("count"))
+def test_step_field_and_line_are_named_at_once():
+    error = refusal(lambda stream: stream.key_by(lambda value: value).process(Count()))
 
     assert error.message == (
-        "The function of 'counts' can't be sent to where it runs: Count.client.lock is of type _thread.lock, which can't be "
-        "pickled (cannot pickle '_thread.lock' object)."
+        "The function of 'KeyedProcess' can't be sent to where it runs: Count.client.lock is of type _thread.lock, which "
+        "can't be pickled (cannot pickle '_thread.lock' object)."
     )
-    assert error.where == f"counts (uid count), {line_of('# the lock')}"
+    assert error.where == f"KeyedProcess, {line_of('# the lock')}"
     assert "open()" in error.hint
 
 
@@ -195,9 +187,6 @@ def test_where_no_line_makes_it_the_one_that_adds_the_step_is_named():
 
 
 def test_a_function_that_stays_in_the_driver_may_hold_anything():
-    env = StreamExecutionEnvironment()
     lock = threading.Lock()
-    env.from_collection([1]).for_each_batch(lambda frame, epoch: lock.locked())
-    program = StreamGraph(env._sources)
 
-    check_closures(program, program.assign_uids(auto=True))
+    StreamExecutionEnvironment().from_collection([1]).for_each_batch(lambda frame, epoch: lock.locked())
