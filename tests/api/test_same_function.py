@@ -117,3 +117,32 @@ def test_descriptors_are_compared_by_it():
     assert ReducingStateDescriptor("sum", scaled(2)) != ReducingStateDescriptor("sum", scaled(3))
     assert AggregatingStateDescriptor("sum", Slotted(2)) == AggregatingStateDescriptor("sum", Slotted(2))
     assert AggregatingStateDescriptor("sum", Slotted(2)) != AggregatingStateDescriptor("sum", Slotted(3))
+
+
+def in_the_body():
+    class Sum(ReduceFunction):
+        def reduce(self, value1, value2):
+            return value1 + value2
+
+    return Sum()
+
+
+PLUS = lambda a, b: a + b  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (PLUS, lambda a, b: a + b, True),  # on another line
+        (PLUS, lambda x, y: x + y, True),
+        (PLUS, lambda a, b: b + a, None),
+        (PLUS, lambda a, b: a * b, None),
+        (lambda a: 1, lambda a: True, None),
+        (lambda a, *, b: b, lambda a, *, c: c, None),
+        (in_the_body(), in_the_body(), True),
+        (max, min, False),
+        (Scale(1), Slotted(1), False),
+    ],
+)
+def test_code_is_compared_without_its_place_and_other_code_may_do_the_same(one, other, same):
+    assert same_function(one, other) is same

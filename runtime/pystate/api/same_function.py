@@ -6,20 +6,29 @@ import functools
 import math
 import pickle
 from collections.abc import Mapping
-from types import CellType, FunctionType, MethodType
+from inspect import CO_VARKEYWORDS
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 _Pairs = frozenset[tuple[int, int]]
 
 
-def same_function(mine: Any, other: Any) -> bool:
-    """Return whether two functions, or objects with methods, do the same.
+def same_function(mine: Any, other: Any) -> bool | None:
+    """Return whether two functions, or objects with methods, do the same; None where that can't be known.
 
     A lambda that is made anew at each declaration, or came out of another pickle, is the same where its code, the variables
-    it takes from around it and its defaults are; an object with methods where its class and its fields are. Of what has
-    neither fields nor an equality of its own, such as a lock, the type decides.
+    it takes from around it and its defaults are, wherever its lines stand and whatever its arguments are called; an object
+    with methods where its class and its fields are. Of what has neither fields nor an equality of its own, such as a lock,
+    the type decides. Nobody knows of other code whether it does the same.
     """
-    return _same(mine, other, frozenset())
+    try:
+        return _same(mine, other, frozenset())
+    except _OtherCode:
+        return None
+
+
+class _OtherCode(Exception):
+    """Two functions are written differently."""
 
 
 def _same(mine: Any, other: Any, above: _Pairs) -> bool:
@@ -27,19 +36,21 @@ def _same(mine: Any, other: Any, above: _Pairs) -> bool:
     if mine is other:
         return True
     pair = (id(mine), id(other))
-    if type(mine) is not type(other):
+    if type(mine) is not type(other) and _name(type(mine)) != _name(type(other)):  # a class may stand in a function
         return False
     if pair in above:
         return True
     above |= {pair}
     if isinstance(mine, FunctionType):
-        return mine.__code__ == other.__code__ and _all_same(_carried(mine), _carried(other), above)
+        if not _same_code(mine.__code__, other.__code__):
+            raise _OtherCode
+        return _all_same(_carried(mine), _carried(other), above)
     if isinstance(mine, MethodType):
         return _all_same([mine.__func__, mine.__self__], [other.__func__, other.__self__], above)
     if isinstance(mine, functools.partial):
         return _all_same([mine.func, mine.args, mine.keywords], [other.func, other.args, other.keywords], above)
     if isinstance(mine, type):
-        return (mine.__module__, mine.__qualname__) == (other.__module__, other.__qualname__)
+        return _name(mine) == _name(other)
     if isinstance(mine, (list, tuple)):
         return _all_same(mine, other, above)
     if isinstance(mine, Mapping):
@@ -49,6 +60,24 @@ def _same(mine: Any, other: Any, above: _Pairs) -> bool:
     if "__eq__" in (name for base in type(mine).__mro__[:-1] for name in vars(base)):
         return _equal(mine, other)
     return _same(_fields(mine), _fields(other), above)
+
+
+@functools.lru_cache(maxsize=1024)
+def _same_code(mine: CodeType, other: CodeType) -> bool:
+    """Compare the code of two functions without the names and places that it has in its file."""
+    return mine is other or _code(mine) == _code(other)
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    constants = [_code(one) if isinstance(one, CodeType) else (type(one), one) for one in code.co_consts]
+    arguments = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    if code.co_flags & CO_VARKEYWORDS or code.co_kwonlyargcount:
+        constants.append(code.co_varnames)  # called by these names
+    return code.co_code, constants, code.co_names, arguments, code.co_nlocals, code.co_freevars, len(code.co_cellvars)
+
+
+def _name(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
 
 
 def _all_same(mine: Any, others: Any, above: _Pairs) -> bool:

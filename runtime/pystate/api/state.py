@@ -313,11 +313,23 @@ class StateDescriptor(ABC):
         """Compare by kind, name, types, time to live, and what else makes a difference to the state."""
         if not isinstance(other, StateDescriptor):
             return NotImplemented
-        mine, others = (self.kind, self.name, self.type_info), (other.kind, other.name, other.type_info)
-        return mine == others and self._ttl_config == other._ttl_config and self._declares_same(other)
+        return self.name == other.name and self.difference(other) is None and self._declares_same(other) is True
 
-    def _declares_same(self, other: Any) -> bool:
-        """Compare what only this kind of descriptor has with another of the kind."""
+    def difference(self, other: StateDescriptor) -> str | None:
+        """Return what another declaration of the state says differently; None for nothing, as far as it can be known."""
+        if self.kind is not other.kind:
+            return "kind"
+        if self.type_info != other.type_info:
+            return "type"
+        if self._ttl_config != other._ttl_config:
+            return "time to live"
+        return self._OWN if self._declares_same(other) is False else None
+
+    _OWN = ""
+    """What only this kind of descriptor has, for errors."""
+
+    def _declares_same(self, other: Any) -> bool | None:
+        """Compare what only this kind of descriptor has with another of the kind; None where it can't be known."""
         return True
 
     def __hash__(self) -> int:
@@ -347,6 +359,8 @@ class ValueStateDescriptor(StateDescriptor):
     def kind(self) -> StateKind:
         """Return `StateKind.VALUE`."""
         return StateKind.VALUE
+
+    _OWN = "default value"
 
     def _declares_same(self, other: ValueStateDescriptor) -> bool:
         mine, others = self.default_value, other.default_value
@@ -394,6 +408,8 @@ class MapStateDescriptor(StateDescriptor):
         """Return `StateKind.MAP`."""
         return StateKind.MAP
 
+    _OWN = "type of the map keys"
+
     def _declares_same(self, other: MapStateDescriptor) -> bool:
         return self.key_type_info == other.key_type_info
 
@@ -427,7 +443,9 @@ class ReducingStateDescriptor(StateDescriptor):
         """Return `StateKind.REDUCING`."""
         return StateKind.REDUCING
 
-    def _declares_same(self, other: ReducingStateDescriptor) -> bool:
+    _OWN = "function"
+
+    def _declares_same(self, other: ReducingStateDescriptor) -> bool | None:
         return same_function(self.reduce_function, other.reduce_function)
 
 
@@ -456,7 +474,9 @@ class AggregatingStateDescriptor(StateDescriptor):
         """Return `StateKind.AGGREGATING`."""
         return StateKind.AGGREGATING
 
-    def _declares_same(self, other: AggregatingStateDescriptor) -> bool:
+    _OWN = "function"
+
+    def _declares_same(self, other: AggregatingStateDescriptor) -> bool | None:
         return same_function(self.agg_function, other.agg_function)
 
 

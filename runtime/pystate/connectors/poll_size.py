@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 POLL_S = 0.005
 """How long what a reader brings at once is to take."""
-_FIRST = 16
+_FIRST = 1
+"""Nobody knows yet how long an element takes: many at once would hold up watermarks, results and barriers."""
 _MOST_GROWTH = 4.0
 
 

@@ -186,7 +186,8 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         """
         graph, name = self._job(job_name)
         try:
-            return self._executor.execute(graph, self._configuration, name)
+            # engines change the graph that they run; the program's own is there for its next job
+            return self._executor.execute(graph.copy(), self._configuration, name)
         finally:
             graph.detach()
 

@@ -76,7 +76,8 @@ def _in_slots(
     )
     own.from_the_end = split_source.starts_at is StartsAt.THE_END
     own.from_the_group = split_source.starts_at is StartsAt.THE_GROUPS_OFFSETS
-    own.children = source.children
+    own.children, source.children = source.children, []
+    source.detached = True
     for child in own.children:
         child.parents = tuple(own if parent is source else parent for parent in child.parents)
     return own

@@ -166,7 +166,6 @@ DIFFERENT: list[tuple[StateDescriptor, StateDescriptor]] = [
     (MapStateDescriptor("s", Types.LONG(), None), MapStateDescriptor("s", Types.INT(), None)),
     (MapStateDescriptor("s", None, Types.LONG()), MapStateDescriptor("s", None, Types.INT())),
     (ReducingStateDescriptor("s", max), ReducingStateDescriptor("s", min)),
-    (ReducingStateDescriptor("s", lambda a, b: a + b), ReducingStateDescriptor("s", lambda a, b: a * b)),
     (AggregatingStateDescriptor("s", Average()), AggregatingStateDescriptor("s", Forgetful())),
     (ValueStateDescriptor("s", default_value=1), ValueStateDescriptor("s", default_value=True)),
     (ValueStateDescriptor("s"), ValueStateDescriptor("s", default_value=0)),
@@ -184,6 +183,22 @@ def test_different_descriptors_of_one_name_are_refused(harness: BackendHarness, 
     harness.use("k", first)
     with pytest.raises(StateError, match="'s' is declared twice"):
         harness.use("k", second)
+
+
+def test_functions_of_different_code_are_one_state_and_its_first_with_a_notice(harness: BackendHarness, caplog: Any) -> None:
+    first = ReducingStateDescriptor("s", lambda a, b: a + b)
+    second = ReducingStateDescriptor("s", lambda a, b: b + a)
+    harness.use("k", first).add("x")
+    for _ in range(2):
+        harness.use("k", second).add("y")
+    assert harness.use("k", second).get() == "xyy"
+    assert len([line for line in caplog.messages if "'s' is declared in two places" in line]) == 1
+
+
+def test_the_error_says_what_differs(harness: BackendHarness) -> None:
+    harness.use("k", ValueStateDescriptor("s", default_value=1))
+    with pytest.raises(StateError, match="with another default value"):
+        harness.use("k", ValueStateDescriptor("s", default_value=2))
 
 
 def test_a_default_value_is_copied_and_never_stored(harness: BackendHarness) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,8 @@ from pystate.state.base.timer_schema import TimerSchema
 from pystate.state.base.ttl.cleanup import EntryFilter, snapshot_filter
 from pystate.state.base.value_states import OverlayValueState
 
+logger = logging.getLogger(__name__)
+
 
 class AbstractKeyedStateBackend(KeyedStateBackend):
     """The declared states and timers of a backend, by their names, and the overlays of the running epoch.
@@ -44,6 +47,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
 
     __slots__ = (
         "_handles",
+        "_noticed",
         "_overlays",
         "_queryable",
         "_queues",
@@ -67,6 +71,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         self.working_directory = working_directory
         self.configuration = Configuration() if configuration is None else configuration
         self._handles: dict[str, InternalKvState] = {}
+        self._noticed: set[str] = set()
         self._queues: dict[str, KeyGroupedPriorityQueue] = {}
         self._queryable: dict[str, QueryableStateInfo] = {}
         self._overlays: dict[str, EpochOverlay] = {}  # of all that was declared, by the names of states
@@ -103,13 +108,26 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         if known is None:
             return self._declared(descriptor, namespaces)
         if known.descriptor != descriptor:
-            message = f"State {descriptor.name!r} is declared twice: as {known.descriptor!r} and as {descriptor!r}."
-            raise StateDeclarationError(message, hint="give one of them another name")
+            self._check_same(known.descriptor, descriptor)
         if known.namespaces != namespaces:
             types = f"{known.namespaces.name} and {namespaces.name}"
             message = f"State {descriptor.name!r} is declared in namespaces of two types, {types}."
             raise StateDeclarationError(message, hint="give one of them another name")
         return known
+
+    def _check_same(self, known: StateDescriptor, descriptor: StateDescriptor) -> None:
+        """Refuse another declaration of a state that differs; where only a function's code does, give notice once."""
+        name, difference = known.name, known.difference(descriptor)
+        if difference is not None:
+            message = f"State {name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        if name not in self._noticed:
+            self._noticed.add(name)
+            logger.warning(
+                "State %r is declared in two places with functions of different code: it is one state, and the function of "
+                "the first declaration is used.",
+                name,
+            )
 
     def _register_queryable(self, name: str, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> None:
         known = self._queryable.get(name)
