@@ -42,7 +42,6 @@ def without_effect(env):
             lambda env: env.get_checkpoint_config().set_force_unaligned_checkpoints(),
             "execution.checkpointing.unaligned.forced",
         ),
-        (lambda env: env.get_config().enable_object_reuse(), "pipeline.object-reuse"),
         (lambda env: env.get_config().disable_generic_types(), "pipeline.generic-types"),
         (lambda env: env.get_config().set_latency_tracking_interval(50), "metrics.latency.interval"),
         (lambda env: env.get_config().set_task_cancellation_timeout(50), "task.cancellation.timeout"),
@@ -51,6 +50,13 @@ def without_effect(env):
 def test_what_has_no_effect_is_kept_and_reported(env, setting, key):
     setting(env)
     assert without_effect(env) == [key]
+
+
+def test_chaining_is_read_by_its_old_key_too(env):
+    env.configure(Configuration().set_string("pipeline.operator-chaining", "false"))
+    assert not env.is_chaining_enabled()
+    env.configure(Configuration().set_string("pipeline.operator-chaining.enabled", "true"))
+    assert env.is_chaining_enabled()
 
 
 def test_what_was_set_is_read_again(env):

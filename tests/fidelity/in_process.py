@@ -20,6 +20,7 @@ from pyspark.serializers import CloudPickleSerializer
 
 from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.common.configuration import Configuration
+from pystate.common.execution_options import PipelineOptions
 from pystate.common.options import CoreOptions
 from pystate.datastream.executor import Executor, JobExecutionResult
 from pystate.driver.execution_mode import in_execution_mode
@@ -86,7 +87,8 @@ class InProcessExecutor(Executor):
         uids = graph.assign_uids(auto=True)
         types = [source.output_type for source in graph.live_sources()]
         parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
-        plan = JobPlanner(graph, uids, parallelism, None).plan(types)
+        reuse = configuration.get(PipelineOptions.OBJECT_REUSE)
+        plan = JobPlanner(graph, uids, parallelism, None, object_reuse=reuse).plan(types)
         clock = Clock()
         job = InProcessJob(plan, clock)  # operators of ours may name time.sleep, and are pickled by that name
         with mock.patch.object(time, "sleep", clock.sleep):

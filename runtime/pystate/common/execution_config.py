@@ -139,18 +139,18 @@ class ExecutionConfig:
         return self._configuration.get_string("pipeline.generic-types", _TRUE) == _FALSE
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hand functions the same object again; has no effect."""
-        self._configuration.set_string("pipeline.object-reuse", _TRUE)
+        """Hand functions of a task the same object, which none may change then."""
+        self._configuration.set(PipelineOptions.OBJECT_REUSE, True)
         return self
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Don't hand functions the same object again; has no effect."""
-        self._configuration.set_string("pipeline.object-reuse", _FALSE)
+        """Hand a copy to each function but one that gets an element, so that each may change its own."""
+        self._configuration.set(PipelineOptions.OBJECT_REUSE, False)
         return self
 
     def is_object_reuse_enabled(self) -> bool:
         """Return what was set."""
-        return self._configuration.get_string("pipeline.object-reuse", _FALSE) == _TRUE
+        return bool(self._configuration.get(PipelineOptions.OBJECT_REUSE))
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set how often watermarks are made, ms; has an effect on the real-time engine."""

@@ -53,6 +53,14 @@ class PipelineOptions:
         "How often a WatermarkStrategy hands on how far event time is, on the real-time engine; 0 for never but at the end."
         " On the micro-batch engine it does at the end of each epoch.",
     )
+    OBJECT_REUSE = ConfigOption[bool](
+        "pipeline.object-reuse",
+        BooleanType(),
+        False,
+        "Whether functions of one task are handed the same object where it has several owners: other functions that read the"
+        " same stream, a side output, the state of the function before. Where it is false each gets a copy, which it may"
+        " change; where it is true none may change what it gets.",
+    )
 
 
 class ExecutionOptions:

@@ -96,7 +96,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "pipeline.registered-kryo-types": _TYPES,
     "pipeline.registered-pojo-types": _TYPES,
     "pipeline.serialization-config": _TYPES,
-    "pipeline.object-reuse": "what a function gets is its own: it may change it",
     "pipeline.time-characteristic": _EVENT_TIME,
     "pipeline.watermark-alignment.": _EVENT_TIME,
     "pipeline.cep.": "there is no CEP library",

@@ -256,6 +256,14 @@ _set_kind = Row.__dict__["_kind"].__set__
 _values_of = attrgetter("_values")
 
 
+def row_like(row: Row, values: list[Any]) -> Row:
+    """Return a row with the names and the kind of another, and with values of its own, which it takes over."""
+    made = type(row).of_fields(row._fields, values)
+    if row.get_row_kind() is not RowKind.INSERT:
+        made.set_row_kind(row.get_row_kind())
+    return made
+
+
 _set_class = object.__dict__["__class__"].__set__
 
 

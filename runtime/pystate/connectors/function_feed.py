@@ -29,6 +29,8 @@ from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
 from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
 from pystate.connectors.source_feed import EpochLimit, SourceFeed
+from pystate.records.element_copy import UNCHANGING, copied
+from pystate.state.base.value_formats import is_immutable
 
 WAITING = "source-waiting-elements"
 """The name of the list state with elements that the function has handed on and no epoch has taken."""
@@ -138,11 +140,13 @@ class WaitingElements(SourceContext[Any]):
     Attributes:
         lock: The checkpoint lock.
         wake: Called where an element comes and nobody looks for one.
+        copies: Elements may be of types that can be changed in place.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self.lock = CheckpointLock(self.await_room)
         self.wake: Callable[[], object] = lambda: None
+        self.copies = True
         self._limit = self._most = most
         self._sizes = ElementSizes(MOST_WAITING_BYTES)
         self._put_in = 0
@@ -158,11 +162,15 @@ class WaitingElements(SourceContext[Any]):
 
     def collect(self, element: Any) -> None:
         """Hand an element on."""
-        self._put(element, None)
+        self._put(self._own(element), None)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
         """Hand an element on with its time."""
-        self._put(element, timestamp)
+        self._put(self._own(element), timestamp)
+
+    def _own(self, element: Any) -> Any:
+        """Return what the function may change no more: it goes on while an element waits."""
+        return copied(element) if self.copies and type(element) not in UNCHANGING else element
 
     def emit_watermark(self, mark: int) -> None:
         """Say that no element of an older time follows."""
@@ -316,6 +324,7 @@ class FunctionFeed(SourceFeed):
         self._function = function
         self._type = type_info or Types.PICKLED_BYTE_ARRAY()
         self.elements = WaitingElements(most_waiting)
+        self.elements.copies = not is_immutable(self._type)
         self._kept: ListState[Any] | None = None
         self._parts: ListState[Any] | None = None
         self._thread: threading.Thread | None = None

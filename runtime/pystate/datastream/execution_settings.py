@@ -16,6 +16,7 @@ from pystate.datastream.state_backend import StateBackend, state_backend_of
 SelfSettings = TypeVar("SelfSettings", bound="ExecutionSettings")
 
 _CHAINING = "pipeline.operator-chaining.enabled"
+_CHAINING_BEFORE = "pipeline.operator-chaining"
 _CHAINING_OF_OTHERS = "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
 _CHANGELOG = "state.changelog.enabled"
 
@@ -220,7 +221,7 @@ class ExecutionSettings:
 
     def is_chaining_enabled(self) -> bool:
         """Return what was set; it has no effect."""
-        return self._configuration.get_boolean(_CHAINING, True)
+        return self._configuration.get_boolean(_CHAINING, self._configuration.get_boolean(_CHAINING_BEFORE, True))
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Return what was set; it has no effect."""

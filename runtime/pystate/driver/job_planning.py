@@ -49,7 +49,9 @@ def plan_job(
     types = engine.read_sources(sources)
     for source, elements in zip(sources, types, strict=True):
         check_column_names(elements, source.name)
-    plan = JobPlanner(graph, uids, parallelism, max_parallelism if max_parallelism > 0 else None).plan(types)
+    reuse = configuration.get(PipelineOptions.OBJECT_REUSE)
+    most = max_parallelism if max_parallelism > 0 else None
+    plan = JobPlanner(graph, uids, parallelism, most, object_reuse=reuse).plan(types)
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend(engine.notices())
     check_state_backend(state_settings.backend)

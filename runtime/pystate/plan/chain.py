@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from pystate.api.async_function import AsyncFunctionDescriptor
@@ -26,7 +27,7 @@ from pystate.api.functions import (
     KeyedProcessFunction,
     SinkFunction,
 )
-from pystate.api.job_graph import OperatorKind
+from pystate.api.job_graph import OneInputTransformation, OperatorKind, Transformation, TwoInputTransformation
 from pystate.api.state import MapStateDescriptor
 from pystate.common.taken import SendsTaken, Taken
 from pystate.common.type_info import TypeInformation
@@ -68,6 +69,14 @@ class OperatorSpec(SendsTaken):
     taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
 
+class Copies(Enum):
+    """Which of the operators that follow a place get a copy of each element, since it has another owner, too."""
+
+    NONE = "none"
+    BUT_LAST = "but the last"  # one element, several operators: all but one of them
+    ALL = "all"  # whatever made the element may still have it, in its state or on its way to a side output
+
+
 @dataclass
 class ChainNode:
     """An operator with what follows it.
@@ -77,12 +86,14 @@ class ChainNode:
         children: Operators that read its main output.
         outputs: Where its main output leads to out of the task.
         side_outputs: What follows its side outputs that somebody reads, by the names of their tags.
+        copies: Which children get copies.
     """
 
     operator: OperatorSpec
     children: list[ChainNode] = field(default_factory=list)
     outputs: list[OutputSpec] = field(default_factory=list)
     side_outputs: dict[str, Chain] = field(default_factory=dict)
+    copies: Copies = Copies.NONE
 
 
 @dataclass
@@ -93,11 +104,13 @@ class Chain:
         children: Operators that read the main output.
         outputs: Where the main output leads to out of the task.
         side_outputs: What follows the head's side outputs that somebody reads, by the names of their tags.
+        copies: Which children get copies.
     """
 
     children: list[ChainNode] = field(default_factory=list)
     outputs: list[OutputSpec] = field(default_factory=list)
     side_outputs: dict[str, Chain] = field(default_factory=dict)
+    copies: Copies = Copies.NONE
 
     def all_outputs(self) -> list[OutputSpec]:
         """Return the outputs of the whole tree, each once."""
@@ -148,6 +161,14 @@ def function_object(function: Any) -> Any:
 def needs_slot(function: Any) -> bool:
     """Return whether a function must run in a slot, never in the stateless stage behind a source."""
     return isinstance(function, _SLOT_FUNCTIONS) or isinstance(function_object(function), CHECKPOINT_MIXINS)
+
+
+def keeps_results(step: Transformation) -> bool:
+    """Return whether a step may have in its state what it hands on."""
+    if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.keeps_state:
+        return False
+    # a plain function on a keyed stream has no context to ask for state
+    return step.kind is OperatorKind.REDUCE or isinstance(function_object(step.function), (Function, *CHECKPOINT_MIXINS))
 
 
 _TIMED_FUNCTIONS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)

@@ -23,6 +23,7 @@ from pystate.api.job_graph import (
     OwnSourceTransformation,
     Partitioning,
     PartitionTransformation,
+    SideOutputTransformation,
     SinkKind,
     SinkTransformation,
     StreamGraph,
@@ -36,7 +37,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.plan.bounded_notices import bounded_notices
-from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, Copies, OperatorSpec, function_object, keeps_results
 from pystate.plan.custom_partitions import CustomPartitions
 from pystate.plan.event_time import EventTime, connect_channels, own_source_channel
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
@@ -45,6 +46,7 @@ from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
 from pystate.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.records.key_column import KeyColumn
+from pystate.state.base.value_formats import is_immutable
 
 _ROUTINGS = {
     Partitioning.REBALANCE: Routing.REBALANCE,
@@ -104,15 +106,23 @@ class JobPlanner:
         uids: The uid of every step.
         parallelism: The number of subtasks of steps that don't set their own.
         max_parallelism: The number of key groups, where the author has set it for the whole job.
+        object_reuse: No element is copied, whoever else has it.
     """
 
     def __init__(
-        self, graph: StreamGraph, uids: dict[int, str], parallelism: int, max_parallelism: int | None = None
+        self,
+        graph: StreamGraph,
+        uids: dict[int, str],
+        parallelism: int,
+        max_parallelism: int | None = None,
+        *,
+        object_reuse: bool = False,
     ) -> None:
         self._graph = graph
         self._uids = uids
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
+        self._object_reuse = object_reuse
         self._drafts: list[_Draft] = []
         self._groups: dict[tuple[int, int], _Draft] = {}
         self._task_of: dict[int, _Draft] = {}
@@ -315,18 +325,40 @@ class JobPlanner:
             plan.levels.append([draft.spec for draft in level])
             for draft in level:
                 build = _ChainBuild(draft.spec.uid, plan.sinks)
-                headless = draft.spec.head is None
-                draft.spec.chain = self._chain(draft.steps, build) if headless else self._chain_behind(draft.steps[0], build)
+                if draft.spec.head is None:
+                    draft.spec.chain = self._chain(draft.steps, build, draft.spec.inputs[0].type_info)
+                else:
+                    draft.spec.chain = self._chain_behind(draft.steps[0], build)
 
     def _chain_behind(self, step: Transformation, build: _ChainBuild) -> Chain:
         """Return what follows a step's main output, and its side outputs, up to the next tasks."""
         followers = self._followers.get(id(step), {})
-        chain = self._chain(followers.get(None, ()), build)
-        chain.side_outputs = {tag: self._chain(items, build) for tag, items in followers.items() if tag is not None}
+        kept = keeps_results(step) or len(followers) > 1
+        chain = self._chain(followers.get(None, ()), build, step.output_type, kept=kept)
+        for tag, items in followers.items():
+            if tag is not None:
+                side = next(
+                    child for child in step.children if isinstance(child, SideOutputTransformation) and child.tag == tag
+                )
+                chain.side_outputs[tag] = self._chain(items, build, side.output_type, kept=True)
         return chain
 
-    def _chain(self, items: Iterable[Transformation | _TaskEdge], build: _ChainBuild) -> Chain:
-        """Return the chain of `items` and all that follows them up to the next task."""
+    def _chain(
+        self,
+        items: Iterable[Transformation | _TaskEdge],
+        build: _ChainBuild,
+        type_info: TypeInformation | None,
+        *,
+        kept: bool = False,
+    ) -> Chain:
+        """Return the chain of `items` and all that follows them up to the next task.
+
+        Args:
+            items: What follows.
+            build: What it is built with.
+            type_info: Of the elements.
+            kept: What makes the elements may have them still when they have been handed on.
+        """
         chain = Chain()
         for item in items:
             if isinstance(item, _TaskEdge):
@@ -335,6 +367,11 @@ class JobPlanner:
                 chain.outputs.append(self._sink_output(item, build))
             else:
                 chain.children.append(self._node(item, build))
+        if not self._object_reuse and (type_info is None or not is_immutable(type_info)):
+            if kept and chain.children:
+                chain.copies = Copies.ALL
+            elif len(chain.children) > 1:
+                chain.copies = Copies.BUT_LAST
         return chain
 
     def _node(self, step: Transformation, build: _ChainBuild) -> ChainNode:
@@ -348,6 +385,7 @@ class JobPlanner:
             node = build.nodes[id(step)] = ChainNode(operator)
             rest = self._chain_behind(step, build)
             node.children, node.outputs, node.side_outputs = rest.children, rest.outputs, rest.side_outputs
+            node.copies = rest.copies
         return node
 
     def _edge_output(self, edge: _TaskEdge, tag: int) -> OutputSpec:

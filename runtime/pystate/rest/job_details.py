@@ -269,13 +269,13 @@ class ExecutionConfigInfo(RestMessage):
     Attributes:
         restart_strategy: When it is restarted, in words.
         parallelism: The highest of its vertices; -1 before it has been planned.
-        object_reuse: False.
+        object_reuse: Whether functions of a task get the same object where an element has several owners.
         user_config: Empty.
     """
 
     restart_strategy: str = entry("restart-strategy")
     parallelism: int = entry("job-parallelism")
-    object_reuse: bool = entry("object-reuse-mode", default=False)
+    object_reuse: bool = entry("object-reuse-mode")
     user_config: dict[str, str] = entry("user-config")
 
 

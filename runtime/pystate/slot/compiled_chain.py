@@ -7,11 +7,12 @@ from enum import Enum
 
 from pystate.api.functions import Function, RuntimeContext
 from pystate.api.job_graph import OperatorKind
-from pystate.common.inlined_code import inlined
+from pystate.common.inlined_code import Code, inlined
 from pystate.common.time import current_time_ms
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec, function_object
+from pystate.plan.chain import Chain, ChainNode, Copies, OperatorSpec, function_object
 from pystate.plan.custom_partitions import CustomPartitions
 from pystate.plan.output import OutputSpec
+from pystate.records.element_copy import UNCHANGING, copied
 from pystate.slot.chain_time import ChainTime
 from pystate.slot.operators.one_input import stateless_handler
 from pystate.slot.operators.output import Emit, Output
@@ -42,16 +43,29 @@ def compile_chain(
         return Output(join(place), {tag: join(side) for tag, side in place.side_outputs.items()}, ends)
 
     def join(place: Chain | ChainNode) -> Emit:
-        targets = [handler(child) for child in place.children]
-        targets += [buffers[output.tag].append for output in place.outputs]
-        if len(targets) == 1:
-            return targets[0]
+        # a buffer keeps nothing that could change; the last operator may have the element itself
+        targets = [(buffers[output.tag].append, False) for output in place.outputs]
+        targets += [(handler(child), place.copies is not Copies.NONE) for child in place.children]
+        if targets and place.copies is Copies.BUT_LAST:
+            targets[-1] = (targets[-1][0], False)
+        if len(targets) == 1 and not targets[0][1]:
+            return targets[0][0]
 
-        return inlined(
-            lambda code, element: [line for target in targets for line in code.apply(target, element)] or ["pass"]
-        )
+        def write(code: Code, element: str) -> list[str]:
+            lines = [line for target, copies in targets for line in _hand_on(code, target, element, copies=copies)]
+            return lines or ["pass"]
+
+        return inlined(write)
 
     return output(chain)
+
+
+def _hand_on(code: Code, target: Emit, element: str, *, copies: bool) -> list[str]:
+    if not copies:
+        return code.apply(target, element)
+    own, plain = code.name("own"), code.bind(UNCHANGING, "unchanging")
+    line = f"{own} = {element} if type({element}) in {plain} else {code.bind(copied, 'copied')}({element})"
+    return [line, *code.apply(target, own)]
 
 
 def partitioners(outputs: Iterable[OutputSpec]) -> list[tuple[Function, OperatorSpec]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pystate
 from pystate.common.errors import PystateError
-from pystate.common.execution_options import ExecutionEngine
+from pystate.common.execution_options import ExecutionEngine, PipelineOptions
 from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
 from pystate.common.stream_guarantee import StreamGuarantee
@@ -146,7 +146,12 @@ def job_config(job_id: str, status: Status, configuration: Mapping[str, str], re
         configuration: The options it was submitted with.
         restart_strategy: When it is restarted, in words.
     """
-    execution = ExecutionConfigInfo(restart_strategy=restart_strategy, parallelism=status["parallelism"], user_config={})
+    execution = ExecutionConfigInfo(
+        restart_strategy=restart_strategy,
+        parallelism=status["parallelism"],
+        object_reuse=str(configuration.get(PipelineOptions.OBJECT_REUSE.key, False)).lower() == "true",
+        user_config={},
+    )
     ours = JobConfigOurs(configuration=without_secrets(configuration))
     return JobConfigInfo(jid=job_id, name=status["name"], execution_config=execution, pystate=ours)
 
