@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import operator
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -141,7 +142,8 @@ def check_field(field: Any, elements: TypeInformation | None, method: str) -> No
         known, what = field == 0, "have no fields, so only position 0 stands for them"
     if not known:
         message = f"{method}({field!r}): the elements are {elements.name}; they {what}."
-        raise JobGraphError(message, hint="name a field that they have")
+        near = difflib.get_close_matches(str(field), elements.names or [], n=1) if elements.kind is TypeKind.ROW else []
+        raise JobGraphError(message, hint=f"did you mean {near[0]!r}?" if near else "name a field that they have")
 
 
 class Projection(MapFunction):

@@ -14,6 +14,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.data_stream import DataStream
+from pystate.datastream.wrong_functions import shown
 
 __all__ = ["AsyncDataStream"]
 
@@ -91,7 +92,7 @@ def _waiting(
     mode: AsyncFunctionDescriptor.OutputMode,
 ) -> DataStream:
     if not isinstance(stream, DataStream):
-        message = f"AsyncDataStream takes a stream, not {stream!r}."
+        message = f"AsyncDataStream takes a stream, not {shown(stream)}."
         raise JobGraphError(message)
     _check(function, milliseconds(timeout, "The timeout"), strategy, capacity)
     descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
@@ -103,7 +104,7 @@ def _waiting(
 
 def _check(function: Any, timeout_ms: int, strategy: Any, capacity: Any) -> None:
     if not isinstance(function, AsyncFunction):
-        message = f"AsyncDataStream takes an AsyncFunction, not {function!r}."
+        message = f"AsyncDataStream takes an AsyncFunction, not {shown(function)}."
         raise JobGraphError(message)
     cls = type(function).__name__
     if not inspect.iscoroutinefunction(function.async_invoke):

@@ -18,6 +18,7 @@ from pystate.api.job_graph import KeyByTransformation, OperatorKind, Transformat
 from pystate.api.state import MapStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
+from pystate.datastream.wrong_functions import check_function
 
 Key = str | Callable[[Any], Any] | KeySelector
 """What `key_by` takes: the name of a column, or a function from element to key."""
@@ -197,9 +198,7 @@ def _joined(
     keyed: bool,
     descriptors: tuple[MapStateDescriptor, ...] = (),
 ) -> StreamT:
-    if not isinstance(function, expected):
-        message = f"{what} takes a {expected.__name__}, not {function!r}."
-        raise JobGraphError(message)
+    check_function(function, (expected,), what)
     step = TwoInputTransformation(
         kind.value,
         (first.transformation, second.transformation),

@@ -38,6 +38,7 @@ from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumbli
 from pystate.common.errors import JobGraphError
 from pystate.common.execution_config import ExecutionConfig
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.sink import Sink
 from pystate.connectors.sink_operator import SinkOperator
@@ -58,6 +59,8 @@ from pystate.datastream.queryable_state_stream import (
 )
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from pystate.datastream.wrong_functions import check_function, shown
+from pystate.plan.key_columns import named_key_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,10 +128,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a `ProcessFunction` over the elements."""
-        if not isinstance(func, ProcessFunction):
-            message = f"process() on a stream without a key takes a ProcessFunction, not {func!r}."
-            hint = "put key_by(...) in front of it" if isinstance(func, KeyedProcessFunction) else None
-            raise JobGraphError(message, hint=hint)
+        check_function(func, (ProcessFunction,), "process() on a stream without a key")
         return self._then(OperatorKind.PLAIN_PROCESS, func, output_type)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
@@ -138,7 +138,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             JobGraphError: It is no strategy.
         """
         if not isinstance(watermark_strategy, WatermarkStrategy):
-            message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {watermark_strategy!r}."
+            message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {shown(watermark_strategy)}."
             raise JobGraphError(message, hint="WatermarkStrategy.for_monotonous_timestamps()")
         kind, parents = OperatorKind.ASSIGN_TIMESTAMPS, (without_key(self._transformation),)
         step = TimestampsTransformation(
@@ -154,9 +154,15 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         Args:
             key_selector: The name of a column of the rows, or a function from element to key.
             key_type: The type of what the function returns; without it, as with PICKLED_BYTE_ARRAY, each key says its own.
+
+        Raises:
+            JobGraphError: The rows have no such column, or it can't be a key.
         """
         key_type = element_type(key_type)
         if isinstance(key_selector, str):
+            elements = element_type(self.get_type())
+            if elements is not None:  # else it may not be known before the start
+                named_key_column(key_selector, elements, key_type, program_line())
             step = KeyByTransformation(
                 "KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type
             )
@@ -200,7 +206,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             return BroadcastConnectedStream(self, ds)
         if isinstance(ds, DataStream) and ds.get_execution_environment() is self._environment:
             return ConnectedStreams(self, ds)
-        message = f"connect() takes a stream of the same environment or a BroadcastStream, not {ds!r}."
+        message = f"connect() takes a stream of the same environment or a BroadcastStream, not {shown(ds)}."
         raise JobGraphError(message)
 
     def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
@@ -247,7 +253,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             JobGraphError: It is no tag, the step has no side outputs, or the tag was asked for with another type.
         """
         if not isinstance(output_tag, OutputTag):
-            message = f"get_side_output() takes an OutputTag, not {output_tag!r}."
+            message = f"get_side_output() takes an OutputTag, not {shown(output_tag)}."
             raise JobGraphError(message)
         step = self._transformation
         if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.has_side_outputs:
@@ -275,9 +281,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         """
         if isinstance(sink_func, Sink):  # those that PyFlink hands to add_sink are no functions here
             return self.sink_to(sink_func)
-        if not isinstance(sink_func, SinkFunction):
-            message = f"add_sink() takes a SinkFunction, not {sink_func!r}."
-            raise JobGraphError(message)
+        check_function(sink_func, (SinkFunction,), "add_sink()")
         return DataStreamSink(SinkTransformation("Sink", self._ending(), kind=SinkKind.FUNCTION, function=sink_func))
 
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
@@ -315,7 +319,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         At-least-once: after a failure the rows since the latest checkpoint come again, in other epochs.
         """
         if not callable(func):
-            message = f"for_each_batch() takes a function of (DataFrame, epoch), not {func!r}."
+            message = f"for_each_batch() takes a function of (DataFrame, epoch), not {shown(func)}."
             raise JobGraphError(message)
         step = SinkTransformation("ForEachBatch", self._ending(), kind=SinkKind.FOR_EACH_BATCH, function=func)
         return DataStreamSink(step)
@@ -348,9 +352,7 @@ class KeyedStream(DataStream):
 
     def process(self, func: KeyedProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Run a `KeyedProcessFunction` over the elements."""
-        if not isinstance(func, KeyedProcessFunction):
-            message = f"process() on a keyed stream takes a KeyedProcessFunction, not {func!r}."
-            raise JobGraphError(message)
+        check_function(func, (KeyedProcessFunction,), "process() on a keyed stream")
         return self._then(OperatorKind.PROCESS, func, output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph, element_type
 from pystate.api.json_plan import json_plan
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobGraphError
@@ -23,6 +24,7 @@ from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.kafka_source import KafkaSource
 from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.executor import current_executor, for_widest_step
+from pystate.datastream.wrong_functions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,8 +73,12 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             watermark_strategy: How late rows may be; with `event_time` and without a strategy, not at all.
 
         Raises:
-            JobGraphError: The DataFrame is not streaming, or has no such column.
+            JobGraphError: The DataFrame is not streaming, has no such column or one of a type that elements can't have, or
+                keeps state in Spark.
         """
+        from pystate.spark.micro_batch.source_checks import check_frame
+        from pystate.spark.schema import type_info_of
+
         if not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
             raise JobGraphError(
@@ -81,14 +87,19 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         if event_time is not None:
             if event_time not in frame.columns:
                 message = f"event_time={event_time!r}: the columns are {', '.join(frame.columns)}."
-                raise JobGraphError(message, where=source_name)
+                near = difflib.get_close_matches(event_time, frame.columns, n=1)
+                raise JobGraphError(message, where=source_name, hint=f"did you mean {near[0]!r}?" if near else None)
             strategy = watermark_strategy or WatermarkStrategy.for_monotonous_timestamps()
             watermark_strategy = strategy.with_timestamp_assigner(ColumnTimestampAssigner(event_time))
-        return self._add_source(
-            SourceTransformation(
-                name=source_name, frame=lambda: frame, bounded=bounded, watermark_strategy=watermark_strategy
-            )
+        check_frame(frame, source_name)
+        step = SourceTransformation(
+            name=source_name,
+            frame=lambda: frame,
+            bounded=bounded,
+            watermark_strategy=watermark_strategy,
+            output_type=type_info_of(frame.schema, source_name),
         )
+        return self._add_source(step)
 
     def read_text_file(self, file_path: str) -> StreamT:
         """Read the lines of a file, or of all files in a folder, once; the job ends when they are read."""
@@ -163,14 +174,17 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             type_info: Their type; without it they travel pickled.
 
         Raises:
-            JobGraphError: It is nothing to iterate over; or it is a text, bytes or a dict, whose parts nobody means.
+            JobGraphError: It is nothing to iterate over; or it is a text, bytes or a dict, whose parts nobody means; or an
+                element of a type is None.
         """
         if isinstance(collection, (str, bytes, dict)) or not isinstance(collection, Iterable):
             message = f"from_collection() takes a list of elements, not {type(collection).__name__}."
             raise JobGraphError(message)
+        elements = list(collection)
+        check_no_none(elements, element_type(type_info))
         step = SourceTransformation(
             name="Collection Source",
-            collection=list(collection),
+            collection=elements,
             bounded=True,
             output_type=type_info or Types.PICKLED_BYTE_ARRAY(),
         )
@@ -256,7 +270,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             JobGraphError: It is no `SourceFunction`.
         """
         if not isinstance(source_func, SourceFunction):
-            message = f"add_source() takes a SourceFunction, not {source_func!r}."
+            message = f"add_source() takes a SourceFunction, not {shown(source_func)}."
             hint = "extend pystate.datastream.functions.SourceFunction, or use env.from_source(...) for other sources"
             raise JobGraphError(message, where=source_name, hint=hint)
         return self._add_own_source(source_func, None, source_name, type_info)
@@ -295,3 +309,15 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     def _add_source(self, step: SourceTransformation) -> StreamT:
         self._sources.append(step)
         return self._stream(step)
+
+
+def check_no_none(elements: Sequence[Any], type_info: TypeInformation | None) -> None:
+    """Refuse None among elements of a type.
+
+    Raises:
+        JobGraphError: Names its position.
+    """
+    position = next((index for index, element in enumerate(elements) if element is None), None)
+    if position is not None and type_info is not None:
+        message = f"from_collection(): element {position} is None, the type is {type_info.name}."
+        raise JobGraphError(message, hint="leave it out, or the type: elements without a declared type may be None")

@@ -14,6 +14,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.connected_streams import InputStream
+from pystate.datastream.wrong_functions import shown
 
 StreamT = TypeVar("StreamT")
 
@@ -34,7 +35,7 @@ class IntervalJoin(Generic[StreamT]):
     def __init__(self, left: InputStream[StreamT], right: InputStream[Any]) -> None:
         keyed = isinstance(getattr(right, "transformation", None), KeyByTransformation)
         if not keyed or right.get_execution_environment() is not left.get_execution_environment():
-            message = f"interval_join() takes a keyed stream of the same environment, not {right!r}."
+            message = f"interval_join() takes a keyed stream of the same environment, not {shown(right)}."
             raise JobGraphError(message, hint="write first.key_by(...).interval_join(second.key_by(...))")
         self._left = left
         self._right = right
@@ -116,7 +117,7 @@ class IntervalJoined(Generic[StreamT]):
         """
         function = process_join_function
         if not isinstance(function, ProcessJoinFunction):
-            message = f"process() of an interval join takes a ProcessJoinFunction, not {function!r}."
+            message = f"process() of an interval join takes a ProcessJoinFunction, not {shown(function)}."
             raise JobGraphError(message)
         refuse_checkpointed(function)
         lower, upper = self._lower + self._lower_exclusive, self._upper - self._upper_exclusive

@@ -25,6 +25,7 @@ from pystate.datastream.connected_streams import InputStream, Key
 from pystate.datastream.interval_joins import refuse_checkpointed
 from pystate.datastream.partitionable_stream import without_key
 from pystate.datastream.windowed_stream import WindowedStream
+from pystate.datastream.wrong_functions import shown
 
 StreamT = TypeVar("StreamT", bound=InputStream[Any])
 
@@ -45,7 +46,7 @@ class CoGroupedStreams(Generic[StreamT]):
     def __init__(self, first: InputStream[StreamT], second: InputStream[StreamT]) -> None:
         environment = getattr(second, "get_execution_environment", lambda: None)()
         if environment is not first.get_execution_environment():
-            message = f"{self.method}() takes a stream of the same environment, not {second!r}."
+            message = f"{self.method}() takes a stream of the same environment, not {shown(second)}."
             raise JobGraphError(message)
         self._first = first
         self._second = second
@@ -165,7 +166,7 @@ class WithWindow(Generic[StreamT]):
             JobGraphError: It is none, or wants to take part in checkpoints itself.
         """
         if not isinstance(function, CoGroupFunction):
-            message = f"apply() behind co_group() takes a CoGroupFunction, not {function!r}."
+            message = f"apply() behind co_group() takes a CoGroupFunction, not {shown(function)}."
             raise JobGraphError(message)
         return self._apply(function, function, output_type)
 
@@ -184,7 +185,7 @@ class JoinedWithWindow(WithWindow[StreamT]):
             JobGraphError: It is none of them, or wants to take part in checkpoints itself.
         """
         if not isinstance(function, (JoinFunction, FlatJoinFunction)) and not _is_plain(function):
-            message = f"apply() behind join() takes a JoinFunction, or a function of two elements, not {function!r}."
+            message = f"apply() behind join() takes a JoinFunction, or a function of two elements, not {shown(function)}."
             raise JobGraphError(message)
         return self._apply(function, JoinCoGroupFunction(function), output_type)
 

@@ -16,6 +16,7 @@ from pystate.api.job_graph import (
 )
 from pystate.common.errors import JobGraphError
 from pystate.datastream.step_settings import StepSettings
+from pystate.datastream.wrong_functions import shown, way_of
 
 StreamT = TypeVar("StreamT")
 
@@ -95,8 +96,8 @@ def checked_function(function: Any, expected: type[Function], what: str) -> Any:
     is_function = isinstance(function, Function) or (isinstance(function, type) and issubclass(function, Function))
     if isinstance(function, expected) or (callable(function) and not is_function):
         return function
-    message = f"{what}() takes a function or a {expected.__name__}, not {function!r}."
-    raise JobGraphError(message)
+    message = f"{what}() takes a function or a {expected.__name__}, not {shown(function)}."
+    raise JobGraphError(message, hint=way_of(function))
 
 
 def without_key(step: Transformation) -> Transformation:

@@ -24,6 +24,7 @@ from pystate.api.window.triggers import Trigger
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connected_streams import InputStream
+from pystate.datastream.wrong_functions import check_function, shown
 
 StreamT = TypeVar("StreamT")
 SelfWindows = TypeVar("SelfWindows", bound="_WindowedStream[Any]")
@@ -67,7 +68,7 @@ class _WindowedStream(Generic[StreamT]):
             JobGraphError: It is none, or can't merge and the windows do.
         """
         if not isinstance(trigger, Trigger):
-            message = f"trigger() takes a Trigger, not {trigger!r}."
+            message = f"trigger() takes a Trigger, not {shown(trigger)}."
             raise JobGraphError(message)
         if isinstance(self._operation.assigner, MergingWindowAssigner) and not trigger.can_merge():
             message = f"{self._operation.assigner!r} merges windows, which {type(trigger).__name__} can't do."
@@ -94,7 +95,7 @@ class _WindowedStream(Generic[StreamT]):
             JobGraphError: It is no `OutputTag`.
         """
         if not isinstance(output_tag, OutputTag):
-            message = f"side_output_late_data() takes an OutputTag, not {output_tag!r}."
+            message = f"side_output_late_data() takes an OutputTag, not {shown(output_tag)}."
             raise JobGraphError(message)
         self._operation.late_tag = output_tag
         return self
@@ -106,7 +107,7 @@ class _WindowedStream(Generic[StreamT]):
             JobGraphError: It is no `Evictor`.
         """
         if not isinstance(evictor, Evictor):
-            message = f"evictor() takes an Evictor, not {evictor!r}."
+            message = f"evictor() takes an Evictor, not {shown(evictor)}."
             raise JobGraphError(message)
         self._operation.evictor = evictor
         return self
@@ -125,7 +126,7 @@ class _WindowedStream(Generic[StreamT]):
             output_type: The type of what the window emits; without it that of the elements, with a window function untyped.
         """
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
-            message = f"reduce() takes a ReduceFunction, or a function of two elements, not {reduce_function!r}."
+            message = f"reduce() takes a ReduceFunction, or a function of two elements, not {shown(reduce_function)}."
             raise JobGraphError(message)
         operation = replace(self._operation, reduce_function=reduce_function)
         return self._then("reduce", operation, window_function, output_type)
@@ -146,7 +147,7 @@ class _WindowedStream(Generic[StreamT]):
             output_type: The type of what the window emits; without it untyped.
         """
         if not isinstance(aggregate_function, AggregateFunction):
-            message = f"aggregate() takes an AggregateFunction, not {aggregate_function!r}."
+            message = f"aggregate() takes an AggregateFunction, not {shown(aggregate_function)}."
             raise JobGraphError(message)
         operation = replace(self._operation, aggregate_function=aggregate_function, accumulator_type=accumulator_type)
         return self._then("aggregate", operation, window_function, output_type)
@@ -230,10 +231,7 @@ class _WindowedStream(Generic[StreamT]):
         return None
 
     def _check(self, function: Any, expected: tuple[type[Function], ...], method: str) -> None:
-        if not isinstance(function, expected):
-            names = " or a ".join(cls.__name__ for cls in expected)
-            message = f"{method}() takes a {names} here, not {function!r}."
-            raise JobGraphError(message)
+        check_function(function, expected, f"{method}() of a window")
 
 
 class WindowedStream(_WindowedStream[StreamT]):

@@ -58,16 +58,29 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
         CorruptSnapshotError: It is damaged.
     """
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
-    _check_names(graph)
     if not starts:
         return None
-    _check_paths(graph, configuration)
+    check_program(graph, configuration)
     path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
     if path is None:
         return None
     snapshot = load_snapshot(path)
     check_restore(graph, uids, configuration, snapshot)
     return snapshot
+
+
+def check_program(graph: StreamGraph, configuration: Configuration) -> None:
+    """Refuse a program that can't run, whatever it starts from.
+
+    Args:
+        graph: The program.
+        configuration: The options in force.
+
+    Raises:
+        JobGraphError: A function refers to what was defined after it, or the files that a source reads are not there.
+    """
+    _check_names(graph)
+    _check_paths(graph, configuration)
 
 
 def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:

@@ -25,11 +25,13 @@ from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.options import CoreOptions, StateRecoveryOptions
 from pystate.datastream.executor import Executor, register_executor
 from pystate.driver.__main__ import program_place, program_trace, submitted_configuration
+from pystate.driver.early_check import check_program
 from pystate.driver.execution_mode import in_execution_mode
 from pystate.driver.restore import load_snapshot
 from pystate.driver.restore_check import check_against
 from pystate.driver.status import failure_dict
 from pystate.plan.delivery_guarantees import DeliveryGuarantees
+from pystate.plan.planner import JobPlanner
 from pystate.spark.micro_batch.determinism import non_determinism
 from pystate.spark.micro_batch.source_replay import SourceReplay
 from pystate.spark.python_files import add_python_files
@@ -81,7 +83,9 @@ class PlanExecutor(Executor):
         try:
             in_execution_mode(graph, configuration)
             plan = json_plan(graph, parallelism, auto_uids=auto_uids)
+            check_program(graph, configuration)
             self._look_at_sources(graph, configuration)
+            self._look_at_plan(graph, parallelism, configuration)
             guarantees = DeliveryGuarantees(graph, graph.assign_uids(auto=auto_uids), configuration).all()
             restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:
@@ -113,6 +117,15 @@ class PlanExecutor(Executor):
                 frame = source.frame()
                 replay.look(source, frame)
                 source.non_deterministic = non_determinism(frame).expressions
+
+    @staticmethod
+    def _look_at_plan(graph: StreamGraph, parallelism: int, configuration: Configuration) -> None:
+        """Plan the job where the types of all sources are known; those of files are found by Spark at the start."""
+        types = [source.output_type for source in graph.spark_sources()]
+        known = [type_info for type_info in types if type_info is not None]
+        if len(known) == len(types):
+            uids = graph.assign_uids(auto=bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS)))
+            JobPlanner(graph, uids, parallelism).plan(known)
 
     @staticmethod
     def _restore(graph: StreamGraph, configuration: Configuration, *, auto_uids: bool) -> dict[str, Any]:

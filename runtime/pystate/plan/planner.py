@@ -35,12 +35,13 @@ from pystate.api.job_graph import (
 )
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
-from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.common.type_info import TypeInformation, Types
 from pystate.plan.bounded_notices import bounded_notices
 from pystate.plan.chain import CHECKPOINT_MIXINS, Chain, ChainNode, Copies, OperatorSpec, function_object, keeps_results
 from pystate.plan.custom_partitions import CustomPartitions
 from pystate.plan.event_time import EventTime, connect_channels, own_source_channel
 from pystate.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
+from pystate.plan.key_columns import named_key_column
 from pystate.plan.output import OutputKind, OutputSpec, Routing
 from pystate.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.plan.task import TaskInput, TaskSpec
@@ -289,21 +290,7 @@ class JobPlanner:
     def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
         if key_by.column is None:
             return KeyColumn(KEY_FIELD, key_by.key_type)
-        row_type = key_by.parent.output_type
-        names = [] if row_type is None or row_type.kind is not TypeKind.ROW else row_type.get_field_names()
-        if row_type is None or key_by.column not in names:
-            known = ", ".join(names) or "no named fields"
-            message = f"key_by({key_by.column!r}): the rows have {known}."
-            raise JobGraphError(message, hint="name one of these columns, or give a function")
-        column_type = row_type.get_field_types()[names.index(key_by.column)]
-        if key_by.key_type is not None and key_by.key_type != column_type:
-            message = f"key_by({key_by.column!r}): the column is {column_type.name}, key_type says {key_by.key_type.name}."
-            raise JobGraphError(message, hint="leave key_type out, or cast the column")
-        column = KeyColumn(key_by.column, column_type)
-        if not column.native:
-            message = f"key_by({key_by.column!r}): a column of type {column_type.name} can't be a key."
-            raise JobGraphError(message, hint=f"key_by(lambda row: row[{key_by.column!r}])")
-        return column
+        return named_key_column(key_by.column, key_by.parent.output_type, key_by.key_type, key_by.place)
 
     # -- what runs in a task
 

@@ -1,0 +1,95 @@
+"""What errors say of a function that was given to a method which takes another kind."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from pystate.api.async_function import AsyncFunction
+from pystate.api.functions import (
+    AggregateFunction,
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+)
+from pystate.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from pystate.common.errors import JobGraphError
+from pystate.connectors.sink import Sink
+from pystate.connectors.source import Source, SourceFunction
+
+_METHODS: tuple[tuple[type, str], ...] = (
+    (KeyedProcessFunction, "stream.key_by(...).process(...)"),
+    (KeyedCoProcessFunction, "stream.connect(other).key_by(...).process(...)"),
+    (KeyedBroadcastProcessFunction, "stream.key_by(...).connect(other.broadcast(descriptor)).process(...)"),
+    (BroadcastProcessFunction, "stream.connect(other.broadcast(descriptor)).process(...)"),
+    (CoProcessFunction, "stream.connect(other).process(...)"),
+    (ProcessAllWindowFunction, "stream.window_all(...).process(...)"),
+    (ProcessWindowFunction, "stream.key_by(...).window(...).process(...)"),
+    (ProcessFunction, "stream.process(...), without a key_by() before it"),
+    (CoMapFunction, "stream.connect(other).map(...)"),
+    (CoFlatMapFunction, "stream.connect(other).flat_map(...)"),
+    (AggregateFunction, "stream.key_by(...).window(...).aggregate(...)"),
+    (AsyncFunction, "AsyncDataStream.unordered_wait(stream, ...)"),
+    (MapFunction, "stream.map(...)"),
+    (FlatMapFunction, "stream.flat_map(...)"),
+    (FilterFunction, "stream.filter(...)"),
+    (ReduceFunction, "stream.key_by(...).reduce(...)"),
+    (KeySelector, "stream.key_by(...)"),
+    (SinkFunction, "stream.add_sink(...)"),
+    (Sink, "stream.sink_to(...)"),
+    (SourceFunction, "env.add_source(...)"),
+    (Source, "env.from_source(...)"),
+)
+
+
+def shown(value: Any) -> str:
+    """Return what errors call a thing that a program gave: an object without a text of its own by its class."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType)):
+        return "a lambda" if value.__name__ == "<lambda>" else f"the function {value.__name__}()"
+    base = next((base.__name__ for base, _ in _METHODS if isinstance(value, base)), None)
+    if base is None and " object at 0x" not in repr(value):
+        return repr(value)
+    name = type(value).__name__
+    return f"a {name}" if base in (None, name) else f"{name}, which is a {base}"
+
+
+def way_of(value: Any) -> str | None:
+    """Return which method takes what a program gave to another one; None where nobody knows."""
+    if isinstance(value, type):
+        return f"give an object of it: {value.__name__}(...)"
+    method = next((method for base, method in _METHODS if isinstance(value, base)), None)
+    return None if method is None else f"write {method}"
+
+
+def check_function(value: Any, expected: tuple[type, ...], method: str) -> None:
+    """Refuse what is none of the functions that a method takes.
+
+    Args:
+        value: What was given.
+        expected: The classes that it takes.
+        method: As people know it.
+
+    Raises:
+        JobGraphError: Names what was given, and which method takes it.
+    """
+    if isinstance(value, expected):
+        return
+    names = " or a ".join(kind.__name__ for kind in expected)
+    message = f"{method} takes a {names}, not {shown(value)}."
+    hint = way_of(value)
+    if hint is None and callable(value):
+        hint = f"write a class that extends {expected[0].__name__}; plain functions are for map(), flat_map() and filter()"
+    raise JobGraphError(message, hint=hint)
