@@ -10,8 +10,8 @@ from pystate.common.errors import PystateError, UsageError
 from pystate.common.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.rest.jobs import JobStatusInfo
-from pystate_cli.client.job_manager import find_job_manager
-from pystate_cli.client.rest_client import RestClient
+from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from pystate_cli.console.console import Console
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Session:
         return loaded
 
     def connect(self, address: str | None) -> RestClient:
-        """Return a client of the job manager that runs.
+        """Return a client of the job manager that runs; one is started where programs run jobs themselves, to look at these.
 
         Args:
             address: The value of `-m`.
@@ -73,10 +73,20 @@ class Session:
         Raises:
             NoJobManagerError: There is none.
         """
-        from pystate.common.service_options import ClientOptions
+        from pystate.common.service_options import ClientOptions, RestOptions
 
         configuration = self.configuration().configuration
-        return find_job_manager(self.home, address, configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000, configuration)
+        timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
+        try:
+            return find_job_manager(self.home, address, timeout, configuration)
+        except NoJobManagerError:
+            from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
+
+            if address is not None or not has_embedded_jobs_only(self.home):
+                raise
+        self.console.info("A job manager is started, which lists the jobs that programs run themselves.")
+        host, port = configuration.get(RestOptions.ADDRESS), configuration.get(RestOptions.PORT)
+        return ensure_job_manager(self.home, host, port, timeout, configuration=configuration, warn=self.console.warning)
 
 
 def job_state(client: RestClient, job_id: str) -> JobStatus:

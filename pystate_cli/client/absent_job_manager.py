@@ -28,6 +28,15 @@ def absent_job_manager(home: PystateHome) -> NoJobManagerError:
     return NoJobManagerError(f"{message}{jobs}", where=where, hint=hint)
 
 
+def has_embedded_jobs_only(home: PystateHome) -> bool:
+    """Whether there are jobs that programs run themselves, and none that a job manager would start again."""
+    from pystate.job_folder.job_liveness import has_ended
+
+    directories = _directories(home)
+    embedded = [directory for directory in directories if directory.embedded.exists()]
+    return bool(embedded) and all(directory in embedded or has_ended(directory) for directory in directories)
+
+
 def _jobs_left(home: PystateHome) -> str:
     """Return the sentence about jobs that have not ended."""
     from pystate.job_folder.job_liveness import has_ended

@@ -44,6 +44,18 @@ def _block(title: str, jobs: list[JobDetails]) -> list[str]:
     left = (_WIDTH - len(title)) // 2
     rule = f"{'-' * left}{title}{'-' * (_WIDTH - len(title) - left)}"
     entries = [
-        f"{format_flink_time(job.start_time)} : {job.jid} : {printable(job.name)} ({job.state.value})" for job in jobs
+        f"{format_flink_time(job.start_time)} : {job.jid} : {printable(job.name)} ({job.state.value}){_place(job)}"
+        for job in jobs
     ]
     return [rule, *entries, "-" * _WIDTH]
+
+
+def embedded_in(job: JobDetails) -> str | None:
+    """Return where the program is that runs a job itself; None for a job of the job manager's."""
+    program = job.pystate.embedded
+    return None if program is None else f"process {program.pid} on {printable(program.host)}"
+
+
+def _place(job: JobDetails) -> str:
+    place = embedded_in(job)
+    return "" if place is None else f" : embedded in {place}"

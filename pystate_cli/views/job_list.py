@@ -9,7 +9,7 @@ from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look
 from pystate_cli.tables.table_spec import TableSpec
-from pystate_cli.views.job_lines import JobGroups
+from pystate_cli.views.job_lines import JobGroups, embedded_in
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,6 +40,7 @@ JOBS: TableSpec[JobDetails] = TableSpec(
                style=lambda job: STATE_STYLES.get(job.state.value, "dim")),
         Column("started", lambda job: job.start_time, INSTANT, "Started", json="startTime", priority=2),
         Column("duration", lambda job: job.duration, MILLIS, "Duration", json="duration", priority=1),
+        Column("embedded", embedded_in, TEXT, "Embedded in", json="embedded", only_if_any=True, least=16, priority=3),
         Column("tasks", lambda job: f"{job.tasks.running}/{job.tasks.total}", TEXT, "Tasks",
                left=False, wide_only=True),
     )

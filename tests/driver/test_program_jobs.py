@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import threading
 from concurrent.futures import Future
 
@@ -71,6 +72,67 @@ def test_jobs_in_the_background_run_one_behind_the_other(job, log):
     assert second.get_job_execution_result().result().get_job_id() == "b" * 32
     assert log == ["a begins", "a ends", "b begins", "b ends"]
     assert first.get_job_execution_result().result().get_net_runtime() == 7
+
+
+def test_an_interrupt_of_the_program_cancels_its_job_and_waits_for_its_end(job, log, capsys):
+    """Ctrl-C, and a notebook's button: the signal comes while the program waits."""
+    jobs, running = ProgramJobs(), job("a")
+    begin = running._master.run
+
+    def interrupted():
+        threading.Timer(0, signal.raise_signal, [signal.SIGINT]).start()
+        return begin()
+
+    running._master.run = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(running)
+
+    assert log == ["a begins", "a ends"]
+    assert running.has_ended
+    with pytest.raises(JobCancelledError):
+        running.wait()
+    assert "is cancelled" in capsys.readouterr().err
+
+
+def test_a_program_hears_of_the_failure_of_the_job_that_it_waits_for_and_nobody_else_does(job, capsys):
+    jobs, running = ProgramJobs(), job("a")
+    running._master.error = JobExecutionError("It broke.")
+    running._master.told.set()
+    with pytest.raises(JobExecutionError, match=r"It broke\."):
+        jobs.run(running)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_handler_of_spark_that_ends_all_its_jobs_is_not_asked_while_a_job_runs(job):
+    def of_spark(number, frame):
+        raise AssertionError
+
+    of_spark.__module__ = "pyspark.core.context"
+    before = signal.signal(signal.SIGINT, of_spark)
+    try:
+        jobs, running = ProgramJobs(), job("a")
+        seen = []
+        running._master.cancel = lambda: None
+        running._master.run = lambda: seen.append(signal.getsignal(signal.SIGINT)) or 7
+        assert jobs.run(running).get_net_runtime() == 7
+        assert seen == [signal.default_int_handler]
+        assert signal.getsignal(signal.SIGINT) is of_spark
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_while_the_program_waits_for_its_jobs_at_its_end_cancels_them(job, log):
+    jobs, running = ProgramJobs(), job("a")
+    waits = running.wait
+
+    def interrupted():
+        running.wait = waits
+        raise KeyboardInterrupt
+
+    running.wait = interrupted
+    jobs.start(running)
+    jobs._at_exit()
+    assert running.has_ended
 
 
 def test_a_job_of_the_programs_own_thread_begins_behind_those_in_the_background(job, log, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes import started_at
 from pystate.job_folder.driver_term import DriverTerm
-from pystate.job_folder.job_liveness import has_ended, job_runs
+from pystate.job_folder.job_liveness import has_ended, job_runs, settled_status
 from pystate.job_folder.job_record import JobRecord, RecordPhase
 from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.small_files import DriverTermFile
+from pystate.job_folder.small_files import DriverTermFile, EmbeddedProgramFile
 
 JOB = "ab" * 16
 BOOT = "00000000-0000-0000-0000-000000000000/pid:[4026531836]"
@@ -83,3 +84,54 @@ def test_of_a_job_that_is_not_here_nothing_is_known(directory, tmp_path):
     assert job_runs(home, JOB) is False
     assert job_runs(home, "cd" * 16) is None
     assert job_runs(home, "no id") is None
+
+
+@pytest.fixture
+def program(directory: JobDirectory) -> EmbeddedProgramFile:
+    """Return a program that was killed."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    this = EmbeddedProgramFile.of_this_process(JOB)
+    program = dataclasses.replace(this, pid=child.pid, started=started_at(child.pid))
+    program.write_to(directory.embedded)
+    assert program.runs()
+    assert not has_ended(directory)
+    child.kill()
+    child.communicate()
+    return program
+
+
+def test_a_job_whose_program_was_killed_has_failed_for_whoever_looks_next(directory, program):
+    assert program.runs() is False
+    assert has_ended(directory)
+
+    settled = settled_status(directory, program)
+
+    assert settled == JobStatusFile.read_from(directory.status)
+    assert settled.state is JobStatus.FAILED
+    assert f"process {program.pid} on {program.host}" in settled.failure.message
+    assert settled.end_time > 0
+    assert settled_status(directory, program) == settled
+
+
+def test_a_job_whose_program_was_killed_while_it_cancelled_it_is_cancelled(directory, program):
+    JobStatusFile(JobStatus.CANCELLING).write_to(directory.status)
+    assert settled_status(directory, program).state is JobStatus.CANCELED
+
+
+def test_the_last_word_of_a_program_that_is_gone_counts(directory, program):
+    JobStatusFile(JobStatus.FINISHED).write_to(directory.status)
+    assert settled_status(directory, program).state is JobStatus.FINISHED
+
+
+def test_a_program_that_lives_settles_its_job_itself(directory):
+    program = EmbeddedProgramFile.of_this_process(JOB)
+    assert settled_status(directory, program).state is JobStatus.RUNNING
+
+
+def test_of_a_program_on_another_machine_nobody_knows_whether_it_runs(directory, program):
+    elsewhere = dataclasses.replace(program, host="elsewhere", machine=f"{BOOT}")
+    elsewhere.write_to(directory.embedded)
+    assert elsewhere.runs() is None
+    assert not has_ended(directory)
+    assert settled_status(directory, elsewhere).state is JobStatus.RUNNING
+    assert dataclasses.replace(program, machine=BOOT).runs() is False  # this one was started again since

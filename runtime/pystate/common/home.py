@@ -121,6 +121,8 @@ class JobDirectory:
         # what only this machine has
         self.driver = path / "driver.json"  # written by the driver: pid, started, host, port of its control endpoint
         self.process = path / "process.json"  # written by the job manager: pid and begin of the driver it has started
+        # written by a program that runs its job itself: its process; no job manager starts another one
+        self.embedded = path / "embedded.json"
         self.session = path / "session.json"  # 0600; written by the driver: what its Spark session is made for
         self.spark_secrets = path / SPARK_SECRETS  # 0600; written by the driver; there only while its JVM starts
         self.stdout = path / "stdout"  # what an attached job prints
@@ -154,7 +156,7 @@ class JobDirectory:
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
         ours = {self.driver, self.process, self.session, self.spark_secrets}
-        ours |= {self.stdout, self.log, self.replica, self.operations}
+        ours |= {self.stdout, self.log, self.replica, self.operations, self.embedded}
         return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
 
     def record_of(self, token: int | None) -> JobFile:

@@ -45,6 +45,11 @@ class ControlEndpoint:
         pid = os.getpid()
         DriverAddressFile(pid, self._server.host, self._server.port, started_at(pid)).write_to(self._directory.driver)
 
+    def close(self) -> None:
+        """Stop answering: the job has ended, and its process goes on."""
+        self._server.close()
+        self._directory.driver.unlink(missing_ok=True)
+
     def serve(self, master: JobMaster) -> None:
         """Take calls that need a running job from now on."""
         self._master = master

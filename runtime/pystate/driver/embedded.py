@@ -7,20 +7,23 @@ import sys
 import traceback
 from functools import partial
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from pystate.api.job_graph import StreamGraph
 from pystate.common.configuration import Configuration, OriginKind, load_configuration
+from pystate.common.control import new_secret
 from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.file_system_settings import initialize
 from pystate.common.folders import make_private_folder
-from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_file_atomically
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.job_status import JobStatus
 from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
 from pystate.common.private_home import close_to_others
 from pystate.datastream.executor import Executor, for_widest_step
+from pystate.driver.control_endpoint import ControlEndpoint
 from pystate.driver.early_check import check_before_spark
 from pystate.driver.engines import job_engine
 from pystate.driver.execution_mode import in_execution_mode
@@ -29,6 +32,7 @@ from pystate.driver.library_logs import keep_libraries_off_stdout
 from pystate.driver.program_jobs import ProgramJob, ProgramJobs
 from pystate.driver.status import JobStatusStore, failure_dict
 from pystate.job_folder.job_liveness import job_runs
+from pystate.job_folder.small_files import EmbeddedProgramFile
 from pystate.spark.python_files import add_python_files
 from pystate.spark.resource_manager import SparkResourceManager
 from pystate.spark.session import create_session
@@ -56,6 +60,7 @@ class LocalExecutor(Executor):
         self._configuration = configuration
         self._home = home
         self._session: SparkSession | None = None
+        self._log_job: str | None = None  # in whose folder the session's log is
         self._job_id = new_job_id()
         self._jobs = ProgramJobs()
 
@@ -68,6 +73,7 @@ class LocalExecutor(Executor):
         keep_libraries_off_stdout()
         if self._session is None:
             directory = self.job_directory()
+            self._log_job = self._job_id
             self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
         return self._session
 
@@ -158,10 +164,12 @@ def with_own_restarts_only(configuration: Configuration) -> Configuration:
 class EmbeddedExecutor(LocalExecutor):
     """The executor of a program that was started as plain `python job.py`.
 
-    Each `execute` is a job with an id of its own; several may follow one another in one session.
+    Each `execute` is a job with an id of its own; several may follow one another in one session. Its folder says which
+    process runs it and where that answers, for job managers and whoever looks when the process is gone.
     """
 
     def __init__(self) -> None:
+        self._record: _EmbeddedRecord | None = None
         home = PystateHome()
         loaded = load_configuration(home=home)
         for notice in loaded.notices:
@@ -178,10 +186,36 @@ class EmbeddedExecutor(LocalExecutor):
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> ProgramJob:
         """Return a job that may run; the next one has another id."""
+        self._record = None
+        configuration = with_own_restarts_only(configuration)
         try:
-            return super().prepared(graph, with_own_restarts_only(configuration), job_name, results)
+            job = super().prepared(graph, configuration, job_name, results)
+        except BaseException as error:
+            if self._record is not None:
+                self._record.ended(error)
+            raise
         finally:
             self._job_id = new_job_id()
+        assert self._record is not None  # noqa: S101 - made with its status
+        job.when_ended(self._record.ended)
+        return job
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end, behind those that still run in the background; an interrupt cancels it."""
+        return self._jobs.run(self.prepared(graph, configuration, job_name))
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store of the job's status, with all beside it by which others find the job."""
+        EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
+        write_file_atomically(directory.secret, new_secret())
+        status = super().new_status(directory, job_name)
+        self._record = _EmbeddedRecord(status, ControlEndpoint(directory, status))
+        return status
+
+    def started(self, master: JobMaster) -> None:
+        """Let control calls reach the job."""
+        assert self._record is not None  # noqa: S101 - made with its status
+        self._record.endpoint.serve(master)
 
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
@@ -189,3 +223,21 @@ class EmbeddedExecutor(LocalExecutor):
         """Start the job in the background, behind those that still run; the program ends behind it."""
         self._jobs.outlive_program()
         return super().execute_async(graph, configuration, job_name, results)
+
+
+class _EmbeddedRecord:
+    """What others see of one job: its status, and where it answers for as long as it runs."""
+
+    def __init__(self, status: JobStatusStore, endpoint: ControlEndpoint) -> None:
+        self._status = status
+        self.endpoint = endpoint
+        endpoint.start()
+
+    def ended(self, error: BaseException | None) -> None:
+        """Write down how it has ended, where nobody has."""
+        if not self._status.state.is_terminal:
+            if isinstance(error, Exception):
+                self._status.update(JobStatus.FAILED, failure=failure_dict(error, "".join(format_exception(error))))
+            else:  # an interrupt before there was anything to cancel
+                self._status.update(JobStatus.CANCELED)
+        self.endpoint.close()

@@ -142,6 +142,8 @@ class JobMaster:
                 raise
             except Exception as error:  # of ours, or of py4j or PySpark, which Spark's end may bring about in any class
                 failure, ours = as_failure(error), isinstance(error, PystateError)
+                if ours and self._scheduler.is_cancelled:
+                    return self._finish(JobStatus.CANCELED)
                 self._scheduler.check_resources(failure)
                 if not (may_pass(error, begun=taken_over) or (taken_over and ours)):
                     if ours:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import threading
 import traceback
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from pystate.common.completable_future import CompletableFuture, completed
@@ -19,6 +22,9 @@ from pystate.driver.status import JobStatusStore
 
 if TYPE_CHECKING:
     from pystate.datastream.collected_results import ResultQueue
+
+
+_INTERRUPTED_S = 0.5
 
 
 class ProgramJob(JobClient):
@@ -63,12 +69,18 @@ class ProgramJob(JobClient):
         Raises:
             PystateError: It failed, or was cancelled.
         """
+        while not wait([self._result], _INTERRUPTED_S).done:
+            pass  # a signal that another thread got, as a notebook's may, is handled between two waits
         return self._result.result()
 
     @property
     def has_ended(self) -> bool:
         """Whether nothing of it runs any more."""
         return self._result.done()
+
+    def when_ended(self, told: Callable[[BaseException | None], object]) -> None:
+        """Have somebody told of its end, with the error; None where it FINISHED."""
+        self._result.add_done_callback(lambda result: told(result.exception()))
 
     def take_no_more(self) -> None:
         """Cancel a job whose results the program was to take, and which it has left."""
@@ -124,8 +136,35 @@ class ProgramJobs:
         self._lock = threading.Lock()
         self._outlive = False
 
-    def start(self, job: ProgramJob) -> None:
-        """Run a job in the background, once those before it have ended."""
+    def run(self, job: ProgramJob) -> JobExecutionResult:
+        """Run a job behind those in the background, and wait for its end; an interrupt of the program cancels it.
+
+        The job has a thread of its own: what a signal handler raises (Ctrl-C, the interrupt of a notebook) comes between any
+        two instructions of the program's thread, and in the midst of the job's it would leave locks and state broken.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+            BaseException: What has interrupted the program; the job is CANCELED.
+        """
+        self.wait_for_turn()
+        with _interrupts_spare_spark():
+            self.start(job, tell=False)
+            try:
+                return job.wait()
+            except BaseException:
+                if not job.has_ended:
+                    sys.stderr.write(f"Job {job.get_job_id()} is cancelled; a second interrupt doesn't wait for it.\n")
+                    job.cancel()
+                    _end_of(job)
+                raise
+
+    def start(self, job: ProgramJob, *, tell: bool = True) -> None:
+        """Run a job in the background, once those before it have ended.
+
+        Args:
+            job: The job.
+            tell: Whether its failure is printed; else whoever waits for it hears of it.
+        """
         with self._lock:
             self._jobs = [other for other in self._jobs if not other.has_ended]
             before = list(self._jobs)
@@ -139,9 +178,11 @@ class ProgramJobs:
             except JobCancelledError:
                 return
             except PystateError as error:  # who asks for the result gets it; nobody may
-                sys.stderr.write(f"Job {job.get_job_id()} failed: {error}\n")
+                if tell:
+                    sys.stderr.write(f"Job {job.get_job_id()} failed: {error}\n")
             except BaseException:
-                traceback.print_exc()
+                if tell:
+                    traceback.print_exc()
 
         threading.Thread(target=run, name="program-job", daemon=True).start()
 
@@ -175,12 +216,32 @@ class ProgramJobs:
             if hasattr(sys, "last_type"):
                 job.cancel()
             job.take_no_more()
-        for job in self._running():
-            _end_of(job)
+        try:
+            for job in self._running():
+                _end_of(job)
+        except BaseException:  # an interrupt, which Python would only print here, and end with the jobs in the midst
+            for job in self._running():
+                job.cancel()
+                _end_of(job)
 
     def _running(self) -> list[ProgramJob]:
         with self._lock:
             return [job for job in self._jobs if not job.has_ended]
+
+
+@contextlib.contextmanager
+def _interrupts_spare_spark() -> Iterator[None]:
+    """Have Ctrl-C raise KeyboardInterrupt only: PySpark's handler would end all of Spark's jobs first, slots among them."""
+    handler = signal.getsignal(signal.SIGINT)
+    is_of_spark = getattr(handler, "__module__", None) == "pyspark.core.context"
+    if not is_of_spark or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _end_of(job: ProgramJob) -> None:

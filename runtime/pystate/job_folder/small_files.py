@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pystate.common.plain_data import Natural, OpenPlainData, PlainData
+from pystate.common.processes import is_alive, started_at, this_machine
 from pystate.job_folder.content import FileContent
 
 
@@ -76,6 +80,49 @@ class DriverAddressFile(OpenPlainData, FileContent):
     host: str
     port: int
     started: str | None = None
+
+
+@dataclass(frozen=True)
+class EmbeddedProgramFile(FileContent):
+    """`embedded.json`, written by a program that runs its job itself: a script, a notebook. No job manager starts it again.
+
+    Attributes:
+        pid: The program's process id.
+        host: The name of its machine.
+        machine: Tells that machine, since it was started, from others, see `this_machine`.
+        started: When the process began, see `started_at`; None where nobody can tell.
+        program: Its file; empty where it has none, as in a notebook.
+        log_job: The job in whose folder the log of its Spark session is; several may share one.
+    """
+
+    title: ClassVar[str] = "The program that runs the job"
+    version: ClassVar[int | None] = 1
+
+    pid: int
+    host: str
+    machine: str
+    started: str | None
+    program: str
+    log_job: str
+
+    @staticmethod
+    def of_this_process(log_job: str) -> EmbeddedProgramFile:
+        """Return what tells the process that calls this.
+
+        Args:
+            log_job: The job in whose folder the log of its Spark session is.
+        """
+        pid, program = os.getpid(), sys.argv[0] if sys.argv else ""
+        path = os.path.abspath(program) if os.path.isfile(program) else ""
+        return EmbeddedProgramFile(pid, socket.gethostname(), this_machine(), started_at(pid), path, log_job)
+
+    def runs(self) -> bool | None:
+        """Whether the process is there; None where that can't be told from this machine."""
+        if self.machine != this_machine() and self.host != socket.gethostname():
+            return None
+        if self.started is None:
+            return is_alive(self.pid)
+        return started_at(self.pid) == self.started
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pystate.jobmanager.class_data_trainer import ClassDataTrainer
 from pystate.jobmanager.driver_heartbeat import HeartbeatTerms
 from pystate.jobmanager.driver_process import DriverLauncher, DriverRefusedError
 from pystate.jobmanager.driver_starts import DriverStarts
+from pystate.jobmanager.embedded_jobs import EmbeddedJobs
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
 from pystate.jobmanager.job_recovery import JobRecovery
 from pystate.jobmanager.job_registry import JobRegistry
@@ -77,6 +78,7 @@ class Dispatcher:
         )
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
+        self._embedded = EmbeddedJobs(home, self._registry, self._services)
         self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)
 
     def recover(self, complete_term: int | None = None) -> None:
@@ -160,6 +162,7 @@ class Dispatcher:
 
     def jobs(self) -> list[SupervisedJob]:
         """Return all jobs, the oldest first."""
+        self._embedded.look()
         return self._registry.jobs()
 
     def job(self, job_id: str) -> SupervisedJob:
@@ -169,6 +172,7 @@ class Dispatcher:
             UsageError: The id is malformed.
             JobNotFoundError: There is none of this id.
         """
+        self._embedded.look()
         return self._registry.job(job_id)
 
     def close(self) -> None:

@@ -150,5 +150,8 @@ def _check_successor(dispatcher: Dispatcher, job: SupervisedJob, successor: str 
 
 
 def _not_kept(job: SupervisedJob) -> NotKeptError:
+    if job.program is not None:
+        message = f"Job {job.job_id} is run by its own program (process {job.program.pid}), which nobody else starts again."
+        return NotKeptError(message, hint="stop it with a savepoint, and run the program with pystate run -s SAVEPOINT")
     message = f"Nothing was kept to start job {job.job_id} again with."
     return NotKeptError(message, hint="start it with pystate run -s SAVEPOINT")

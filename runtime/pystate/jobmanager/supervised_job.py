@@ -10,6 +10,7 @@ from pystate.common.errors import PystateError
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.small_files import EmbeddedProgramFile
 from pystate.jobmanager.cached_operations import CachedOperationsHandler
 from pystate.jobmanager.driver_gateway import CALL_TIMEOUT_SECONDS, DriverGateway
 from pystate.jobmanager.job_checkpoints import JobCheckpoints
@@ -48,10 +49,13 @@ class SupervisedJob:
         resubmitting: Held by who changes what the job can be started again with, or starts it again.
     """
 
+    program: EmbeddedProgramFile | None = None
+    """The program that runs the job itself; None for a job of ours."""
+
     def __init__(self, record: JobRecord, directory: JobDirectory, services: JobManagerSharedServices) -> None:
         self.job_id = record.job_id
         self.directory = directory
-        self._record = KeptRecord(record, directory, services.leadership, services.steps)
+        self._record = self._kept(record, services)
         self._gateway = gateway = DriverGateway(self._record, directory)
         self._status = JobStatusProvider(self._record, directory)
         self.runner = JobManagerRunner(self._record, directory, gateway, self._status, services)
@@ -68,6 +72,9 @@ class SupervisedJob:
         self.queries = JobQueries(self.job_id, gateway)
         self.resubmitting = threading.Lock()
         self._progress_unknown: str | None = None
+
+    def _kept(self, record: JobRecord, services: JobManagerSharedServices) -> KeptRecord:
+        return KeptRecord(record, self.directory, services.leadership, services.steps)
 
     @property
     def record(self) -> JobRecord:

@@ -46,6 +46,20 @@ class TasksByState(RestMessage):
     total: int = 0
 
 
+class EmbeddedProgram(RestMessage):
+    """A program that runs its job itself, without a driver of a job manager's: a script, a notebook.
+
+    Attributes:
+        host: Its machine.
+        pid: Its process there.
+        program: Its file; empty where it has none.
+    """
+
+    host: str
+    pid: int
+    program: str
+
+
 class JobSummaryOurs(RestMessage):
     """What is ours of a job.
 
@@ -53,11 +67,13 @@ class JobSummaryOurs(RestMessage):
         restarts: How often it was restarted.
         application_id: The Spark application that runs it; null before there is one.
         silent_since: Since when its driver gives no answer, ms since 1970; null where it does.
+        embedded: The program that runs it itself; null for a job of the job manager's.
     """
 
     restarts: int = 0
     application_id: str | None = entry("application-id", default=None)
     silent_since: int | None = entry("silent-since", default=None)
+    embedded: EmbeddedProgram | None = None
 
 
 class JobDetails(RestMessage):

@@ -52,7 +52,7 @@ def _jobs(request: RestRequest) -> JobIdsWithStatusOverview:
 
 def _jobs_overview(request: RestRequest) -> MultipleJobsDetails:
     now = current_time_ms()
-    found = [messages.job_summary(job.job_id, job.status(), now) for job in request.dispatcher.jobs()]
+    found = [messages.job_summary(job.job_id, job.status(), now, job.program) for job in request.dispatcher.jobs()]
     return MultipleJobsDetails(jobs=found)
 
 

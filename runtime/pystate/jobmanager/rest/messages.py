@@ -14,6 +14,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.sensitive_keys import without_secrets
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.job_folder.failure_history import MAX_FAILURES, JobFailure
+from pystate.job_folder.small_files import EmbeddedProgramFile
 from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
 from pystate.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 from pystate.rest.cluster import ClusterOverview, DashboardConfiguration, Features
@@ -31,7 +32,7 @@ from pystate.rest.job_details import (
     RootExceptionInfo,
     StreamGuaranteeInfo,
 )
-from pystate.rest.jobs import JobDetails, JobSummaryOurs, TasksByState
+from pystate.rest.jobs import EmbeddedProgram, JobDetails, JobSummaryOurs, TasksByState
 from pystate.rest.operations import (
     COMPLETED,
     IN_PROGRESS,
@@ -91,8 +92,15 @@ def dashboard_config() -> DashboardConfiguration:
     )
 
 
-def job_summary(job_id: str, status: Status, now: int) -> JobDetails:
-    """An entry of GET /jobs/overview."""
+def job_summary(job_id: str, status: Status, now: int, program: EmbeddedProgramFile | None = None) -> JobDetails:
+    """An entry of GET /jobs/overview.
+
+    Args:
+        job_id: The job.
+        status: Its status.
+        now: Milliseconds since 1970.
+        program: What runs it itself; None for a job of ours.
+    """
     counts = {state.value.lower(): count for state, count in task_counts(status).items()}
     return JobDetails(
         jid=job_id,
@@ -107,6 +115,9 @@ def job_summary(job_id: str, status: Status, now: int) -> JobDetails:
             restarts=status["attempt"],
             application_id=status.get("application_id"),
             silent_since=status.get("silent_since"),
+            embedded=None
+            if program is None
+            else EmbeddedProgram(host=program.host, pid=program.pid, program=program.program),
         ),
     )
 

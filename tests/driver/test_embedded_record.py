@@ -1,0 +1,73 @@
+"""What others see of a job that a program runs itself, when that ends before the job began."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from pystate.common.home import PystateHome
+from pystate.common.job_status import JobStatus
+from pystate.common.processes import started_at
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.executor import register_executor
+from pystate.driver.embedded import EmbeddedExecutor
+from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """Run a job whose session does not come up; return its folder and what was there meanwhile."""
+    monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("sys.path", [*os.sys.path])
+
+    def of(error):
+        seen = {}
+
+        class WithoutSpark(EmbeddedExecutor):
+            def spark_session(self, configuration):
+                directory = self.job_directory()
+                seen["address"] = DriverAddressFile.read_from(directory.driver)
+                seen["program"] = EmbeddedProgramFile.read_from(directory.embedded)
+                seen["secret"] = stat.S_IMODE(directory.secret.stat().st_mode)
+                raise error
+
+        register_executor(WithoutSpark())
+        try:
+            env = StreamExecutionEnvironment.get_execution_environment()
+            env.from_collection([1, 2]).print()
+            with pytest.raises(type(error)):
+                env.execute("counts")
+        finally:
+            register_executor(None)
+        (path,) = (tmp_path / "home" / "jobs").iterdir()
+        return PystateHome().job(path.name), seen
+
+    return of
+
+
+def test_a_job_says_which_process_runs_it_and_where_that_answers_until_it_has_ended(directory):
+    found, seen = directory(RuntimeError("no Java"))
+    ours = os.getpid(), started_at(os.getpid())
+    assert (seen["address"].pid, seen["address"].started) == ours
+    assert (seen["program"].pid, seen["program"].started) == ours
+    assert seen["secret"] == 0o600
+    assert not found.driver.exists()
+    assert EmbeddedProgramFile.read_from(found.embedded) == seen["program"]
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "message"),
+    [
+        (RuntimeError("no Java"), JobStatus.FAILED, "no Java"),
+        (KeyboardInterrupt(), JobStatus.CANCELED, None),
+        (SystemExit(1), JobStatus.CANCELED, None),
+    ],
+)
+def test_a_job_that_never_began_has_ended_for_others(directory, error, state, message):
+    found, _ = directory(error)
+    status = JobStatusFile.read_from(found.status)
+    assert status.state is state
+    assert (None if status.failure is None else status.failure.message) == message
