@@ -15,6 +15,7 @@ import pystate
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.home import PystateHome
 from pystate.common.job_manager_entry import is_served, read_job_manager
+from pystate.common.machine_load import PatientDeadline, busy_sentence
 from pystate.common.processes import is_alive, signal_process, started_at
 from pystate.common.regular_files import NotRegularError, open_to_write
 from pystate.common.tokens import read_home_token
@@ -98,7 +99,7 @@ def ensure_job_manager(
         VersionMismatchError: The one that runs is of another version.
     """
     client, _ = start_job_manager(home, rest_address, rest_port, timeout, command, configuration, warn)
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = PatientDeadline(_START_SECONDS)
     while True:
         try:
             leading = _leading(client, client.get("/config", StandbyConfiguration), home, configuration, timeout)
@@ -106,7 +107,7 @@ def ensure_job_manager(
                 leading.get("/config", StandbyConfiguration)  # it may have died, and nobody has taken over yet
             return leading
         except NoJobManagerError:
-            if time.monotonic() > deadline:
+            if deadline.has_passed():
                 raise
         time.sleep(_POLL_SECONDS)
 
@@ -153,7 +154,7 @@ def start_job_manager(
     command = [*command, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port), "--log"]
     command += _properties(configuration)
     process = _start(command, home)
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = PatientDeadline(_START_SECONDS)
     while True:
         ended = process.poll()
         running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
@@ -164,13 +165,14 @@ def start_job_manager(
             return running[0], ours
         if ended == _ALREADY_RUNNING_EXIT_CODE:
             process = _start(command, home)  # the other one may not come up
-        elif ended is not None or time.monotonic() > deadline:
+        elif ended is not None or deadline.has_passed():
             what = "did not come up in time" if ended is None else f"ended at once with exit code {ended}"
             message = f"The job manager {what}."
             lines = _last_lines(home, log_start)
             if not lines:
                 _check_room(home)
-            raise PystateError(f"{message}\n{lines}" if lines else message, hint=f"see {home.jobmanager_log}")
+            busy = None if ended is not None else busy_sentence()
+            raise PystateError(f"{message}\n{lines}" if lines else message, hint=busy or f"see {home.jobmanager_log}")
         time.sleep(_POLL_SECONDS)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pystate
 from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
+from pystate.common.machine_load import busy_sentence
 from pystate.rest.cluster import StandbyConfiguration
 from pystate.rest.message import RestMessage
 
@@ -162,7 +163,8 @@ class RestClient:
                 response, content = self._send(method, path, data, headers)
         except TimeoutError as error:
             message = f"The job manager at {self.address} did not answer within {self._timeout:g} s."
-            raise SilentJobManagerError(message, hint="client.timeout sets how long to wait") from error
+            hint = f"{busy_sentence() or 'look at its log'}; client.timeout sets how long to wait"
+            raise SilentJobManagerError(message, hint=hint) from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"
             if self._instance is None:  # somebody's, who is only known by his address

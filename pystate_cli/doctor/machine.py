@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import JavaNotFoundError
+from pystate.common.machine_load import core_count
 from pystate_cli.console.formats import format_size
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
@@ -123,7 +123,7 @@ def check_cores(configuration: Configuration) -> Finding:
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
     needed = (real_time_cores(parallelism, [parallelism]) if is_real_time else micro_batch_cores(parallelism)).cores
-    here = _cores()
+    here = core_count()
     master = configuration.get(SparkOptions.MASTER)
     more = f", and {parallelism} more for each further task of the real-time engine" if is_real_time else ""
     asked = f"parallelism {parallelism} needs {needed} tasks at once{more}"
@@ -189,7 +189,3 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,6 +14,7 @@ from pystate.common.errors import (
 from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.driver.execution_failure_handler import ExecutionFailureHandler
+from pystate.driver.late_start import StartTimeoutError
 from pystate.job_folder.recovery_terms import RecoveryTerms
 
 TWICE = {
@@ -26,8 +27,11 @@ LOST = JobExecutionError("A slot was lost.")
 
 @pytest.fixture
 def handler(tmp_path):
-    def make(*, taken_over=False, saved_batch=lambda: None, **options):
-        one = ExecutionFailureHandler(Configuration({**TWICE, **options}), JobDirectory(tmp_path), saved_batch)
+    def make(*, taken_over=False, saved_batch=lambda: None, again=False, has_begun=lambda: True, **options):
+        configuration = Configuration({**TWICE, **options})
+        one = ExecutionFailureHandler(
+            configuration, JobDirectory(tmp_path), saved_batch, tries_start_again=again, has_begun=has_begun
+        )
         one.begin(taken_over=taken_over)
         return one
 
@@ -178,3 +182,31 @@ def test_data_of_the_wrong_type_that_comes_back_behind_one_checkpoint_ends_the_j
     completed.append(8)
     assert [fails(), fails("True is no int64"), fails(), fails()] == [7, 7, 7, None]
     assert one.describe() == "the job failed 3 times of the same data, and no checkpoint came past it"
+
+
+NO_RESTARTS = {"restart-strategy.type": "none"}
+LATE = StartTimeoutError("0 of 2 slots registered within 60 s.")
+WORKER = JobExecutionError("The query failed: [STREAM_FAILED]")
+WORKERS_TRACE = "Caused by: org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+@pytest.mark.parametrize(("error", "trace"), [(LATE, ""), (WORKER, WORKERS_TRACE)])
+def test_a_start_for_which_the_machine_had_no_time_is_tried_once_more_without_restarts(handler, error, trace):
+    one = handler(again=True, **NO_RESTARTS)
+    one.attempt_created()
+    assert [one.delay_ms(error, trace) for _ in range(2)] == [0, None]
+
+
+@pytest.mark.parametrize(("has_begun", "delay"), [(True, None), (False, 0)])
+def test_once_it_has_done_something_a_failure_is_the_jobs(handler, has_begun, delay):
+    one = handler(again=True, has_begun=lambda: has_begun, **NO_RESTARTS)
+    one.attempt_created()
+    one.attempt_runs()
+    assert one.delay_ms(WORKER, WORKERS_TRACE) == delay
+
+
+def test_other_failures_of_a_start_and_starts_that_a_job_manager_watches_are_as_the_strategy_says(handler):
+    one = handler(again=True, **NO_RESTARTS)
+    one.attempt_created()
+    assert one.delay_ms(WORKER) is None
+    assert handler(**NO_RESTARTS).delay_ms(LATE) is None

@@ -16,7 +16,8 @@ from pystate.checkpoint.id_counter import CheckpointIdCounter
 from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
 from pystate.common.processes import can_run
-from pystate.driver import registered_slot, slot_gateways, slot_pool
+from pystate.driver import late_start, registered_slot, slot_gateways, slot_pool
+from pystate.driver.late_start import StartTimeoutError
 from pystate.driver.slot_pool import SlotPool
 from pystate.job_folder.driver_term import DriverTerm
 from pystate.slot.gateway import CoordinatorGateway
@@ -215,8 +216,29 @@ def test_who_waits_for_slots_looks_meanwhile_whether_they_can_come(monkeypatch):
 
     with pytest.raises(JobExecutionError, match="There is no executor"):
         pool.wait_registered(60, look)
-    with pytest.raises(JobExecutionError, match="0 of 1 slots registered within 0.05 s"):
+    with pytest.raises(StartTimeoutError, match="0 of 1 slots registered within 0.05 s"):
         pool.wait_registered(0.05)
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("lack", "busy", "message", "hint"),
+    [
+        ("Spark runs 1 task", "this machine is busy", "within 0.01 s: Spark runs 1 task.", "give Spark more cores"),
+        (None, "this machine is busy", "the longer time that a busy machine has", "this machine is busy"),
+        (None, None, "within 0.01 s.", "look at the job's log, or raise pystate.slot.startup-timeout"),
+    ],
+)
+def test_slots_that_do_not_come_lack_cores_where_spark_says_so_and_time_where_the_machine_is_busy(
+    monkeypatch, lack, busy, message, hint
+):
+    monkeypatch.setattr(slot_pool, "_LOOK_S", 0.01)
+    monkeypatch.setattr(late_start, "busy_sentence", lambda: busy)
+    pool = SlotPool("a" * 32, 0, 1, SECRET, Events())
+    with pytest.raises(StartTimeoutError) as error:
+        pool.wait_registered(0.01, lack=lambda: lack)
+    assert message in error.value.message
+    assert error.value.hint == hint
     pool.close()
 
 

@@ -312,6 +312,9 @@ class ToyResources:
     def allocate(self, description, engine, count, on_end):
         return ToySlots(description, engine, count)
 
+    def lack(self, tasks):
+        return None
+
     def loss(self):
         return None
 

@@ -13,8 +13,10 @@ _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5};?$")
 _NO_CAUSE = "[STREAM_FAILED]"
 
 _HINTS = {
-    "Python worker failed to connect back": "the machine is too busy to start a Python worker in time: run fewer jobs "
-    "there, or set restart-strategy.type",
+    "Python worker failed to connect back": "the machine was too busy to start a Python worker within Spark's 10 s: run "
+    "fewer jobs there, or set restart-strategy.type",
+    "Python daemon failed to launch worker": "the machine was too busy to fork a Python worker within Spark's 60 s: run "
+    "fewer jobs there, or set restart-strategy.type",
     "No suitable driver": "put the driver's jar on the session: spark.jars = PATH",
     "[DATA_SOURCE_NOT_FOUND]": "put the source's package on the session: spark.jars.packages = GROUP:NAME:VERSION",
     "java.lang.OutOfMemoryError": "give Spark's JVM more memory: spark.driver.memory",

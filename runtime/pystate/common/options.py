@@ -433,7 +433,8 @@ class PystateOptions:
         "pystate.slot.startup-timeout",
         DurationType(minimum=1),
         60_000,
-        "How long the job waits for all of its slots to report, and on the real-time engine for its relays to come to them.",
+        "How long the job waits for the next of its slots to report, and on the real-time engine for its relays to come;"
+        " longer on a machine where more threads want a CPU than it has.",
     )
     SLOT_PORTS = ConfigOption[range](
         "pystate.slot.ports",

@@ -248,7 +248,11 @@ class ExecutionAttempt:
         restored = self._restored
         # executors that Spark still counts may be gone already
         watch = self._resource_watch()
-        self._pool.wait_registered(self._startup_timeout_s, lambda: watch is None or watch.enough())
+        self._pool.wait_registered(
+            self._startup_timeout_s,
+            lambda: watch is None or watch.enough(),
+            lambda: self._resources.lack(self._slot_count),
+        )
         on_deploying()
         environment = vars(self._environment)
         self._pool.deploy(

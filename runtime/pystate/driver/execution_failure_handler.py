@@ -11,6 +11,7 @@ from pystate.common.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.state_settings import is_checkpointing_enabled
 from pystate.common.time import current_time_ms
+from pystate.driver.late_start import is_late_start
 from pystate.driver.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
 from pystate.job_folder.recovery_terms import RecoveryTerms
 from pystate.job_folder.restart_strategy import is_fatal, restart_strategy
@@ -28,6 +29,8 @@ class ExecutionFailureHandler:
         configuration: The options in force.
         directory: The job's files.
         saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None for none.
+        tries_start_again: Whether a start for which the machine had no time is tried once more, whatever the strategy.
+        has_begun: Whether a job that runs has done anything yet.
     """
 
     def __init__(
@@ -35,6 +38,9 @@ class ExecutionFailureHandler:
         configuration: Configuration,
         directory: JobDirectory,
         saved_batch: Callable[[], int | None] = lambda: None,
+        *,
+        tries_start_again: bool = False,
+        has_begun: Callable[[], bool] = lambda: True,
     ) -> None:
         self._directory = directory
         self._strategy = restart_strategy(configuration)
@@ -45,6 +51,8 @@ class ExecutionFailureHandler:
         self._repeated = RepeatedFailures()
         self._wrong_data = RepeatedFailures()
         self._why: str | None = None
+        self._start_left = tries_start_again
+        self._has_begun = has_begun
 
     def begin(self, *, taken_over: bool) -> None:
         """Begin to count; where another driver has run the job before, behind its last failure.
@@ -73,6 +81,8 @@ class ExecutionFailureHandler:
         self._why = self._hopeless(error, stack_trace)
         if self._why is not None:
             return None
+        if self.starts_once_more(error, stack_trace):
+            return 0
         decision = self._strategy.after_failure(current_time_ms())
         self._strategy = decision.strategy
         try:
@@ -85,6 +95,12 @@ class ExecutionFailureHandler:
     def restarts_at_all(self) -> bool:
         """Whether the restart strategy may allow another attempt."""
         return self._strategy.restarts_at_all
+
+    def starts_once_more(self, error: PystateError, stack_trace: str) -> bool:
+        """Whether this was the one start that may fail for want of time, and counts as no failure of the job."""
+        begun = self._was_running and self._has_begun()
+        again, self._start_left = self._start_left and not begun and is_late_start(error, stack_trace), False
+        return again
 
     def job_ends(self, state: JobStatus) -> None:
         """Write down how the job ends, so that nobody starts it again, even if this process dies now.

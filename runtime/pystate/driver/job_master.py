@@ -145,6 +145,8 @@ class JobMaster:
                 if ours and self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)
                 self._scheduler.check_resources(failure)
+                if not taken_over and self._scheduler.starts_once_more(failure):
+                    continue
                 if not (may_pass(error, begun=taken_over) or (taken_over and ours)):
                     if ours:
                         self._status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))

@@ -118,5 +118,8 @@ class ResourceManager(Protocol):
             on_end: Called from another thread when they have ended, with the reason; None where they ended well.
         """
 
+    def lack(self, tasks: int) -> str | None:
+        """Say what keeps so many slots from running at the same time; None where each has its place."""
+
     def loss(self) -> str | None:
         """Say how all slots that are and will be are lost, as the end of a sentence; None where they aren't."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol, cast
@@ -13,10 +12,12 @@ from pyspark import cloudpickle
 
 from pystate.common.control import Address, ControlClient, ControlServer
 from pystate.common.errors import ControlError, JobExecutionError
+from pystate.common.machine_load import PatientDeadline
 from pystate.common.open_files import allow_open_files
 from pystate.common.option_types import ANY_PORT
 from pystate.driver.checkpoint_notifier import CheckpointNotifier
 from pystate.driver.crash_output import crash_cause
+from pystate.driver.late_start import late_start
 from pystate.driver.registered_slot import RegisteredSlot
 from pystate.driver.slot_gateways import SlotGateways
 from pystate.driver.slot_session import SlotSession
@@ -126,29 +127,37 @@ class SlotPool:
         """Begin to accept slots."""
         self._server.start()
 
-    def wait_registered(self, timeout_s: float, look: Callable[[], object] = lambda: None) -> None:
+    def wait_registered(
+        self,
+        timeout_s: float,
+        look: Callable[[], object] = lambda: None,
+        lack: Callable[[], str | None] = lambda: None,
+    ) -> None:
         """Wait until all slots are there.
 
         Args:
-            timeout_s: How long they may take.
+            timeout_s: How long the next of them may take, on a machine that is not busy.
             look: Called from time to time while they are not; raises where they can't come.
+            lack: Says what they lack, where they aren't only slow.
 
         Raises:
-            JobExecutionError: Not all came in time.
+            StartTimeoutError: Not all came in time.
+            JobExecutionError: One was lost.
         """
-        deadline = time.monotonic() + timeout_s
-        while not self._wait_changed(min(_LOOK_S, deadline - time.monotonic())):
+        deadline = PatientDeadline(timeout_s)
+        while not self._wait_changed(min(_LOOK_S, timeout_s)):
             look()
-            if time.monotonic() >= deadline:
+            deadline.saw(len(self._slots))
+            if deadline.has_passed():
                 break
         with self._changed:
             if self._failure is not None:
                 message = f"A slot was lost while the job started: {self._failure}"
                 raise JobExecutionError(message)
-            if len(self._slots) < self._parallelism:
-                message = f"{len(self._slots)} of {self._parallelism} slots registered within {timeout_s:g} s."
-                hint = "give Spark more cores or raise pystate.slot.startup-timeout"
-                raise JobExecutionError(message, hint=hint)
+            came = len(self._slots)
+        if came < self._parallelism:
+            message = f"{came} of {self._parallelism} slots registered"
+            raise late_start(message, timeout_s, lack())
 
     def _wait_changed(self, timeout_s: float) -> bool:
         with self._changed:

@@ -11,6 +11,7 @@ from pystate.common.control import connect, receive_message, send_message
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.common.home import JobDirectory
 from pystate.common.job_files import read_job_file
+from pystate.common.machine_load import busy_sentence, patient
 from pystate.common.regular_files import MAX_WORD_BYTES, OddFileError
 from pystate.job_folder.content import DamagedFileError
 from pystate.job_folder.job_record import RecordPhase
@@ -88,12 +89,12 @@ class DriverGateway:
                 return True
         return False
 
-    def call(self, op: str, *, timeout: float = CALL_TIMEOUT_SECONDS, **arguments: Any) -> Any:
+    def call(self, op: str, *, timeout: float | None = None, **arguments: Any) -> Any:
         """Call the driver's control endpoint.
 
         Args:
             op: The operation.
-            timeout: Seconds a hanging driver may hold us up.
+            timeout: Seconds a hanging driver may hold us up; None for as long as one on a busy machine may need.
             arguments: The operation's arguments.
 
         Raises:
@@ -110,7 +111,8 @@ class DriverGateway:
             where, log = f"job {self._record.current.job_id}", self._directory.log
             raise DriverUnreachableError(message, where=where, hint=f"see {log}")
         try:
-            return call_driver(self._directory, op, timeout=timeout, **arguments)
+            seconds = patient(CALL_TIMEOUT_SECONDS) if timeout is None else timeout
+            return call_driver(self._directory, op, timeout=seconds, **arguments)
         finally:
             self._calls.release()
 
@@ -148,7 +150,8 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
             reply = receive_message(connection)
         except (EOFError, OSError) as error:
             message = f"The job's driver (process {address.pid}) did not answer {op!r} within {timeout:.0f} s."
-            raise DriverUnreachableError(message, where=repr(error), hint=f"see {directory.log}") from error
+            hint = busy_sentence() or f"see {directory.log}"
+            raise DriverUnreachableError(message, where=repr(error), hint=hint) from error
     if reply["ok"]:
         return reply["value"]
     raise error_from_dict(reply["error"])

@@ -18,6 +18,7 @@ from pystate.common.control import connect
 from pystate.common.errors import ControlError, PystateError, UsageError
 from pystate.common.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_files import read_job_file
+from pystate.common.machine_load import PatientDeadline
 from pystate.common.processes import is_ours, started_at
 from pystate.common.regular_files import MAX_WORD_BYTES
 from pystate.job_folder.content import FileContent
@@ -90,7 +91,7 @@ def find_drivers(candidates: Iterable[Candidate], patience_s: float = PATIENCE_S
     """
     found: dict[str, Candidate] = {}
     open_ones = list(candidates)
-    deadline = time.monotonic() + patience_s
+    deadline = PatientDeadline(patience_s)
     while True:
         for candidate in open_ones:
             if candidate.is_proven():
@@ -98,7 +99,7 @@ def find_drivers(candidates: Iterable[Candidate], patience_s: float = PATIENCE_S
         open_ones = [each for each in open_ones if each.job_id not in found and each.may_have_just_started()]
         if not open_ones:
             return found
-        if time.monotonic() > deadline:
+        if deadline.has_passed():
             for each in open_ones:
                 logger.warning(
                     "process %d names job %s in its arguments and does not prove to be its driver", each.pid, each.job_id

@@ -16,6 +16,7 @@ from pystate.spark.python_daemons import PythonDaemons
 from pystate.spark.required_cores import RequiredCores
 from pystate.spark.session import check_session
 from pystate.spark.slot_job import SlotJob
+from pystate.spark.waiting_tasks import lack_of_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +89,10 @@ class SparkResourceManager:
             blocks.remake_folders()  # whoever cleans up folders for temporary files takes them for old ones
             blocks.restore()
         return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
+
+    def lack(self, tasks: int) -> str | None:
+        """Say which of so many tasks can't run at the same time."""
+        return lack_of_cores(self._spark.sparkContext, tasks)
 
     def loss(self) -> str | None:
         """Say how the application is lost."""

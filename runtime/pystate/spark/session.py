@@ -21,6 +21,7 @@ from pystate.common.options import CoreOptions, PystateOptions, SparkOptions
 from pystate.common.sensitive_keys import REDACTED
 from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
+from pystate.spark import worker_site
 from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
@@ -119,6 +120,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
         "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
+        # a worker whose JVM says nothing for so long ends: the default of 15 s is less than a busy machine needs
+        "spark.python.authenticate.socketTimeout": "600s",
         # what we hide, Spark's event log and pages hide, too
         "spark.redaction.regex": REDACTED,
         # clusters turn them on for everybody, in a spark-defaults.conf
@@ -225,7 +228,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     os.environ["PYSPARK_PYTHON"] = worker_python(configuration, target, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # workers on this machine must find the job's own modules, which stand beside its file
-    os.environ["PYTHONPATH"] = python_path()
+    os.environ["PYTHONPATH"] = f"{worker_site.FOLDER}{os.pathsep}{python_path()}"
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
     from pystate.spark.own_connections import guard_listeners

@@ -130,7 +130,7 @@ def test_no_java(monkeypatch, tmp_path):
     ],
 )
 def test_cores(monkeypatch, master, parallelism, health):
-    monkeypatch.setattr(machine, "_cores", lambda: 4)
+    monkeypatch.setattr(machine, "core_count", lambda: 4)
     settings = {"parallelism.default": parallelism}
     if master:
         settings["pystate.spark.master"] = master

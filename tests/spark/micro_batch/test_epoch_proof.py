@@ -1,10 +1,14 @@
 """How long the proof of an epoch waits for Spark's record of it."""
 
+from functools import partial
+
 import pytest
 
 from pystate.common.errors import IncompleteInputError
+from pystate.common.machine_load import PatientDeadline
 from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.spark.micro_batch import epoch_proof
 from pystate.spark.micro_batch.epoch_proof import EpochProof
 from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts
 
@@ -64,7 +68,8 @@ def test_an_epoch_that_is_not_whole_fails_when_all_is_known():
     assert record.caught_up == 1
 
 
-def test_an_epoch_of_which_spark_does_not_tell_fails_after_a_minute():
+def test_an_epoch_of_which_spark_does_not_tell_fails_after_a_minute_of_a_machine_that_is_not_busy(monkeypatch):
+    monkeypatch.setattr(epoch_proof, "PatientDeadline", partial(PatientDeadline, share=lambda: 1.0))
     record = Record(RUNNING)
     with pytest.raises(IncompleteInputError, match="does not tell of the end of task 70, which fed subtask 0 of count"):
         record.check()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,9 +14,11 @@ from pystate.api.job_graph import SinkKind
 from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ControlError, JobExecutionError, PystateError
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.machine_load import PatientDeadline
 from pystate.common.options import PystateOptions
 from pystate.driver.engine import EngineEvents
+from pystate.driver.late_start import late_start
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.real_time.barriers import SourceBarriers
 from pystate.driver.real_time.frame_sinks import FrameSinks
@@ -29,6 +30,7 @@ from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment
 from pystate.slot.real_time.slot_engine import RealTimeSlotEngineFactory
 from pystate.spark.real_time.relay import RelayDirectory
+from pystate.spark.waiting_tasks import lack_of_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,15 +131,17 @@ class RealTimeEngine:
     def _await(self, relays: Relays, pool: SlotPool, events: EngineEvents) -> None:
         """Wait until records can flow: what a source gives before would only pile up, however long Spark takes to start."""
         timeout_s = Configuration(self._environment.configuration).get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
-        deadline = time.monotonic() + timeout_s
-        while not all(pool.call_all("await_relays", lambda _: {"timeout_s": _RELAYS_S}).values()):
+        deadline = PatientDeadline(timeout_s)
+        while not all((came := pool.call_all("await_relays", lambda _: {"timeout_s": _RELAYS_S})).values()):
             failure = relays.failure()
             if failure is not None:
                 events.engine_failed(*failure)
                 raise failure[0]
-            if time.monotonic() >= deadline:
-                message = f"Not all relays came to their slots within {timeout_s:g} s."
-                raise JobExecutionError(message, hint="give Spark more cores or raise pystate.slot.startup-timeout")
+            deadline.saw(sum(came.values()))
+            if deadline.has_passed():
+                tasks = self._plan.width + sum(self._channels.partitions)
+                message = f"The relays of {sum(came.values())} of {len(came)} slots came to them"
+                raise late_start(message, timeout_s, lack_of_cores(self._spark.sparkContext, tasks))
 
     def look(self) -> None:
         """Tell the attempt if relays or subtasks have ended, and let sources go on behind a savepoint that failed."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import ControlError
+from pystate.common.machine_load import PatientDeadline
 from pystate.common.options import PystateOptions
 from pystate.connectors.source import EpochBound
 from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH
@@ -282,7 +283,7 @@ class MicroBatchSubtask(Subtask):
         return self._ledger.is_between_epochs
 
     def _obtain(self, epoch: int, asker: Asker, hang_up: Callable[[], None]) -> _Claim | None:
-        deadline: float | None = None
+        deadline: PatientDeadline | None = None
         while True:
             with self._changed:
                 result = self._try_claim(epoch, asker)
@@ -302,9 +303,8 @@ class MicroBatchSubtask(Subtask):
             if outcome is TaskOutcome.FAILED:
                 self._give_up(before)
                 continue
-            now = time.monotonic()
-            deadline = deadline or now + OUTCOME_TIMEOUT_S
-            if now >= deadline:
+            deadline = deadline or PatientDeadline(OUTCOME_TIMEOUT_S)
+            if deadline.has_passed():
                 message = f"Spark does not say what became of task {before.task_attempt_id}, which has run epoch {epoch}."
                 raise ControlError(message, where=f"uid {self.task.uid}, subtask {self.index}")
             with self._changed:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pystate.common.errors import IncompleteInputError
+from pystate.common.machine_load import PatientDeadline
 from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.spark.micro_batch.input_proof import StageFacts, Verdict, judge, judge_sources
 
@@ -75,12 +76,13 @@ class EpochProof:
             verdict = self._judge(prepared, job_group)
         if verdict.is_final:
             return
+        deadline = PatientDeadline(_TIMEOUT_S, clock=self._clock)
         while True:
             self._record.catch_up(_TIMEOUT_S)
             verdict = self._judge(prepared, job_group)
             if verdict.waits_for is None:
                 break
-            if self._clock() >= started + _TIMEOUT_S:
+            if deadline.has_passed():
                 message = f"Epoch {epoch} can't be proven whole: Spark does not tell of {verdict.waits_for}."
                 hint = "raise spark.scheduler.listenerbus.eventqueue.appStatus.capacity"
                 raise IncompleteInputError(message, hint=hint)

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from pystate.common.control import Address, Peer, connect, send_message
 from pystate.common.errors import ControlError, JobGraphError
+from pystate.common.machine_load import patient
 from pystate.plan.job_plan import edges_of
 from pystate.plan.output import with_watermarks
 from pystate.plan.task import TaskSpec
@@ -185,7 +186,7 @@ def fetch_output(
     """Yield the batches of one subtask's kept output."""
     header = _header(slots, ExchangeOp.FETCH, uid, subtask, epoch, context, (tag,))
     # a task is cancelled; the driver's own thread would wait for ever, and the next attempt's query for it
-    timeout = ANSWER_TIMEOUT_S if context is None else None
+    timeout = patient(ANSWER_TIMEOUT_S) if context is None else None
     with connect(slots.addresses[subtask], slots.secret, timeout=timeout) as connection:
         send_message(connection, header.to_plain())
         receive_admission(connection)
