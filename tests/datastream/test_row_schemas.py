@@ -12,7 +12,10 @@ from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.time import Instant
 from pystate.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from pystate.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from pystate.records.codec import RecordCodec
+from pystate.state.base.serializers import serializer_for
 
+PRIMITIVE = Types.PRIMITIVE_ARRAY(Types.INT())
 INNER = Types.ROW_NAMED(["x"], [Types.DOUBLE()])
 NAMES = [
     "text",
@@ -108,8 +111,8 @@ def test_json_of_elsewhere_is_read_by_type():
     assert times.deserialize(b'{"t":"2024-01-01T02:00:00+02:00"}') == Row(t=datetime.datetime(2024, 1, 1))  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("message", [b"{", b"[1]", b'{"n": "x"}', b'{"n": 1.5}', b'{"n": true}', b"\xff"])
-def test_what_is_no_such_row_fails_or_is_left_out(message):
+@pytest.mark.parametrize("message", [b"{", b"[1]", b"\xff", b"", b'{"n":1}{"n":2}', b"[" * 100_000, b'{"n":' * 100_000])
+def test_what_is_no_object_fails_or_is_left_out(message):
     of = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.INT()]))
     with pytest.raises(RecordError, match="A message is no JSON of ROW<n INT>: ") as refused:
         of.build().deserialize(message)
@@ -117,11 +120,30 @@ def test_what_is_no_such_row_fails_or_is_left_out(message):
     assert of.ignore_parse_errors().build().deserialize(message) is None
 
 
+@pytest.mark.parametrize("value", ['"x"', "1.5", "true", "2147483648", "1e999999999", "[1]"])
+def test_a_field_that_is_none_of_its_type_fails_or_is_none(value):
+    of = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["m", "n"], [Types.STRING(), Types.INT()]))
+    with pytest.raises(RecordError, match="field 'n': .* is no "):
+        of.build().deserialize(f'{{"m":"a","n":{value}}}'.encode())
+    assert of.ignore_parse_errors().build().deserialize(f'{{"m":"a","n":{value}}}'.encode()) == Row(m="a", n=None)
+
+
+def test_what_was_read_fits_the_columns_that_carry_it_on():
+    row_type = Types.ROW_NAMED(["l", "f", "c", "a"], [Types.LONG(), Types.FLOAT(), Types.CHAR(), PRIMITIVE])
+    reads = JsonRowDeserializationSchema.builder().type_info(row_type).ignore_parse_errors().build()
+    row = reads.deserialize(b'{"l":9223372036854775808,"f":1e300,"c":"ab","a":[1,null]}')
+    assert row == Row(l=None, f=float("inf"), c=None, a=None)
+    codec = RecordCodec(row_type, "here")
+    assert codec.encode([codec.prepare(row)])[0].to_pylist() == [None]
+    assert serializer_for(row_type).serialize(row)
+
+
 def test_a_missing_field_is_an_error_where_it_was_asked_for():
     of = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.INT()])).fail_on_missing_field()
     assert of.build().deserialize(b'{"n":null}') == Row(n=None)
-    with pytest.raises(RecordError, match="the field 'n' is missing"):
+    with pytest.raises(RecordError, match="field 'n': it is missing") as refused:
         of.build().deserialize(b"{}")
+    assert "fail_on_missing_field" in refused.value.hint
     with pytest.raises(JobGraphError, match="contradict"):
         of.ignore_parse_errors().build()
 
@@ -140,7 +162,19 @@ def test_lines_look_as_they_are_told():
     with pytest.raises(RecordError, match="it has 2 columns, not 3"):
         reads.deserialize(b"a|1")
     lax = CsvRowDeserializationSchema.Builder(row_type).set_ignore_parse_errors(True).build()
-    assert lax.deserialize(b"a,x,") is None
+    assert lax.deserialize(b"a,x,") == Row(a="a", b=None, c=None)
+    assert lax.deserialize(b"a") == Row(a="a", b=None, c=None)
+    assert lax.deserialize(b"a,1,b,c") is None
+
+
+def test_lists_of_csv_have_a_place_for_none_and_none_for_the_delimiter():
+    numbers = Types.ROW_NAMED(["n"], [Types.LIST(Types.INT())])
+    writes, reads = csv_schemas(numbers)
+    assert writes.serialize(Row(n=[1, None, 3])) == b"1;;3\n"
+    assert reads.deserialize(b"1;;3\n") == Row(n=[1, None, 3])
+    writes, _ = csv_schemas(Types.ROW_NAMED(["t"], [Types.LIST(Types.STRING())]))
+    with pytest.raises(RecordError, match="'a;b' would be read as more than one element"):
+        writes.serialize(Row(t=["a;b"]))
 
 
 @pytest.mark.parametrize(
@@ -150,13 +184,24 @@ def test_lines_look_as_they_are_told():
         (lambda: JsonRowSerializationSchema.builder().build(), "needs the type"),
         (lambda: JsonRowSerializationSchema.builder().with_type_info(Types.INT()), "takes the type of rows"),
         (lambda: JsonRowDeserializationSchema.builder().json_schema("{}"), "not read from a JSON schema"),
+        (lambda: json_schemas(Types.ROW([Types.PICKLED_BYTE_ARRAY()])), "is no type of JSON's"),
+        (lambda: json_schemas(Types.ROW([Types.MAP(INNER, Types.INT())])), "are no texts"),
         (lambda: CsvRowSerializationSchema.Builder(ALL), "can't hold MAP"),
+        (lambda: csv_schemas(Types.ROW([Types.LIST(INNER)])), "can't hold LIST"),
         (lambda: CsvRowDeserializationSchema.Builder(INNER).set_field_delimiter(";;"), "takes one character"),
     ],
 )
 def test_what_makes_no_sense_is_refused(made, message):
     with pytest.raises(JobGraphError, match=message):
         made()
+
+
+@pytest.mark.parametrize("schemas", [json_schemas, csv_schemas])
+@pytest.mark.parametrize("value", ["1", True, 2**31, 1.0])
+def test_a_value_of_another_type_is_refused(schemas, value):
+    writes, _ = schemas(Types.ROW_NAMED(["n"], [Types.INT()]))
+    with pytest.raises(RecordError, match="is not of type INT"):
+        writes.serialize(Row(n=value))
 
 
 def test_an_element_of_another_type_is_refused():

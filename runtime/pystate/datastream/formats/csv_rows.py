@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from typing import Any
 
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.datastream.formats.json import Convert, from_json, to_json
+from pystate.common.type_rules import LISTS, SCALAR_RULES, as_list, as_row, is_byte_array
+from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, reader
+from pystate.datastream.formats.json_writing import Write, instant_text, writer
 
-_SHOWN = 200
 _NESTED = (TypeKind.ROW, TypeKind.TUPLE, TypeKind.MAP)
 _TEXTS = (TypeKind.STRING, TypeKind.CHAR)
+_LONGEST = 2**31 - 1
+"""Of a column: what a C long holds everywhere."""
 
 
 class _Layout:
@@ -29,7 +31,7 @@ class _Layout:
         if not isinstance(type_info, TypeInformation) or type_info.kind is not TypeKind.ROW:
             message = f"A schema of CSV takes the type of rows, not {type_info!r}."
             raise JobGraphError(message, hint="Types.ROW_NAMED([...], [...]) makes one")
-        odd = [part.name for part in type_info.elements if part.kind in _NESTED]
+        odd = [part.name for part in type_info.elements if part.kind in _NESTED or any(p.elements for p in part.elements)]
         if odd:
             message = f"A column of CSV can't hold {odd[0]}."
             raise JobGraphError(message, hint="use JSON, or take the parts as columns of their own")
@@ -59,7 +61,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __init__(self, layout: _Layout) -> None:
         self.produced_type = layout.type_info
         self._layout = layout
-        self._parts: list[Convert] | None = None
+        self._parts: list[Convert] | None = [self._part(element) for element in layout.type_info.elements]
 
     def deserialize(self, message: bytes) -> Row | None:
         """Return the row of a line; None where it is to be left out.
@@ -72,36 +74,60 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             self._parts = [self._part(element) for element in layout.type_info.elements]
         names = layout.type_info.row_names
         try:
-            text = message.decode()
+            text = message.decode("utf-8-sig")
             if layout.comments and text.startswith("#"):
                 return None
-            columns = next(csv.reader([text.rstrip("\r\n")], strict=True, **layout.dialect()))
+            columns = self._columns(text)
+            if layout.ignores_errors and 0 < len(columns) < len(names):
+                columns += [None] * (len(names) - len(columns))
             if len(columns) != len(names):
                 problem = f"it has {len(columns)} columns, not {len(names)}"
                 raise ValueError(problem)  # noqa: TRY301
             return Row.of_fields(names, [part(column) for part, column in zip(self._parts, columns, strict=True)])
-        except (ValueError, TypeError, ArithmeticError, StopIteration, csv.Error) as error:
+        except (*PROBLEMS, StopIteration, csv.Error) as error:
             if layout.ignores_errors:
                 return None
-            said = f"A message is no CSV of {layout.type_info.name}: {error}. It begins with {message[:_SHOWN]!r}."
-            raise RecordError(said, hint="call set_ignore_parse_errors(True) to leave such messages out") from error
+            said = f"A message is no CSV of {layout.type_info.name}: {error}. It begins with {message[:SHOWN]!r}."
+            raise RecordError(said, hint="call set_ignore_parse_errors(True) to read such columns as None") from error
+
+    def _columns(self, text: str) -> list[str | None]:
+        """Return the columns of the one line of a message, whose line ends are in quotes."""
+        _long_columns_too()
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True, **self._layout.dialect())
+        columns: list[str | None] = [*next(lines)] or [""]
+        if next(lines, None) is not None:
+            problem = "it has more than one line"
+            raise ValueError(problem)
+        return columns
 
     def _part(self, type_info: TypeInformation) -> Convert:
         layout = self._layout
-        is_list = (
-            type_info.kind not in _TEXTS and bool(type_info.elements) and type_info.elements[0].kind is not TypeKind.BYTE
-        )
-        convert = from_json(type_info.elements[0] if is_list else type_info, fails_on_missing=False)
-        of_text = type_info.kind in _TEXTS
+        lax = layout.ignores_errors
+        is_list = _is_list(type_info)
+        nothing_is_none = layout.null_literal is None and type_info.kind not in _TEXTS
+        convert = reader(type_info.elements[0] if is_list else type_info, ignores_errors=lax)
+        empty_is_none = is_list and type_info.elements[0].kind not in _TEXTS
+        no_none = type_info.kind is TypeKind.PRIMITIVE_ARRAY
 
-        def read(column: str) -> Any:
-            if column == layout.null_literal or (layout.null_literal is None and not column and not of_text):
+        def read(column: str | None) -> Any:
+            if column is None or column == layout.null_literal or (nothing_is_none and not column):
                 return None
-            if is_list:
-                return [convert(part) for part in column.split(layout.array_delimiter)] if column else []
-            return convert(column)
+            if not is_list:
+                return convert(column)
+            texts = column.split(layout.array_delimiter) if column else []
+            values = [None if empty_is_none and not text else convert(text) for text in texts]
+            if no_none and None in values:
+                problem = f"{column[:SHOWN]!r} has an element that is no {type_info.elements[0].name}"
+                raise ValueError(problem)
+            return values
 
-        return read
+        def lax_read(column: str | None) -> Any:
+            try:
+                return read(column)
+            except PROBLEMS:
+                return None
+
+        return lax_read if lax else read
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what travels to the workers."""
@@ -166,7 +192,7 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     def __init__(self, layout: _Layout) -> None:
         self._layout = layout
-        self._parts: list[Convert] | None = None
+        self._parts: list[Write] | None = [self._part(part) for part in layout.type_info.elements]
 
     def serialize(self, element: Any) -> bytes:
         """Return the line of a row.
@@ -179,25 +205,32 @@ class CsvRowSerializationSchema(SerializationSchema):
             self._parts = [self._part(part) for part in layout.type_info.elements]
         names = layout.type_info.row_names
         try:
-            values = element.values_as(names) if isinstance(element, Row) else list(element)
+            values = as_row(element, layout.type_info).values_as(names)
             columns = [part(value) for part, value in zip(self._parts, values, strict=True)]
             line = io.StringIO()
             csv.writer(line, lineterminator=layout.line_delimiter, **layout.dialect()).writerow(columns)
-        except (ValueError, TypeError, AttributeError, csv.Error) as error:
-            message = f"An element is no {layout.type_info.name}: {error}. It is {repr(element)[:_SHOWN]}."
+            return line.getvalue().encode()
+        except (*PROBLEMS, csv.Error) as error:
+            message = f"An element is no {layout.type_info.name}: {error}. It is {repr(element)[:SHOWN]}."
             raise RecordError(message, hint="name the type that the elements have in the builder") from error
-        return line.getvalue().encode()
 
-    def _part(self, type_info: TypeInformation) -> Convert:
-        layout, convert = self._layout, to_json(type_info)
+    def _part(self, type_info: TypeInformation) -> Write:
+        layout = self._layout
+        nothing = layout.null_literal or ""
+        if not _is_list(type_info):
+            of_value = _column_writer(type_info)
+            return lambda value: nothing if value is None else of_value(value)
+        of_element = _column_writer(type_info.elements[0])
 
-        def write(value: Any) -> str:
-            if value is None:
-                return layout.null_literal or ""
-            plain = convert(value)
-            if isinstance(plain, list):
-                return layout.array_delimiter.join(map(_text, plain))
-            return _text(plain)
+        def write(values: Any) -> str:
+            if values is None:
+                return nothing
+            texts = ["" if value is None else of_element(value) for value in as_list(values, type_info)]
+            split = next((text for text in texts if layout.array_delimiter in text), None)
+            if split is not None:
+                problem = f"{split[:SHOWN]!r} would be read as more than one element: it has {layout.array_delimiter!r}"
+                raise ValueError(problem)
+            return layout.array_delimiter.join(texts)
 
         return write
 
@@ -262,5 +295,30 @@ def _character(call: str, text: Any) -> str:
     return text
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _is_list(type_info: TypeInformation) -> bool:
+    return type_info.kind in LISTS and not is_byte_array(type_info)
+
+
+def _column_writer(type_info: TypeInformation) -> Write:
+    """Return what makes the text of a column: as Flink has it, with a space in a timestamp."""
+    kind = type_info.kind
+    if kind in _TEXT_OF:
+        rule, text_of = SCALAR_RULES[kind], _TEXT_OF[kind]
+        return lambda value: text_of(rule(value))
+    write = writer(type_info)
+    return lambda value: write(value).strip('"')  # what is no text has no quotes in it
+
+
+_TEXT_OF: dict[TypeKind, Convert] = {
+    TypeKind.STRING: str,
+    TypeKind.CHAR: str,
+    TypeKind.SQL_TIME: lambda time: time.isoformat(),
+    TypeKind.SQL_TIMESTAMP: lambda at: at.isoformat(" "),
+    TypeKind.INSTANT: lambda instant: instant_text(instant, " "),
+}
+
+
+def _long_columns_too() -> None:
+    """Have Python's csv read columns of any length: 128 KB is its limit for the whole process."""
+    if csv.field_size_limit() < _LONGEST:
+        csv.field_size_limit(_LONGEST)
