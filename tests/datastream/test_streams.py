@@ -229,36 +229,12 @@ def test_an_element_that_is_not_of_the_declared_type_is_named():
         codec.encode([1, "two"])
 
 
-class Reader:
-    """Notes what a format asks of Spark."""
-
-    def __init__(self):
-        self.asked = []
-
-    readStream = property(lambda self: self)  # noqa: N815 - Spark's name
-
-    def format(self, name):
-        self.asked.append(name)
-        return self
-
-    def schema(self, columns):
-        self.asked.append(columns)
-        return self
-
-    def load(self, path):
-        self.asked.append(path)
-        return self
-
-
 def test_a_row_type_becomes_the_columns_that_are_read():
     inner = Types.ROW_NAMED(["a`b"], [Types.LIST(Types.DOUBLE())])
     types = [Types.STRING(), Types.MAP(Types.INT(), inner), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.SQL_TIMESTAMP()]
     row_type = Types.ROW_NAMED(["word", "parts", "bytes", "at"], types)
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), "/in/*").build()
-    reader = Reader()
-    source.to_frame(reader)
-    columns = "`word` STRING, `parts` MAP<INT, STRUCT<`a``b`: ARRAY<DOUBLE>>>, `bytes` BINARY, `at` TIMESTAMP"
-    assert reader.asked == ["parquet", columns, "/in/*"]
+    assert source.in_slots(None, "files")[1] == row_type
     assert source.bounded
     assert not source.single_column
     assert FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/in").build().single_column

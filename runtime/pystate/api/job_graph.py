@@ -159,21 +159,20 @@ class Transformation:
 
 @dataclass(eq=False)
 class SourceTransformation(Transformation):
-    """A streaming DataFrame, or a collection of the program.
+    """A streaming DataFrame, a collection of the program, or files.
 
     Attributes:
-        frame: Called once per job; returns the streaming DataFrame. None for a collection.
-        collection: The elements; None for a DataFrame.
+        frame: Called once per job; returns the streaming DataFrame. None for a collection and for files.
+        collection: The elements; None for others.
         single_column: The elements are the values of the only column instead of rows.
         bounded: The source has an end.
-        watches_files: Where the job doesn't end by itself, files that come later are read too.
         paths: Of a source of files, where they are; paths, URLs, or patterns.
         watermark_strategy: Gives elements their times; None where they have none.
         decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
         stopping: Where it ends; None where it has no end, or Spark finds it.
         completed_offsets: Hears how far checkpoints have it read; None for nobody.
         in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
-            elements; None where there is no such source.
+            elements. None where there is no such source.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
             engine where the source itself doesn't say.
@@ -190,13 +189,12 @@ class SourceTransformation(Transformation):
     collection: Sequence[Any] | None = None
     single_column: bool = False
     bounded: bool = False
-    watches_files: bool = False
     paths: tuple[str, ...] = ()
     watermark_strategy: WatermarkStrategy | None = None
     decoder: RowDecoder | None = None
     stopping: StoppingOffsets | None = None
     completed_offsets: CompletedOffsets | None = None
-    in_slots: Callable[[Any], tuple[Any, TypeInformation] | None] | None = None
+    in_slots: Callable[[Any], tuple[Any, TypeInformation]] | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None
     gives_some_again: bool = field(default=False, init=False)

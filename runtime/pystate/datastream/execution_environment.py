@@ -134,11 +134,9 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             return self._add_own_source(source, watermark_strategy, source_name, declared)
         step = SourceTransformation(
             name=source_name,
-            frame=lambda: source.to_frame(self.spark),
             in_slots=lambda spark: source.in_slots(spark, source_name),
             single_column=source.single_column,
             bounded=source.bounded,
-            watches_files=True,
             paths=source.paths,
             watermark_strategy=watermark_strategy,
             output_type=type_info or (Types.STRING() if source.single_column else None),

@@ -113,7 +113,7 @@ class PlanExecutor(Executor):
         """Look at the DataFrames of a program that has asked for a session; files and collections can be read again."""
         replay = SourceReplay(configuration)
         for source in graph.live_sources() if self._session is not None else ():
-            if source.frame is not None and not source.paths:
+            if source.frame is not None:
                 frame = source.frame()
                 replay.look(source, frame)
                 source.non_deterministic = non_determinism(frame).expressions

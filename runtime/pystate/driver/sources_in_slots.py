@@ -1,4 +1,4 @@
-"""Sources that Spark reads in the micro-batch engine as sources in slots: collections, and those that name one."""
+"""Sources that are read in slots: files always; collections and Kafka, which Spark may read, where asked."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ def sources_in_slots(
     spark: SparkSession | None,
     wanted: Callable[[str], bool] = lambda uid: True,
 ) -> list[str]:
-    """Put a source in slots into the place of each source that Spark would read and for which there is one.
+    """Put a source in slots into the place of each source that only slots read, and of others for which there is one.
 
     Args:
         graph: The program; it is changed.
         uids: Of its steps, by `id(step)`; those of the new ones are added.
         spark: The session; None for none.
-        wanted: Whether to do so with the source of a uid.
+        wanted: Whether to do so with the source of a uid that Spark would read.
 
     Returns:
-        The names of those that were replaced.
+        The names of those that Spark would have read.
     """
     replaced = []
     for index, source in enumerate(graph.sources):
-        if isinstance(source, OwnSourceTransformation) or not wanted(uids.get(id(source), "")):
+        may_be_sparks = source.frame is not None or source.collection is not None
+        if isinstance(source, OwnSourceTransformation) or (may_be_sparks and not wanted(uids.get(id(source), ""))):
             continue
         found = _source_of(source, spark)
         if found is None:
@@ -45,7 +46,8 @@ def sources_in_slots(
         graph.sources[index] = own
         if id(source) in uids:
             uids[id(own)] = uids[id(source)]
-        replaced.append(source.name)
+        if may_be_sparks:
+            replaced.append(source.name)
     return replaced
 
 

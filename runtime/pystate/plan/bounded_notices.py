@@ -9,17 +9,6 @@ from pystate.plan.job_plan import JobPlan
 
 
 def bounded_notices(plan: JobPlan) -> Iterator[str]:
-    """Yield a sentence for each bounded source that is read on, since the job has others without an end."""
-    for source in plan.sources:
-        if source.step.bounded and source.step.watches_files and not plan.bounded:
-            yield (
-                f"The source {source.step.name!r} reads a fixed set of files, but the job has sources without an end: "
-                "files that come later are read too."
-            )
-    yield from _held_up(plan)
-
-
-def _held_up(plan: JobPlan) -> Iterator[str]:
     """Yield a sentence for each bounded source that event time waits for though nothing may come of it any more."""
     channels = {} if plan.bounded else source_channels(plan)
     for source in plan.sources:

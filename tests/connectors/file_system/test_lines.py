@@ -3,17 +3,27 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import zlib
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common.errors import RecordError
 from pystate.connectors.file_system import lines as lines_module
-from pystate.connectors.file_system.lines import Lines, content_of
+from pystate.connectors.file_system.file_content import content_of
+from pystate.connectors.file_system.lines import Lines
 
-PLAIN = {".txt": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".deflate": zlib.compress}
+PLAIN = {
+    ".txt": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".deflate": zlib.compress,
+    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
 
 
 def expected(data):
@@ -56,12 +66,14 @@ def test_lines_go_on_at_every_position(parts, suffix, block, most):
         lines_module._BLOCK = before
 
 
-@pytest.mark.parametrize("name", ["a.lz4", "a.csv.SNAPPY", "a.zst"])
+@pytest.mark.parametrize("name", ["a.lz4", "a.csv.SNAPPY", "a.zip"])
 def test_what_is_compressed_otherwise_is_refused(name):
     with pytest.raises(RecordError, match="compressed in a way"):
         content_of(io.BytesIO(b""), name)
 
 
-def test_what_ends_in_the_middle_is_an_error():
-    with pytest.raises(EOFError):
-        read(Lines(content_of(io.BytesIO(zlib.compress(b"a\n" * 1000)[:-6]), "a.deflate")))
+@pytest.mark.parametrize("suffix", [suffix for suffix in PLAIN if suffix != ".txt"])
+def test_what_ends_in_the_middle_is_an_error(suffix):
+    stored = PLAIN[suffix](b"".join(b"%d\n" % number for number in range(1000)))
+    with pytest.raises((EOFError, OSError)):
+        read(Lines(content_of(io.BytesIO(stored[:-6]), f"a{suffix}")))

@@ -66,7 +66,10 @@ def test_positions_of_other_sources_are_refused(source, offset, log):
 
 
 def enumerator_of(context, lists, interval_ms, known=(), waiting=(), clock=lambda: 0):
-    return FileSplitEnumerator(context, lambda: lists.pop(0), interval_ms, list(known), list(waiting), clock)
+    def found(known):
+        return [file for file in lists.pop(0) if file.uri not in known]
+
+    return FileSplitEnumerator(context, found, interval_ms, list(known), list(waiting), clock)
 
 
 def test_each_file_is_given_once_whatever_is_found_again():

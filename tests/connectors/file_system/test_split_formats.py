@@ -12,7 +12,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
-from pystate.connectors.file_system.csv_format import CsvFields, CsvFormat
+from pystate.connectors.file_system.csv_format import CsvFormat
 from pystate.connectors.file_system.csv_schema import CsvSchema
 from pystate.connectors.file_system.file_listing import FoundFile
 from pystate.connectors.file_system.file_reader import FileSourceReader
@@ -76,22 +76,6 @@ def test_a_file_that_has_become_shorter_is_not_taken_for_read(kind, tmp_path):
     with pytest.raises(RecordError, match="f can't be read: it has become shorter than the 500"):
         reader.poll_next(SimpleNamespace(epoch=None))
     reader.close()
-
-
-@pytest.mark.parametrize(
-    ("line", "fields"),
-    [
-        ("a,b", ["a", "b"]),
-        (",", [None, None]),
-        ('"a,b",""', ["a,b", ""]),
-        ('"a""b"', ['a"b']),
-        ('a"b,"a"b,"a" ', ['a"b', '"a"b', "a"]),
-        ('"never closed, is it', ["never closed, is it"]),
-        ('"', ['"']),
-    ],
-)
-def test_fields_of_csv(line, fields):
-    assert CsvFields(",", '"', None).of(line) == fields
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,27 @@
-"""Files of CSV in slots: what Spark's reader, univocity's parser, makes of lines."""
+"""Files of CSV in slots: RFC 4180, read by Python's parser; what isn't of it is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.connectors.file_system import text_values
 from pystate.connectors.file_system.csv_schema import CsvSchema
-from pystate.connectors.file_system.lines import Lines, content_of
-from pystate.connectors.file_system.split_format import FileRecords, LineRows, SplitFormat
+from pystate.connectors.file_system.file_content import UTF_8, TextEncoding, content_of
+from pystate.connectors.file_system.lines import Lines
+from pystate.connectors.file_system.split_format import FileRecords, RowRecords, SplitFormat
 from pystate.records.codec import RecordCodec
 
 _SPACE = "".join(map(chr, range(33)))
 """What Java's `trim` takes away."""
+
+_LONGEST_FIELD = 64 << 20
+"""Characters. A quote that nobody closes ends there, and not in the memory of the slot."""
+
+_ReadColumn = Callable[[Sequence[str]], list[Any]]
 
 
 class CsvFormat(SplitFormat):
@@ -23,11 +30,13 @@ class CsvFormat(SplitFormat):
     Args:
         schema: Their columns.
         zone: Of timestamps that name none.
+        encoding: Of their texts.
     """
 
-    def __init__(self, schema: CsvSchema, zone: str) -> None:
+    def __init__(self, schema: CsvSchema, zone: str, encoding: TextEncoding = UTF_8) -> None:
         self._schema = schema
         self._zone = zone
+        self._encoding = encoding
         names, parts = schema.row_type.get_field_names(), schema.row_type.elements
         self.element_type = Types.ROW_NAMED(names, [_column_type(part) for part in parts])
 
@@ -38,145 +47,151 @@ class CsvFormat(SplitFormat):
             RecordError: The header isn't that of the schema, and has to be.
         """
         schema = self._schema
-        lines = Lines(content_of(file, name), position)
-        fields = CsvFields(schema.column_separator, schema.quote_char, schema.escape_char)
-        comment = "#" if schema.allow_comments else None
+        lines = Lines(self._encoding.as_utf8(content_of(file, name)), position)
+        rows = CsvRows(lines, schema, self._encoding)
         if position == 0 and schema.use_header:
-            self._read_header(lines, fields, comment, name)
-        columns = [_column(part, self._separator(index), self._zone) for index, part in enumerate(schema.row_type.elements)]
-        null = schema.null_value
+            self._read_header(rows, name)
+        columns = [self._column(index, part) for index, part in enumerate(schema.row_type.elements)]
+        return _CsvRecords(rows, name, RecordCodec(self.element_type, name), columns)
 
-        def parse(line: bytes) -> list[tuple[Any, ...]]:
-            text = line.decode(errors="replace")
-            if not text.strip(_SPACE) or (comment is not None and text.startswith(comment)):
-                return []
-            values = fields.of(text)
-            if len(values) != len(columns):
-                message = f"it has {len(values)} fields, not {len(columns)}"
-                raise ValueError(message)
-            return [
-                tuple(
-                    None if value is None or value == null else column(value)
-                    for column, value in zip(columns, values, strict=True)
-                )
-            ]
+    def _column(self, index: int, part: TypeInformation) -> _ReadColumn:
+        """Return what makes values of fields; an empty one is null, unless it is a text and null is written otherwise."""
+        separator = self._schema.array_separators.get(self._schema.row_type.get_field_names()[index], ";")
+        read, null = _column(part, separator, self._zone), self._schema.null_value
+        if part.kind is TypeKind.STRING:
+            return lambda fields: [None if field == null else field for field in fields]
+        return lambda fields: [None if not field or field == null else read(field) for field in fields]
 
-        return LineRows(lines, name, RecordCodec(self.element_type, name), parse, "CSV")
-
-    def _separator(self, index: int) -> str:
-        return self._schema.array_separators.get(self._schema.row_type.get_field_names()[index], ";")
-
-    def _read_header(self, lines: Lines, fields: CsvFields, comment: str | None, name: str) -> None:
-        header = None
-        while header is None:
-            line = lines.read(1)
-            if not line:
-                return
-            text = line[0].decode(errors="replace")
-            if text.strip(_SPACE) and not (comment is not None and text.startswith(comment)):
-                header = text
-        if not self._schema.strict_headers:
-            return
-        found, wanted = fields.of(header), self._schema.row_type.get_field_names()
-        if [str(one).lower() for one in found] != [one.lower() for one in wanted]:
-            message = f"The header of {name} is {found}, not {list(wanted)}."
+    def _read_header(self, rows: CsvRows, name: str) -> None:
+        try:
+            header = rows.read(1)
+        except ValueError as error:
+            message = f"The header of {name} is no row of CSV: {error}."
+            raise RecordError(message, hint="mend the file") from error
+        wanted = self._schema.row_type.get_field_names()
+        if header and self._schema.strict_headers and [one.lower() for one in header[0]] != [one.lower() for one in wanted]:
+            message = f"The header of {name} is {header[0]}, not {list(wanted)}."
             raise RecordError(message, hint="mend the file or the schema, or leave set_strict_headers() out")
 
 
-class CsvFields:
-    """Cuts lines into fields.
+class CsvRows(Iterator[str]):
+    """Cuts lines into rows of fields. A row has as many lines as its quotes hold together.
 
     Args:
-        separator: Stands between two.
-        quote: Stands around a field; None for never.
-        escape: Stands before a quote in a field; None doubles the quote.
+        lines: Of the file.
+        schema: How rows are written.
+        encoding: Of their texts.
+
+    Attributes:
+        position: Where the next row begins.
+        first_line: Of the row that was begun last, for errors.
     """
 
-    def __init__(self, separator: str, quote: str | None, escape: str | None) -> None:
-        self._separator = separator
-        self._quote = quote
-        self._escape = quote if escape is None else escape
+    def __init__(self, lines: Lines, schema: CsvSchema, encoding: TextEncoding) -> None:
+        self._lines = lines
+        self._encoding = encoding
+        self._comments = schema.allow_comments
+        self._separator = schema.column_separator
+        self._at_hand: Iterator[tuple[bytes, bytes]] = iter(())
+        self._begins = True
+        self.position = lines.position
+        self.first_line = b""
+        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+        self._reader = csv.reader(
+            self,
+            delimiter=schema.column_separator,
+            quotechar=schema.quote_char,
+            quoting=csv.QUOTE_NONE if schema.quote_char is None else csv.QUOTE_MINIMAL,
+            escapechar=schema.escape_char,
+            strict=True,
+        )
 
-    def of(self, line: str) -> list[str | None]:
-        """Return the fields of a line; None for an empty one without quotes.
+    def read(self, most: int) -> list[list[str]]:
+        """Return the next rows, those that begin in so many lines or at least one; none at the end.
 
         Raises:
-            ValueError: Quotes stand where nobody can tell what Spark's reader makes of them.
+            ValueError: What stands there is no row.
         """
-        quote, separator = self._quote, self._separator
-        if quote is None or quote not in line:
-            return [field or None for field in line.split(separator)]
-        if "\0" in line:  # which means the end of something to univocity
-            message = "it has a NUL and quotes"
-            raise ValueError(message)
-        fields: list[str | None] = []
-        at = 0
+        rows: list[list[str]] = []
+        while not rows and (lines := self._lines.read(most)):
+            self._at_hand = zip(lines, self._lines.ends, strict=True)
+            try:
+                while (row := self._next_row()) is not None:
+                    rows.append(row)
+            except csv.Error as error:
+                message = _IN_OTHER_WORDS.get(str(error), str(error))
+                raise ValueError(message) from error
+            self.position = self._lines.position
+        return rows
+
+    def _next_row(self) -> list[str] | None:
+        self._begins = True
+        return next(self._reader, None)
+
+    def __next__(self) -> str:
+        """Return the next line of a row, with its end; it stops in front of a row that begins in no line at hand."""
         while True:
-            if line.startswith(quote, at):
-                field, at = self._quoted(line, at)
-                fields.append(field)
-            else:
-                end = line.find(separator, at)
-                end = len(line) if end < 0 else end
-                fields.append(line[at:end] or None)
-                at = end
-            if at >= len(line):
-                return fields
-            at += 1
+            line, end = next(self._at_hand, None) or self._line_behind()
+            text = self._encoding.text(line)
+            if self._begins:
+                if self._has_no_row(text):
+                    continue
+                self._begins = False
+                self.first_line = line
+            return text + end.decode()
 
-    def _quoted(self, line: str, start: int) -> tuple[str, int]:
-        """Return a field that begins with a quote, and where the separator behind it is: univocity's `parseQuotedValue`."""
-        quote, escape, separator = self._quote, self._escape, self._separator
-        parts: list[str] = []
-        at, end, before = start + 1, len(line), ""
-        if at == end:
-            return line[start], end
-        while at < end:
-            char = line[at]
-            if before == quote and ("\0" < char <= " " or char == separator):
-                break
-            if char in (quote, escape):
-                before = self._marked(char, before, parts)
-            elif before == quote:
-                return self._left_alone(line, at - 1, parts)
-            else:
-                if before == escape:
-                    parts.append(before)
-                stop = at
-                while stop < end and line[stop] not in (quote, escape):
-                    stop += 1
-                parts.append(line[at:stop])
-                at, before = stop, line[stop] if stop < end else ""
-            at += 1
-        closing = at - 1
-        while at < end and "\0" < line[at] <= " " and line[at] != separator:
-            at += 1
-        if at >= end or line[at] == separator:
-            return "".join(parts), min(at, end)
-        field, stop = self._left_alone(line, closing, parts)
-        if field.endswith(str(quote)):
-            message = "a quote is followed by space and more"
-            raise ValueError(message)
-        return field, stop
+    def _line_behind(self) -> tuple[bytes, bytes]:
+        lines = [] if self._begins else self._lines.read(1)
+        if not lines:
+            raise StopIteration
+        return lines[0], self._lines.ends[0]
 
-    def _marked(self, char: str, before: str, parts: list[str]) -> str:
-        """Take a quote or an escape, and return what the next character has before it."""
-        quote, escape = self._quote, self._escape
-        if before == escape and (char == quote or escape != quote):
-            parts.append(char)
-            return ""
-        if before == quote:
-            if char != quote:
-                message = "a quote has an escape behind it"
-                raise ValueError(message)
-            parts.append(char)
-        return char
+    def _has_no_row(self, text: str) -> bool:
+        if self._comments and text.startswith("#"):
+            return True
+        return text[:1] <= " " and self._separator not in text and not text.strip(_SPACE)
 
-    def _left_alone(self, line: str, at: int, parts: list[str]) -> tuple[str, int]:
-        """Return a field with a quote in it that nothing escapes: what stands there up to a separator, quotes and all."""
-        stop = line.find(self._separator, at)
-        stop = len(line) if stop < 0 else stop
-        return f"{self._quote}{''.join(parts)}{line[at:stop]}", stop
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+_IN_OTHER_WORDS = {
+    "unexpected end of data": "a quote isn't closed up to the end of the file",
+    f"field larger than field limit ({_LONGEST_FIELD})": f"a quote isn't closed within {_LONGEST_FIELD} characters",
+}
+
+
+class _CsvRecords(RowRecords):
+    def __init__(self, rows: CsvRows, name: str, codec: RecordCodec, columns: list[_ReadColumn]) -> None:
+        super().__init__(name, codec, "CSV", rows.position)
+        self._rows = rows
+        self._columns = columns
+
+    def read(self, most: int) -> list[Any] | None:
+        try:
+            rows = self._rows.read(most)
+        except ValueError as error:
+            raise self.refused(self._rows.first_line, error) from error
+        elements = self._elements(rows) if rows else None
+        self.position = self._rows.position
+        return elements
+
+    def _elements(self, rows: list[list[str]]) -> list[Any]:
+        try:
+            fields = zip(*rows, strict=True)
+            return self.decode([read(column) for read, column in zip(self._columns, fields, strict=True)])
+        except (ValueError, OverflowError, TypeError) as error:
+            if len(rows) > 1:  # row by row, so that the one that fails is named
+                return [element for row in rows for element in self._elements([row])]
+            row, wanted = rows[0], len(self._columns)
+            reason: Exception = error
+            if len(row) != wanted:
+                reason = ValueError(f"it has {len(row)} fields, not {wanted}")
+            raise self.refused(repr(row).encode(), reason) from error
+
+    def close(self) -> None:
+        self._rows.close()
 
 
 def _column_type(part: TypeInformation) -> TypeInformation:

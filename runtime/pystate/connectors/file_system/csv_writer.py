@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable
 from typing import IO, Any
@@ -12,6 +11,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import BulkWriter, BulkWriterFactory
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.file_system.csv_schema import CsvSchema
+from pystate.connectors.file_system.csv_text import CsvText
 from pystate.records.codec import shown
 from pystate.records.printed import java_double, java_float
 
@@ -47,17 +47,16 @@ class _CsvWriter(BulkWriter):
             part.kind is not TypeKind.LIST and part.kind not in _SHOWN for part in schema.row_type.elements
         )
         self._buffer = io.StringIO()
-        self._writer = csv.writer(
-            self._buffer,
-            delimiter=schema.column_separator,
-            lineterminator=schema.line_separator,
-            quotechar=schema.quote_char,
-            quoting=csv.QUOTE_NONE if schema.quote_char is None else csv.QUOTE_MINIMAL,
-            escapechar=schema.escape_char,
-            doublequote=schema.escape_char is None,
+        self._rows = CsvText(
+            self._buffer.write,
+            schema.column_separator,
+            schema.line_separator,
+            schema.quote_char,
+            schema.escape_char,
+            comments=schema.allow_comments,
         )
         if schema.use_header:
-            self._writer.writerow(schema.row_type.get_field_names())
+            self._rows.row(schema.row_type.get_field_names())
 
     def add_element(self, element: Any) -> None:
         """Take a row."""
@@ -68,8 +67,8 @@ class _CsvWriter(BulkWriter):
         if not self._as_they_are or (self._null and None in values):
             values = [text(value) for text, value in zip(self._texts, values, strict=True)]
         try:
-            self._writer.writerow(values)  # it makes texts by str(), and an empty one of None
-        except csv.Error as error:
+            self._rows.row(values)
+        except ValueError as error:
             message = f"{shown(element)} can't stand in a CSV file: {error}"
             raise RecordError(message, hint="set_quote_char() or set_escape_char() of the schema") from error
         if self._buffer.tell() >= _BYTES_AT_ONCE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pystate.common.time import current_time_ms
@@ -17,7 +17,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
 
     Args:
         context: Of the enumerator.
-        list_files: Returns the files that are there now.
+        list_files: Returns the files that are there now, but those whose names it is given.
         interval_ms: How often to look for new ones; None for once, when it starts.
         known: The files that are read, or are a reader's.
         waiting: Those that nobody has yet.
@@ -27,7 +27,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
     def __init__(
         self,
         context: SplitEnumeratorContext[FileSourceSplit],
-        list_files: Callable[[], list[FoundFile]],
+        list_files: Callable[[Collection[str]], list[FoundFile]],
         interval_ms: int | None,
         known: list[str],
         waiting: list[FileSourceSplit],
@@ -36,8 +36,8 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         self._context = context
         self._list = list_files
         self._interval_ms = interval_ms
-        self._known = dict.fromkeys(known)
         self._waiting = deque(waiting)
+        self._found = dict.fromkeys([*known, *(split.file.uri for split in waiting)])
         self._asking: dict[int, None] = {}  # readers without a file, in the order in which they have asked
         self._served: set[int] = set()  # have a file in their mail that they hadn't when they asked last
         self._clock = clock
@@ -64,7 +64,6 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
             reader = next(iter(self._asking))
             del self._asking[reader]
             split = self._waiting.popleft()
-            self._known[split.file.uri] = None
             self._context.assign_split(split, reader)
             if reader != subtask_id:
                 self._served.add(reader)
@@ -74,12 +73,11 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
         """Return the files that readers have or had, and those that nobody has."""
         del checkpoint_id
-        return [list(self._known), [split.to_plain() for split in self._waiting]]
+        waiting = {split.file.uri for split in self._waiting}
+        return [[uri for uri in self._found if uri not in waiting], [split.to_plain() for split in self._waiting]]
 
     def _look(self) -> None:
-        there = {split.file.uri for split in self._waiting}
-        found = self._list()
-        self._waiting.extend(
-            FileSourceSplit(file) for file in found if file.uri not in self._known and file.uri not in there
-        )
+        for file in self._list(self._found):
+            self._found[file.uri] = None
+            self._waiting.append(FileSourceSplit(file))
         self._next = self._clock() + (self._interval_ms or 0)

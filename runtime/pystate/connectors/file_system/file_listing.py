@@ -1,20 +1,26 @@
-"""Which files a source reads: what Spark's file source would list, with the file systems of slots.
+"""Which files a source reads, on both engines: Flink's rules, and patterns as Hadoop has them.
 
-Folders, files, and patterns as Hadoop has them (`*`, `?`, `[...]`, `[^...]`, `{a,b}`, and a backslash in front of what is no
-pattern). Of a folder the files directly in it are read. Names that begin with `_` or a dot, and those that are being copied,
-aren't.
+A folder stands for all files in it and in its folders. Names that begin with `_` or a dot, of files and of folders, are
+passed over (Flink's `DefaultFileFilter`), and so are those that `hdfs dfs -put` is copying. What the program names itself is
+read whatever it is called. Links are followed, but to a folder that they are in; what is no file is passed over.
+
+Patterns are `*`, `?`, `[...]`, `[^...]`, `{a,b}`, and a backslash in front of what is none. A path that is there as it is
+written is no pattern.
 """
 
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.common.errors import ExternalSystemError, JobGraphError
+from fsspec.implementations.local import LocalFileSystem
+
+from pystate.common.errors import ExternalSystemError, JobGraphError, RecordError
 from pystate.file_systems.file_info import kind_of
 from pystate.file_systems.places import parse_location
 
@@ -36,16 +42,34 @@ class FoundFile:
     modified_ms: int
 
 
-def found_files(paths: tuple[str, ...]) -> list[FoundFile]:
+@dataclass(frozen=True)
+class _Child:
+    name: str
+    is_folder: bool
+    is_link: bool
+    modified_ms: Callable[[], int]
+
+
+def found_files(
+    paths: tuple[str, ...], known: Collection[str] = frozenset(), columns: Collection[str] = frozenset()
+) -> list[FoundFile]:
     """Return the files of paths, each once, in the order they were written.
+
+    Args:
+        paths: Folders, files and patterns.
+        known: The names of files that are left out. They cost no look at the file.
+        columns: Those that rows are to have. A folder `column=value` is refused: the value is in no file of it.
 
     Raises:
         ExternalSystemError: A path that is no pattern leads nowhere, as where its disk isn't mounted.
-        JobGraphError: A folder has folders of partitions in it.
-        SnapshotError: It names no place of a file system.
+        JobGraphError: A folder stands for a value of a column.
+        RecordError: The name of a file is no text.
+        SnapshotError: A path names no place of a file system.
     """
-    found = {file.uri: file for path in paths for file in _found(path)}
-    return sorted(found.values(), key=lambda file: (file.modified_ms, file.uri))
+    listing = _Listing(known, columns)
+    for path in paths:
+        listing.add(path)
+    return sorted(listing.found.values(), key=lambda file: (file.modified_ms, file.uri))
 
 
 def canonical_uri(uri: str) -> str:
@@ -65,44 +89,114 @@ def is_pattern(path: str) -> bool:
     return bool(_SPECIAL.search(path))
 
 
-def _found(text: str) -> Iterator[FoundFile]:
-    if not is_pattern(text):
+class _Listing:
+    """Collects files.
+
+    Args:
+        known: Those that are left out.
+        columns: See `found_files`.
+
+    Attributes:
+        found: By name.
+    """
+
+    def __init__(self, known: Collection[str], columns: Collection[str]) -> None:
+        self._known = known
+        self._columns = columns
+        self.found: dict[str, FoundFile] = {}
+
+    def add(self, text: str) -> None:
+        """Take the files that a path or a pattern stands for."""
         fs, path, uri = parse_location(text)
         kind = kind_of(fs, path)
-        if kind is None:
+        if kind is not None:
+            self._add_at(fs, path, uri, kind)
+        elif not is_pattern(text):
             message = f"Path does not exist: {uri}"
             raise ExternalSystemError(message, hint="make the folder, mount its disk, or mend the path")
-        yield from _files_at(fs, path, uri, kind)
-        return
-    for plain in _without_braces(text):
-        fixed, parts = _cut(plain)
-        fs, root, uri = parse_location(fixed)
-        for path, kind in _matching(fs, root, parts):
-            yield from _files_at(fs, path, uri + path[len(root) :] if root != "/" else uri.rstrip("/") + path, kind)
+        else:
+            for plain in _without_braces(text):
+                fixed, parts = _cut(plain)
+                fs, root, uri = parse_location(fixed)
+                for path, kind in _matching(fs, root, parts):
+                    self._add_at(fs, path, uri.rstrip("/") + path[len(root.rstrip("/")) :], kind)
+
+    def _add_at(self, fs: Any, path: str, uri: str, kind: str) -> None:
+        name = canonical_uri(uri)
+        if kind == "directory":
+            self._add_folder(fs, path, name)
+        elif kind == "file":
+            self._add_file(name, lambda: _modified(fs.info(path)))
+
+    def _add_file(self, name: str, modified_ms: Callable[[], int]) -> None:
+        if name in self._known:
+            return
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            message = f"A file has a name that is no UTF-8: {os.fsencode(name)!r}."
+            raise RecordError(message, hint="rename it, or leave it out by a pattern") from error
+        try:
+            self.found[name] = FoundFile(name, modified_ms())
+        except FileNotFoundError:
+            return  # gone since it was seen
+
+    def _add_folder(self, fs: Any, path: str, uri: str) -> None:
+        real = os.path.realpath(path) if isinstance(fs, LocalFileSystem) else path
+        folders = [(path, uri, real, frozenset({real}))]
+        while folders:
+            path, uri, real, above = folders.pop()
+            for child in _children(fs, path):
+                if _passed_over(child.name):
+                    continue
+                below, child_uri = f"{path.rstrip('/')}/{child.name}", f"{uri.rstrip('/')}/{child.name}"
+                if not child.is_folder:
+                    self._add_file(child_uri, child.modified_ms)
+                    continue
+                self._check_folder(child.name, child_uri)
+                leads_to = os.path.realpath(below) if child.is_link else f"{real.rstrip('/')}/{child.name}"
+                if leads_to not in above:
+                    folders.append((below, child_uri, leads_to, above | {leads_to}))
+
+    def _check_folder(self, name: str, uri: str) -> None:
+        column, equals, _ = name.partition("=")
+        if equals and column in self._columns:
+            message = f"{uri} stands for values of the column {column!r}, which are in no file of it."
+            hint = "leave the column out, or read with Spark: env.from_data_frame(env.spark.readStream...)"
+            raise JobGraphError(message, hint=hint)
 
 
-def _files_at(fs: Any, path: str, uri: str, kind: str) -> Iterator[FoundFile]:
-    if kind == "file":
-        if not _hidden(path.rsplit("/", 1)[-1]):
-            yield FoundFile(canonical_uri(uri), _modified(fs.info(path)))
-        return
-    for name, info in _children(fs, path):
-        if info["type"] == "directory":
-            if "=" in name and not _hidden(name):
-                message = f"{uri}/{name} looks like a folder of a partition, which only Spark's own reader makes columns of."
-                raise JobGraphError(message, hint="name the folders themselves, or set execution.engine = micro-batch")
-        elif not _hidden(name):
-            yield FoundFile(canonical_uri(f"{uri.rstrip('/')}/{name}"), _modified(info))
-
-
-def _children(fs: Any, path: str) -> list[tuple[str, dict[str, Any]]]:
-    fs.invalidate_cache(path)
+def _children(fs: Any, path: str) -> list[_Child]:
+    """Return what is in a folder; nothing where it is gone since it was seen."""
     try:
-        listed = fs.ls(path, detail=True)
+        return _on_disk(path) if isinstance(fs, LocalFileSystem) else _elsewhere(fs, path)
     except (FileNotFoundError, NotADirectoryError):
-        return []  # gone since it was seen
-    named = [(str(info["name"]).rstrip("/").rsplit("/", 1)[-1], info) for info in listed]
-    return [(name, info) for name, info in named if str(info["name"]).rstrip("/") != path.rstrip("/")]
+        return []
+
+
+def _on_disk(path: str) -> list[_Child]:
+    def modified_of(entry: os.DirEntry[str]) -> Callable[[], int]:
+        return lambda: int(entry.stat().st_mtime * 1000)
+
+    with os.scandir(path) as entries:
+        return [
+            _Child(entry.name, is_folder, entry.is_symlink(), modified_of(entry))
+            for entry in entries
+            if (is_folder := entry.is_dir()) or entry.is_file()
+        ]
+
+
+def _elsewhere(fs: Any, path: str) -> list[_Child]:
+    def modified_of(info: dict[str, Any]) -> Callable[[], int]:
+        return lambda: _modified(info)
+
+    fs.invalidate_cache(path)
+    listed = [(str(info["name"]).rstrip("/"), info) for info in fs.ls(path, detail=True)]
+    return [
+        _Child(name.rsplit("/", 1)[-1], info["type"] == "directory", is_link=False, modified_ms=modified_of(info))
+        for name, info in listed
+        if name != path.rstrip("/")
+    ]
 
 
 def _modified(info: dict[str, Any]) -> int:
@@ -115,9 +209,8 @@ def _modified(info: dict[str, Any]) -> int:
     return 0
 
 
-def _hidden(name: str) -> bool:
-    """Spark's `HadoopFSUtils.shouldFilterOutPathName`, and what its readers leave out of what that leaves in."""
-    return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
+def _passed_over(name: str) -> bool:
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 # -- patterns
@@ -170,15 +263,18 @@ def _cut(pattern: str) -> tuple[str, list[str]]:
 
 
 def _matching(fs: Any, root: str, parts: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield path and kind of what a pattern stands for; a name that is passed over only where the pattern begins like it."""
     places = [(root, "directory")]
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         expression = re.compile(_expression(part))
         places = [
-            (f"{path.rstrip('/')}/{name}", str(info["type"]))
+            (f"{path.rstrip('/')}/{child.name}", "directory" if child.is_folder else "file")
             for path, _ in places
-            for name, info in _children(fs, path)
-            if expression.fullmatch(name) and (last or info["type"] == "directory")
+            for child in _children(fs, path)
+            if expression.fullmatch(child.name)
+            and (child.is_folder or last)
+            and (not _passed_over(child.name) or child.name[0] == part[0])
         ]
     yield from places
 

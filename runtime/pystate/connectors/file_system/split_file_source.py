@@ -1,4 +1,4 @@
-"""Files as a source of splits: what `FileSource` is in the real-time engine."""
+"""Files as a source of splits: what `FileSource` is on both engines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from pystate.common.errors import RestoreError
+from pystate.common.type_info import TypeKind
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
 from pystate.connectors.file_system.file_reader import FileSourceReader
@@ -76,7 +77,9 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
     def _enumerator(
         self, context: SplitEnumeratorContext[FileSourceSplit], known: list[str], waiting: list[FileSourceSplit]
     ) -> FileSplitEnumerator:
-        return FileSplitEnumerator(context, partial(found_files, self._paths), self._interval_ms, known, waiting)
+        columns = self._format.element_type.row_names if self._format.element_type.kind is TypeKind.ROW else ()
+        list_files = partial(found_files, self._paths, columns=columns)
+        return FileSplitEnumerator(context, list_files, self._interval_ms, known, waiting)
 
     def create_reader(self, context: SourceReaderContext) -> FileSourceReader:
         """Return the reader."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.file_system.lines import Lines, content_of
+from pystate.connectors.file_system.file_content import UTF_8, TextEncoding, content_of
+from pystate.connectors.file_system.lines import Lines
 from pystate.records.codec import RecordCodec, shown
 
 
@@ -57,29 +58,38 @@ class SplitFormat(ABC):
 
 
 class TextLines(SplitFormat):
-    """Each line is an element."""
+    """Each line is an element.
+
+    Args:
+        encoding: Of the lines.
+    """
 
     element_type = Types.STRING()
 
+    def __init__(self, encoding: TextEncoding = UTF_8) -> None:
+        self._encoding = encoding
+
     def open(self, file: BinaryIO, name: str, position: int) -> FileRecords:
         """Return the lines."""
-        return _TextRecords(Lines(content_of(file, name), position), name)
+        return _TextRecords(Lines(self._encoding.as_utf8(content_of(file, name)), position), name, self._encoding)
 
 
 class _TextRecords(FileRecords):
-    def __init__(self, lines: Lines, name: str) -> None:
+    def __init__(self, lines: Lines, name: str, encoding: TextEncoding) -> None:
         self._lines = lines
         self._name = name
+        self._encoding = encoding
         self.position = lines.position
 
     def read(self, most: int) -> list[str] | None:
         lines = self._lines.read(most)
         try:
-            elements = [line.decode() for line in lines]
+            elements = list(map(self._encoding.text, lines))
         except UnicodeDecodeError as error:
             where = f"A line of {self._name} behind byte {self.position}"
             message = f"{where} is no UTF-8: {shown(error.object)}: {error.reason}."
-            raise RecordError(message, hint="convert the file to UTF-8") from error
+            hint = "name the charset of the file, or say what to do about such bytes: text_line_format(charset, errors)"
+            raise RecordError(message, hint=hint) from error
         self.position = self._lines.position
         return elements or None
 
@@ -87,11 +97,49 @@ class _TextRecords(FileRecords):
         self._lines.close()
 
 
+class RowRecords(FileRecords):
+    """Rows of a file of text.
+
+    Args:
+        name: For errors.
+        codec: Of the rows.
+        kind: What the rows are, for errors.
+        position: Where they begin.
+    """
+
+    def __init__(self, name: str, codec: RecordCodec, kind: str, position: int) -> None:
+        self._name = name
+        self._codec = codec
+        self._kind = kind
+        self.position = position
+
+    def decode(self, columns: Sequence[list[Any]]) -> list[Any]:
+        """Return the rows of columns.
+
+        Raises:
+            ValueError: They have other types.
+        """
+        schema = self._codec.schema
+        arrays = [pa.array(column, field.type, from_pandas=False) for column, field in zip(columns, schema, strict=True)]
+        return list(self._codec.decode(pa.RecordBatch.from_arrays(arrays, schema=schema)))
+
+    def refused(self, written: bytes, error: Exception) -> RecordError:
+        """Return what says that something in the file is no row.
+
+        Args:
+            written: What is none.
+            error: Why.
+        """
+        where = f"A line of {self._name} behind byte {self.position}"
+        message = f"{where} is no such row of {self._kind}: {error}: {shown(written)}"
+        return RecordError(message, hint="mend the file, or declare columns that fit; a bad line fails the job")
+
+
 Parse = Callable[[bytes], list[tuple[Any, ...]]]
 """Returns the rows of a line, as values of columns; raises a ValueError where it has none and should."""
 
 
-class LineRows(FileRecords):
+class LineRows(RowRecords):
     """Rows of a file of which each line has one, as a rule.
 
     Args:
@@ -103,12 +151,9 @@ class LineRows(FileRecords):
     """
 
     def __init__(self, lines: Lines, name: str, codec: RecordCodec, parse: Parse, kind: str) -> None:
+        super().__init__(name, codec, kind, lines.position)
         self._lines = lines
-        self._name = name
-        self._codec = codec
         self._parse = parse
-        self._kind = kind
-        self.position = lines.position
 
     def read(self, most: int) -> list[Any] | None:
         """Return the next rows."""
@@ -120,22 +165,13 @@ class LineRows(FileRecords):
             try:
                 rows.extend(self._parse(line))
             except (ValueError, OverflowError, RecursionError) as error:
-                raise self._refused(line, error) from error
+                raise self.refused(line, error) from error
         try:
-            schema = self._codec.schema
-            arrays = [
-                pa.array([row[index] for row in rows], field.type, from_pandas=False) for index, field in enumerate(schema)
-            ]
-            elements = self._codec.decode(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            elements = self.decode([[row[index] for row in rows] for index in range(len(self._codec.schema))])
         except (ValueError, OverflowError, TypeError) as error:  # Arrow's own are ValueErrors, too
-            raise self._refused(lines[0], error) from error
+            raise self.refused(lines[0], error) from error
         self.position = self._lines.position
-        return list(elements)
-
-    def _refused(self, line: bytes, error: Exception) -> RecordError:
-        where = f"A line of {self._name} behind byte {self.position}"
-        message = f"{where} is no such row of {self._kind}: {error}: {shown(line)}"
-        return RecordError(message, hint="mend the file, or declare columns that fit; a bad line fails the job")
+        return elements
 
     def close(self) -> None:
         """Close the file."""

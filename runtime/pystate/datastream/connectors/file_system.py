@@ -12,16 +12,16 @@ from pystate.common.time import Duration
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
 from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy
+from pystate.connectors.file_system.file_content import TextEncoding
 from pystate.connectors.file_system.file_sink import FileSink
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.file_system.split_format import SplitFormat, TextLines
-from pystate.datastream.connectors.file_paths import load_path, qualified_paths
+from pystate.datastream.connectors.file_paths import qualified_paths
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql import SparkSession
 
 __all__ = [
     "BucketAssigner",
@@ -55,41 +55,34 @@ class FileFormat(ABC):
     single_column = False
 
     @abstractmethod
-    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
-        """Return what reads files of this format below `paths`."""
-
-    def elements(self, frame: DataFrame) -> DataFrame:
-        """Return the elements of what was read; as they are unless a format says else."""
-        return frame
-
-    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat | None:
-        """Return what reads files of this format in slots; None where nothing does.
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        """Return what reads files of this format.
 
         Args:
             spark: The session; None for none.
             paths: Of the files.
+
+        Raises:
+            JobGraphError: Nothing says which columns they have.
         """
-        del spark, paths
-        return None
 
 
 class StreamFormat(FileFormat):
     """A format that is read record by record."""
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat:
         """Each line of a text file, without its line end, is an element.
 
         Args:
-            charset_name: Spark reads lines of UTF-8 only.
+            charset_name: The charset of the files, as Java or Python calls it.
+            errors: What becomes of bytes that are no text in it (ours): `strict` fails the job, `replace` reads U+FFFD, as
+                Flink does, `ignore` leaves them out, `backslashreplace` writes them down.
 
         Raises:
-            JobGraphError: It is another charset.
+            JobGraphError: There is no such charset, or no such choice.
         """
-        if charset_name.upper().replace("_", "-") not in ("UTF-8", "UTF8", "US-ASCII", "ASCII"):
-            message = f"text_line_format({charset_name!r}): Spark reads lines of UTF-8."
-            raise JobGraphError(message, hint="convert the files, or read them by env.spark.readStream.format('binaryFile')")
-        return _TextLines()
+        return _TextLines(TextEncoding(charset_name, errors, "text_line_format()"))
 
 
 class BulkFormat(FileFormat):
@@ -99,20 +92,19 @@ class BulkFormat(FileFormat):
 class _TextLines(StreamFormat):
     single_column = True
 
-    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
-        del paths
-        return spark.readStream.format("text")
+    def __init__(self, encoding: TextEncoding) -> None:
+        self._encoding = encoding
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
         del spark, paths
-        return TextLines()
+        return TextLines(self._encoding)
 
 
 class FileSource:
     """The records of files.
 
     Args:
-        paths: A folder, a file, a pattern, or several of them; anything Spark can list.
+        paths: A folder, a file, a pattern, or several of them.
         monitor_interval_ms: None reads what is there and ends; else the folder is watched for new files.
         max_files_per_epoch: At most this many files go into one epoch; None for no bound.
         file_format: How to read them; lines of text by default.
@@ -150,33 +142,24 @@ class FileSource:
         """Begin to describe a source that is read in batches of rows, as PyFlink does."""
         return FileSourceBuilder(paths, bulk_format)
 
-    def to_frame(self, spark: SparkSession) -> DataFrame:
-        """Return the streaming DataFrame of the records."""
-        reader = self._format.reader(spark, self.paths)
-        if self.max_files_per_epoch is not None:
-            reader = reader.option("maxFilesPerTrigger", self.max_files_per_epoch)
-        return self._format.elements(reader.load(load_path(spark, self.paths)))
-
-    def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation] | None:
-        """Return the source of splits that reads the same files in slots, and the type of its elements.
+    def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation]:
+        """Return the source of splits that reads the files, and the type of its elements.
 
         Args:
             spark: The session; None for none.
             name: Of the source, for errors.
 
-        Returns:
-            None where the format is one that only Spark reads.
+        Raises:
+            JobGraphError: Nothing says which columns the files have.
         """
         split_format = self._format.in_slots(spark, self.paths)
-        if split_format is None:
-            return None
         paths, most_files = qualified_paths(spark, self.paths), self.max_files_per_epoch
         source = SplitFileSource(paths, self.monitor_interval_ms, split_format, name, most_files)
         return source, split_format.element_type
 
 
 class FileEnumeratorProvider:
-    """Names ways to list files; Spark lists them, whichever is chosen."""
+    """Names ways to list files; they are listed with their folders, and left whole, whichever is chosen."""
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
@@ -190,7 +173,7 @@ class FileEnumeratorProvider:
 
 
 class FileSplitAssignerProvider:
-    """Names ways to hand out parts of files; Spark's scheduler does it, whichever is chosen."""
+    """Names ways to hand out files; readers get them in turn, whichever is chosen."""
 
     @staticmethod
     def locality_aware_split_assigner(*local_splits: object) -> FileSplitAssignerProvider:
@@ -216,7 +199,7 @@ class FileSourceBuilder:
         return self
 
     def set_max_files_per_epoch(self, count: int) -> FileSourceBuilder:
-        """Bound what one epoch of the micro-batch engine reads (ours; Spark's `maxFilesPerTrigger`)."""
+        """Bound what one epoch of the micro-batch engine reads (ours)."""
         if count < 1:
             message = f"An epoch can't read {count} files at most."
             raise JobGraphError(message, where="FileSource")
@@ -224,11 +207,11 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Say how files are listed; has no effect: Spark lists them."""
+        """Say how files are listed; has no effect: see `FileEnumeratorProvider`."""
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Say who reads which part of a file; has no effect: Spark's scheduler does."""
+        """Say who reads which file; has no effect: see `FileSplitAssignerProvider`."""
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:

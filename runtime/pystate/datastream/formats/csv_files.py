@@ -1,78 +1,48 @@
-"""CSV files: their reader over Spark's, and their writer."""
+"""CSV files: their reader and their writer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pystate.common.type_info import TypeKind
 from pystate.connectors.file_system.csv_format import CsvFormat
 from pystate.connectors.file_system.csv_schema import CsvSchema
 from pystate.connectors.file_system.csv_writer import CsvWriterFactory
+from pystate.connectors.file_system.file_content import TextEncoding
 from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import StreamFormat
-from pystate.datastream.formats.spark_columns import columns_of, session_zone, spark_type
+from pystate.datastream.formats.spark_columns import check_columns, session_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql import SparkSession
 
 
 class CsvReaderFormat(StreamFormat):
-    """The rows of CSV files, by Spark's reader; a row that isn't of the schema fails the job.
+    """The rows of CSV files (RFC 4180); a row that isn't of the schema fails the job.
 
     Args:
         schema: Their columns.
+        charset_name: See `StreamFormat.text_line_format`.
+        errors: The same.
+
+    Raises:
+        JobGraphError: There is no such charset, or CSV doesn't have a column of that type.
     """
 
-    def __init__(self, schema: CsvSchema) -> None:
+    def __init__(self, schema: CsvSchema, charset_name: str = "UTF-8", errors: str = "strict") -> None:
+        check_columns(schema.row_type, "CSV")
         self._schema = schema
+        self._encoding = TextEncoding(charset_name, errors, "CsvReaderFormat")
 
     @staticmethod
-    def for_schema(schema: CsvSchema) -> CsvReaderFormat:
+    def for_schema(schema: CsvSchema, charset_name: str = "UTF-8", errors: str = "strict") -> CsvReaderFormat:
         """Return the format of such files."""
-        return CsvReaderFormat(schema)
-
-    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
-        """Return what reads CSV files; lists are read as texts."""
-        schema = self._schema
-        quote = schema.quote_char or ""
-        return (
-            spark.readStream.format("csv")
-            .schema(columns_of(schema.row_type, "CSV", texts=_lists(schema)))
-            .option("mode", "FAILFAST")
-            .option("sep", schema.column_separator)
-            .option("quote", quote)
-            .option("escape", schema.escape_char or quote)
-            .option("nullValue", schema.null_value)
-            .option("header", schema.use_header)
-            .option("enforceSchema", not schema.strict_headers)
-            .option("comment", "#" if schema.allow_comments else "")
-        )
+        return CsvReaderFormat(schema, charset_name, errors)
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
         """Return what reads them in slots."""
         del paths
-        return CsvFormat(self._schema, session_zone(spark))
-
-    def elements(self, frame: DataFrame) -> DataFrame:
-        """Return the rows with their lists."""
-        from pyspark.sql import functions
-
-        row_type = self._schema.row_type
-        for name, part in zip(row_type.get_field_names(), row_type.elements, strict=True):
-            if part.kind is TypeKind.LIST:
-                separator = self._schema.array_separators.get(name, ";")
-                quoted = "".join(f"\\x{{{ord(char):x}}}" for char in separator)
-                parts = functions.split(functions.col(f"`{name}`"), quoted)
-                frame = frame.withColumn(name, parts.cast(spark_type(part, "CSV")))
-        return frame
-
-
-def _lists(schema: CsvSchema) -> list[str]:
-    row_type = schema.row_type
-    fields = zip(row_type.get_field_names(), row_type.elements, strict=True)
-    return [name for name, part in fields if part.kind is TypeKind.LIST]
+        return CsvFormat(self._schema, session_zone(spark), self._encoding)
 
 
 class CsvBulkWriters:

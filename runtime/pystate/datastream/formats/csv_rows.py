@@ -11,6 +11,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import LISTS, SCALAR_RULES, as_list, as_row, is_byte_array
+from pystate.connectors.file_system.csv_text import CsvText
 from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, reader
 from pystate.datastream.formats.json_writing import Write, instant_text, writer
 
@@ -208,9 +209,9 @@ class CsvRowSerializationSchema(SerializationSchema):
             values = as_row(element, layout.type_info).values_as(names)
             columns = [part(value) for part, value in zip(self._parts, values, strict=True)]
             line = io.StringIO()
-            csv.writer(line, lineterminator=layout.line_delimiter, **layout.dialect()).writerow(columns)
+            CsvText(line.write, layout.delimiter, layout.line_delimiter, layout.quote, layout.escape).row(columns)
             return line.getvalue().encode()
-        except (*PROBLEMS, csv.Error) as error:
+        except PROBLEMS as error:
             message = f"An element is no {layout.type_info.name}: {error}. It is {repr(element)[:SHOWN]}."
             raise RecordError(message, hint="name the type that the elements have in the builder") from error
 

@@ -1,4 +1,4 @@
-"""Files with a JSON object on each line: their reader over Spark's, and an encoder for them."""
+"""Files with a JSON object on each line: their reader, and an encoder for them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.json_format import JsonFormat
 from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import StreamFormat
-from pystate.datastream.formats.spark_columns import columns_of, read_back, session_zone
+from pystate.datastream.formats.spark_columns import check_columns, read_back, session_zone
 from pystate.records.codec import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 
 class JsonLinesFormat(StreamFormat):
-    """The rows of files of JSON lines, by Spark's reader; a line that isn't JSON fails the job.
+    """The rows of files of JSON lines; a line that isn't JSON fails the job.
 
     Args:
         row_type: A named ROW: the columns to read, by name; one that a line doesn't have is null.
@@ -35,17 +34,13 @@ class JsonLinesFormat(StreamFormat):
     """
 
     def __init__(self, row_type: TypeInformation) -> None:
-        self._columns = columns_of(row_type, "JSON")
+        check_columns(row_type, "JSON")
         self._row_type = row_type
 
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> JsonLinesFormat:
         """Return the format of such files."""
         return JsonLinesFormat(row_type)
-
-    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
-        """Return what reads files of JSON lines."""
-        return spark.readStream.format("json").schema(self._columns).option("mode", "FAILFAST")
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
         """Return what reads them in slots."""

@@ -12,12 +12,10 @@ from pystate.connectors.file_system.parquet_format import ParquetFormat
 from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import BulkFormat
-from pystate.datastream.formats.spark_columns import columns_of, read_back
+from pystate.datastream.formats.spark_columns import check_columns, read_back
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
-    from pyspark.sql.types import StructType
 
 
 class ParquetColumnarRowInputFormat(BulkFormat):
@@ -27,7 +25,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         row_type: A named ROW: the columns to read, by name; a column that a file doesn't have is null. None takes the
             columns of the files that are there when the job starts.
         hadoop_config: None: Spark's clients are set by `spark.hadoop.*`.
-        batch_size: Without effect: Spark's reader has batches of its own.
+        batch_size: Without effect: the reader has batches of its own.
         is_utc_timestamp: Without effect: a timestamp is read as the file says it.
         is_case_sensitive: Without effect: `spark.sql.caseSensitive` says it.
 
@@ -46,36 +44,33 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         if hadoop_config is not None:
             message = "ParquetColumnarRowInputFormat takes no Hadoop configuration."
             raise JobGraphError(message, hint="set spark.hadoop.* in the configuration")
-        self._schema = None if row_type is None else columns_of(row_type, "Parquet")
+        if row_type is not None:
+            check_columns(row_type, "Parquet")
         self._row_type = row_type
 
-    def reader(self, spark: SparkSession, paths: Sequence[str]) -> DataStreamReader:
-        """Return what reads Parquet files below `paths`.
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        """Return what reads them.
 
         Raises:
             ExternalSystemError: No row type was given, and there is no file to take it from.
         """
-        reader = spark.readStream.format("parquet")
-        return reader.schema(self._schema if self._schema is not None else self._found_columns(spark, paths))
-
-    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat | None:
-        """Return what reads them in slots; None where neither a type nor a session says which columns they have."""
-        if self._row_type is not None:
-            return ParquetFormat(read_back(self._row_type))
-        if spark is None:
-            return None
-        from pystate.spark.schema import type_info_of
-
-        return ParquetFormat(type_info_of(self._found_columns(spark, paths), paths[0]))
+        return ParquetFormat(self._found_type(spark, paths) if self._row_type is None else read_back(self._row_type))
 
     @staticmethod
-    def _found_columns(spark: SparkSession, paths: Sequence[str]) -> StructType:
+    def _found_type(spark: SparkSession | None, paths: Sequence[str]) -> TypeInformation:
+        from pystate.spark.schema import type_info_of
+
+        hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
+        if spark is None:
+            message = "The columns of the Parquet files can't be read without a session."
+            raise JobGraphError(message, where=paths[0], hint=hint)
         try:
-            return spark.read.parquet(*paths).schema
+            # the folders of partitions are no columns: their values are in no file
+            schema = spark.read.option("recursiveFileLookup", value=True).parquet(*paths).schema
         except Exception as error:  # Spark's errors come in many classes
             message = f"The columns of the Parquet files can't be read: {str(error).strip().splitlines()[0]}"
-            hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
             raise ExternalSystemError(message, where=paths[0], hint=hint) from error
+        return type_info_of(schema, paths[0])
 
 
 class ParquetBulkWriters:

@@ -30,6 +30,7 @@ from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRes
 from pystate.driver.micro_batch.stream_ends import BoundedStreams
 from pystate.driver.micro_batch.stream_options import stream_option_notices
 from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.driver.spark_positions import take_over_from_spark
 from pystate.driver.staying_sources import StayingSources
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
@@ -82,7 +83,7 @@ class MicroBatchJobEngine:
         self._reports: OffsetReports | None = None
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Leave sources in slots that the snapshot has there: those of a job that ran on the real-time engine."""
+        """Have files read in slots, and leave those sources there that a job of the real-time engine had there."""
         stay = StayingSources(self._job).uids()
         for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
             self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
@@ -131,7 +132,9 @@ class MicroBatchJobEngine:
                 f"{own.pop().name!r} runs in slots: an epoch of it that is run again need not have the same rows, as "
                 f"{CheckpointingOptions.EVERY_EPOCH.key} wants."
             )
-            raise JobGraphError(message, hint=f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead")
+            interval = CheckpointingOptions.CHECKPOINTING_INTERVAL.key
+            hint = f"set {interval} instead, or have Spark read: env.from_data_frame(...)"
+            raise JobGraphError(message, hint=hint)
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])
@@ -179,7 +182,8 @@ class MicroBatchJobEngine:
 
     def _restored(self, plan: JobPlan, snapshot: Snapshot | None) -> RestoredSources:
         allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
-        restore = SourceRestore(plan, self._sources, allow_non_restored=allow)
+        taken = take_over_from_spark(plan, snapshot)
+        restore = SourceRestore(plan, self._sources, allow_non_restored=allow, taken_over=taken)
         running = self.epochs.running_epoch(snapshot)
         if not all(source.keeps_place for source in self._sources):
             running = None  # its rows are gone

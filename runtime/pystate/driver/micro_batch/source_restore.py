@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from pystate.driver.micro_batch.running_epoch import RunningEpoch
@@ -51,12 +52,21 @@ class SourceRestore:
         plan: The job.
         sources: The job's sources, in the order Spark reads them.
         allow_non_restored: Whether sources that the job has no more may be left behind.
+        taken_over: The uids of those that go on in slots, where Spark has read them so far.
     """
 
-    def __init__(self, plan: JobPlan, sources: list[SparkSource], *, allow_non_restored: bool) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        sources: list[SparkSource],
+        *,
+        allow_non_restored: bool,
+        taken_over: Collection[str] = frozenset(),
+    ) -> None:
         self._plan = plan
         self._sources = sources
         self._allow_non_restored = allow_non_restored
+        self._taken_over = taken_over
 
     def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredSources:
         """Return the start from nothing; the first epoch's number is `epoch` + 1.
@@ -100,7 +110,10 @@ class SourceRestore:
             epoch = running.epoch - 1
             files = {**files, **running.files}
         if files:
-            files = fit_sources(files, self._sources, allow_non_restored=self._allow_non_restored)
+            allow, taken = self._allow_non_restored, self._taken_over
+            files = fit_sources(files, self._sources, allow_non_restored=allow, taken_over=taken)
+        if not self._sources and self._taken_over:
+            files, batch_id = {}, -1  # there is no query to go on
         keep_query_id = running is not None or snapshot.metadata.job_id == job_id
         return _run_again(RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id, with_state=True), running)
 

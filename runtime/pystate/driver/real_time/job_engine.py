@@ -19,8 +19,8 @@ from pystate.driver.job_context import JobContext
 from pystate.driver.micro_batch.collected_results import CollectedResults
 from pystate.driver.real_time.engine import RealTimeEngine, StartRelays
 from pystate.driver.real_time.metrics import RecordCounts
-from pystate.driver.real_time.spark_positions import go_on_behind_spark, own_sources
 from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.driver.spark_positions import go_on_behind_spark, own_sources
 from pystate.job_folder.restart_strategy import restart_strategy
 from pystate.plan.job_plan import JobPlan
 from pystate.plan.task import JobEnvironment

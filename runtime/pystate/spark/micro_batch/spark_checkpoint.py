@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,13 @@ def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
         raise CorruptSnapshotError(message) from error
 
 
-def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allow_non_restored: bool) -> dict[str, bytes]:
+def fit_sources(
+    files: dict[str, bytes],
+    sources: Sequence[SparkSource],
+    *,
+    allow_non_restored: bool,
+    taken_over: Collection[str] = frozenset(),
+) -> dict[str, bytes]:
     """Return captured files as they would be, had the query had these sources in this order.
 
     A source that the files know goes on where it was; a new one begins anew, and one that doesn't keep its place.
@@ -210,6 +216,7 @@ def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allo
         files: What was captured.
         sources: The sources of the job as it is now.
         allow_non_restored: Whether sources that the job has no more may be left behind.
+        taken_over: The uids of those that something else reads on.
 
     Raises:
         RestoreError: The job lacks a source.
@@ -220,7 +227,7 @@ def fit_sources(files: dict[str, bytes], sources: Sequence[SparkSource], *, allo
     known = {(source.uid, source.part): index for index, source in enumerate(old)}
     there = {(source.uid, source.part) for source in sources}
     wanted = [known.get((source.uid, source.part)) if source.keeps_place else None for source in sources]
-    lost = sorted({source.uid for source in old if (source.uid, source.part) not in there})
+    lost = sorted({source.uid for source in old if (source.uid, source.part) not in there} - set(taken_over))
     if lost and not allow_non_restored:
         message = f"The job has no source {', '.join(map(repr, lost))}, of which the snapshot says how far it was read."
         hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"

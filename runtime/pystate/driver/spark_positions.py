@@ -1,4 +1,4 @@
-"""Sources in slots that go on where Spark was with them, in a snapshot of the micro-batch engine."""
+"""Sources in slots that go on where Spark was with them: in a snapshot of the micro-batch engine, or of an older version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, captured_sourc
 
 
 def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
-    """Tell the sources of a job where to begin, in front of the deployment of an attempt.
+    """Tell the sources of a job without a source of Spark's where to begin, in front of the deployment of an attempt.
 
     Args:
         plan: The job.
@@ -27,25 +27,49 @@ def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_re
         CorruptSnapshotError: The snapshot is damaged.
     """
     sources = own_sources(plan)
-    for source in sources.values():
-        if isinstance(source, GoesOnBehindSpark):
-            source.begin_anew()
+    taken = take_over_from_spark(plan, snapshot)
     for uid, positions in _read_by_spark(snapshot).items():
         found = sources.get(uid)
+        if uid in taken:
+            continue
         if found is None:
             if allow_non_restored:
                 continue
             message = f"The job has no source {uid!r}, of which the snapshot says how far it was read."
             hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"
             raise RestoreError(message, hint=hint)
-        read = [(offset, log) for offset, log in positions if offset != NO_OFFSET]
-        if not read:
-            continue
-        if len(positions) > 1 or not isinstance(found, GoesOnBehindSpark):
+        if any(offset != NO_OFFSET for offset, _ in positions):
             message = f"The source {uid!r} was read by Spark, in batches; the real-time engine can't go on where that was."
             hint = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.value}, or give the source another uid"
             raise RestoreError(message, hint=hint)
-        found.go_on_behind(*read[0])
+
+
+def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
+    """Tell sources in slots that can go on where Spark was where to begin, in front of the deployment of an attempt.
+
+    Args:
+        plan: The job.
+        snapshot: What the attempt starts from; None for nothing.
+
+    Returns:
+        The uids of those that Spark has read in the snapshot.
+
+    Raises:
+        RestoreError: One can't go on there.
+        CorruptSnapshotError: The snapshot is damaged.
+    """
+    sources = {uid: source for uid, source in own_sources(plan).items() if isinstance(source, GoesOnBehindSpark)}
+    for source in sources.values():
+        source.begin_anew()
+    taken = set()
+    for uid, positions in _read_by_spark(snapshot).items():
+        if uid not in sources or len(positions) > 1:
+            continue
+        taken.add(uid)
+        offset, log = positions[0]
+        if offset != NO_OFFSET:
+            sources[uid].go_on_behind(offset, log)
+    return taken
 
 
 def own_sources(plan: JobPlan) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pystate.connectors.collection_source import CollectionSource
 from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.driver.real_time.spark_positions import go_on_behind_spark
+from pystate.driver.spark_positions import go_on_behind_spark
 from pystate.spark.micro_batch.spark_checkpoint import pack_archive
 from tests.connectors.kafka.fake_consumer import settings
 

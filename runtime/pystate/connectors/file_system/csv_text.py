@@ -1,0 +1,80 @@
+"""Rows of fields as text of CSV, so that whoever reads RFC 4180 finds the same fields again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_SPACE = "".join(map(chr, range(33)))
+
+
+class CsvText:
+    """Writes rows.
+
+    Args:
+        write: Takes the text of each row, with what ends it.
+        separator: Stands between two fields.
+        line_end: Ends a row.
+        quote: Stands around a field that needs it; None for never.
+        escape: Stands before a quote in a field; None doubles the quote.
+        comments: Whether a line that begins with # is none to who reads.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        separator: str,
+        line_end: str,
+        quote: str | None,
+        escape: str | None,
+        *,
+        comments: bool = False,
+    ) -> None:
+        self._write = write
+        self._separator = separator
+        self._line_end = line_end
+        self._quote = quote
+        self._comments = comments
+        # Python's writer puts quotes around what ends a row, and around no other line end
+        self._ends = "\r\n" + line_end
+        self._writer = csv.writer(
+            self,
+            delimiter=separator,
+            lineterminator=self._ends,
+            quotechar=quote,
+            # with an escape it would leave a quote outside of quotes, where not all read the escape
+            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL if escape is None else csv.QUOTE_NONNUMERIC,
+            escapechar=escape,
+            doublequote=escape is None,
+        )
+
+    def row(self, values: Sequence[Any]) -> None:
+        """Write a row; values that are no texts are written by `str`, None as nothing.
+
+        Raises:
+            ValueError: A field can't be written so that it is read again.
+        """
+        try:
+            self._writer.writerow(values)
+        except csv.Error as error:
+            raise ValueError(str(error)) from error
+
+    def write(self, text: str) -> None:
+        """Be the file of Python's writer, which writes each row at once."""
+        text = text[: -len(self._ends)]
+        if self._quote is None and ("\n" in text or "\r" in text):
+            message = "a field has a line end, and there is no quote character"
+            raise ValueError(message)
+        if self._looks_like_no_row(text):
+            if self._quote is None:
+                message = "the line would be read as a comment or as empty, and there is no quote character"
+                raise ValueError(message)
+            field, between, rest = text.partition(self._separator)  # without quotes, or it would look like a row
+            text = f"{self._quote}{field}{self._quote}{between}{rest}"
+        self._write(text + self._line_end)
+
+    def _looks_like_no_row(self, text: str) -> bool:
+        if self._comments and text.startswith("#"):
+            return True
+        return text[:1] <= " " and self._separator not in text and not text.strip(_SPACE)
