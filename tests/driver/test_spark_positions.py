@@ -11,25 +11,29 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.file_system.split_file_source import SplitFileSource
+from pystate.connectors.file_system.split_format import TextLines
 from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.driver.spark_positions import go_on_behind_spark
-from pystate.spark.micro_batch.spark_checkpoint import pack_archive
+from pystate.driver.micro_batch.source_restore import SourceRestore
+from pystate.driver.spark_positions import go_on_behind_spark, take_over_from_spark
+from pystate.spark.micro_batch.spark_checkpoint import SparkSource, pack_archive
 from tests.connectors.kafka.fake_consumer import settings
 
 ELEMENTS = ["a", "b", "c", "d"]
 
 
-def snapshot_of(*sources):
+def snapshot_of(*sources, **logs):
     """Return a snapshot behind batch 3; a source is uid, part, offset."""
     files = {
+        **logs,
         "offsets/3": "\n".join(["v1", "{}", *(offset for _, _, offset in sources)]).encode(),
         "pystate-sources": json.dumps([[uid, part, log] for log, (uid, part, _) in enumerate(sources)]).encode(),
     }
     position = SimpleNamespace(epoch=3, files=None)
     location = SimpleNamespace(open=lambda handle: io.BytesIO(pack_archive(files)))
-    return SimpleNamespace(metadata=SimpleNamespace(source_position=position), location=location)
+    return SimpleNamespace(metadata=SimpleNamespace(source_position=position, job_id="another"), location=location)
 
 
 def plan_of(**sources):
@@ -91,3 +95,34 @@ def test_kafka_begins_at_sparks_offsets():
     assert source._begin == {("words", 0): 3, ("words", 1): 4}
     go_on_behind_spark(plan_of(words=source), None, allow_non_restored=False)
     assert source._begin is None
+
+
+def test_files_that_spark_has_read_go_on_in_slots_beside_a_stream_that_spark_reads_on(tmp_path):
+    for name in "abc":
+        (tmp_path / name).touch()
+    log = f'v1\n{{"path":"file://{tmp_path}/a","timestamp":1,"batchId":0}}'.encode()
+    snapshot = snapshot_of(
+        ("files", 0, '{"logOffset":0}'), ("frame", 0, "7"), **{"sources/0/0": log, "sources/1/0": b"theirs"}
+    )
+    source = SplitFileSource((str(tmp_path),), None, TextLines(), "files")
+    plan = plan_of(files=source)
+    plan.sources = []
+    taken = take_over_from_spark(plan, snapshot)
+    assert taken == {"files"}
+    given = []
+    enumerator = source.create_enumerator(
+        SimpleNamespace(assign_split=lambda split, subtask: given.append(split.split_id()))
+    )
+    enumerator.start()
+    for subtask in range(2):
+        enumerator.handle_split_request(subtask, None)
+    assert sorted(given) == [f"file:{tmp_path}/b", f"file:{tmp_path}/c"]
+
+    frame = SparkSource("frame", 0, 0)
+    restored = SourceRestore(plan, [frame], allow_non_restored=False, taken_over=taken).from_snapshot(snapshot, 5, "job")
+    assert (restored.batch_id, restored.spark_files["offsets/3"]) == (3, b"v1\n{}\n7")
+    assert restored.spark_files["sources/0/0"] == b"theirs"
+    alone = SourceRestore(plan, [], allow_non_restored=True, taken_over=taken).from_snapshot(snapshot, 5, "job")
+    assert (alone.batch_id, alone.epoch, alone.spark_files) == (-1, 5, {})
+    with pytest.raises(RestoreError, match="no source 'files'"):
+        SourceRestore(plan, [frame], allow_non_restored=False).from_snapshot(snapshot, 5, "job")

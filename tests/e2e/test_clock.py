@@ -17,6 +17,7 @@ from pystate.datastream.window import TumblingProcessingTimeWindows
 from tests.e2e.test_event_time import Folder
 from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, Sink, kept_in
+from tests.spark_lines import lines_by_spark
 
 WORD = Types.STRING()
 PAIR = Types.TUPLE([WORD, Types.LONG()])
@@ -41,11 +42,14 @@ class Number(ProcessWindowFunction[str, tuple, str, object]):
         yield key, sum(1 for _ in elements)
 
 
-def by_clock(folder, seen, counted):
+def by_clock(folder, seen, counted, by_spark=False):
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
         source = FileSource(str(folder.path), monitor_interval_ms=300, max_files_per_epoch=1)
-        words = env.from_source(source, None, "words").uid("words").key_by(lambda word: word, WORD)
+        lines = (
+            lines_by_spark(env, folder.path, "words", 1) if by_spark else env.from_source(source, None, "words").uid("words")
+        )
+        words = lines.key_by(lambda word: word, WORD)
         words.process(Alarm(), PAIR).uid("alarms").for_each_batch(seen)
         windows = words.window(TumblingProcessingTimeWindows.of(Time.milliseconds(WINDOW_MS)))
         counts = windows.process(Number(), PAIR).uid("windows")
@@ -102,7 +106,7 @@ def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures
     def read(word):
         return lambda: seen.rows[(word, 1)] >= folder.lines.count(word)
 
-    job = run_job(by_clock(folder, seen, counted), options)
+    job = run_job(by_clock(folder, seen, counted, every_epoch), options)
     folder.add(["a", "b", "a"])
     job.wait_for(out(["a", "b"]))  # no row comes any more
     job.wait_for(lambda: {"alarm a", "alarm b"} <= {name for name, _ in seen.rows})
@@ -116,7 +120,7 @@ def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
         job.result()
-    resumed = run_job(by_clock(folder, seen, counted), {**options, "execution.state-recovery.path": path})
+    resumed = run_job(by_clock(folder, seen, counted, every_epoch), {**options, "execution.state-recovery.path": path})
     resumed.wait_for(lambda: resumed.status["state"] == "RUNNING" and out(["d"])())  # and no row has come since
     saved = resumed.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
@@ -135,8 +139,7 @@ def test_rows_that_are_run_again_keep_their_number_though_timers_may_be_due(run_
 
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
-        source = FileSource(str(folder.path), monitor_interval_ms=300, max_files_per_epoch=1)
-        words = env.from_source(source, None, "words").uid("words").key_by(lambda word: word, WORD)
+        words = lines_by_spark(env, folder.path, "words", 1).key_by(lambda word: word, WORD)
         words.process(Alarm(), PAIR).uid("alarms").for_each_batch(sink)
         env.execute("run again")
 

@@ -20,6 +20,7 @@ from pystate.datastream.window import ContinuousEventTimeTrigger, GlobalWindows,
 from tests.engines import REAL_TIME, on_micro_batch, slowly_on_real_time
 from tests.faults.workload import COUNTED as KEPT
 from tests.faults.workload import RECOVERING, Keeping, Sink, kept_in
+from tests.spark_lines import lines_by_spark
 
 WORD = Types.STRING()
 COUNTED = Types.TUPLE([WORD, Types.LONG(), Types.LONG()])
@@ -237,7 +238,7 @@ def test_two_sources_are_drained_with_a_barrier_on_every_epoch_though_a_drain_be
             Second()
         )
         streams = [
-            env.from_source(FileSource(str(folder.path), monitor_interval_ms=300), strategy, name).uid(name)
+            lines_by_spark(env, folder.path, name).assign_timestamps_and_watermarks(strategy)
             for name, folder in (("left", left), ("right", right))
         ]
         windows(streams[0].union(streams[1]), first, second, strategy=False)

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from pystate.common import Duration, Types
+from pystate.common import Types
 from pystate.common.errors import ConfigurationError, JobCancelledError
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.snapshot.reader import SnapshotReader
+from tests.spark_lines import lines_by_spark
 
 OPTIONS = {
     "execution.checkpointing.every-epoch": "true",
@@ -59,8 +59,7 @@ class IdempotentSink:
 def program(folder, sink):
     def build():
         env = StreamExecutionEnvironment.get_execution_environment()
-        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder))
-        stream = env.from_source(source.monitor_continuously(Duration.of_millis(100)).build(), None, "words", Types.STRING())
+        stream = lines_by_spark(env, folder, "words")
         stream.key_by(lambda word: word, Types.STRING()).process(Count(), Types.STRING()).uid("count").for_each_batch(sink)
         env.execute("every epoch")
 

@@ -22,7 +22,7 @@ from pystate.datastream import (
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.snapshot.reader import SnapshotReader
-from tests.engines import REAL_TIME, slowly_on_real_time
+from tests.engines import slowly_on_real_time
 from tests.faults.workload import COUNTED, Count, Sink, Watched
 
 WORD = Types.STRING()
@@ -72,19 +72,16 @@ def test_sources_in_another_order_one_more_and_other_parallelisms_lose_and_doubl
     folders["right"].add(3)
     job = run_job(program(["left", "right"], 3))
     job.wait_for(lambda: sink.rows.total() == 240)
-    in_slots = {"left": 2, "right": 2} if engine == REAL_TIME else {}
     assert {vertex["uid"]: vertex["parallelism"] for vertex in job.status["vertices"]} == {
-        **in_slots,
+        "left": 2,
+        "right": 2,
         "count": 3,
         "again": 2,
         "again-count": 2,
     }
     path = cancel_with_savepoint(job, tmp_path)
     reader = SnapshotReader(path)
-    if engine == REAL_TIME:
-        assert {"left", "right"} < {operator.uid for operator in reader.metadata.operators}
-    else:
-        assert [source["uid"] for source in reader.metadata.source_position.sources] == ["left", "right"]
+    assert {"left", "right"} < {operator.uid for operator in reader.metadata.operators}
     folders["right"].add(1)
     folders["new"].add(2)
     options = {"parallelism.default": "3", "execution.state-recovery.path": path}

@@ -10,10 +10,11 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobGraphError, RecordError
-from pystate.common.time import Duration
+from pystate.common.time import Duration, current_time_ms
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.testing.source_harness import SourceTestHarness
 from tests.connectors.file_system.file_rules import RULES
+from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[3] / "docs" / "connectors-files.md"
 TEXT = StreamFormat.text_line_format()
@@ -134,3 +135,27 @@ def test_a_name_that_is_no_utf8_is_refused(tmp_path):
         pass
     with pytest.raises(RecordError, match=r"a name that is no UTF-8: b'.*a\\xff'"):
         read(tmp_path)
+
+
+def test_a_watched_folder_without_news_brings_no_epochs_about(tmp_path):
+    put(tmp_path, "a", "a\n")
+    with harness(tmp_path, watch=True) as made:
+        lines_of(made, 1)
+        now = current_time_ms()
+        assert made.next_due(0, now) > now + 10_000
+        assert made.woken == 0
+        put(tmp_path, "b", "b\n")
+        wait_until(lambda: made.woken > 0, 30)
+        assert lines_of(made, 1) == ["b"]
+
+
+def test_what_the_watch_of_a_folder_can_not_see_fails_an_epoch(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    put(folder, "a", "a\n")
+    with harness(folder, watch=True) as made:
+        lines_of(made, 1)
+        folder.rename(tmp_path / "gone")
+        wait_until(lambda: made.woken > 0, 30)
+        with pytest.raises(JobGraphError, match="Path does not exist"):
+            made.run_epoch()

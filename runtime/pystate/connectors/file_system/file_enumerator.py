@@ -76,6 +76,13 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         waiting = {split.file.uri for split in self._waiting}
         return [[uri for uri in self._found if uri not in waiting], [split.to_plain() for split in self._waiting]]
 
+    def has_news(self) -> bool:
+        """Return whether there are files that weren't there at the last look; the next request looks. For any thread."""
+        news = bool(self._list(self._found))
+        if news:
+            self._next = 0
+        return news
+
     def _look(self) -> None:
         for file in self._list(self._found):
             self._found[file.uri] = None

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import current_time_ms
 from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.file_watch import FileWatch
 from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
 from pystate.connectors.file_system.split_format import FileRecords, SplitFormat
 from pystate.connectors.poll_size import PollSize
@@ -17,6 +18,7 @@ from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, S
 from pystate.file_systems.places import parse_location
 
 _MOST_AT_ONCE = 500
+_LONGEST_SLEEP_MS = 60_000
 
 
 class FileSourceReader(SourceReader[Any, FileSourceSplit]):
@@ -28,6 +30,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         interval_ms: How often to ask for another file while there is none.
         clock: Returns the time, ms since 1970.
         most_files: See `FilesOfEpoch`.
+        has_news: Whether there are new files; asked in the first subtask.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         interval_ms: int | None,
         clock: Callable[[], int] = current_time_ms,
         most_files: int | None = None,
+        has_news: Callable[[], bool] = lambda: False,
     ) -> None:
         self._context = context
         self._format = split_format
@@ -50,10 +54,17 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         self._size = PollSize(_MOST_AT_ONCE)
         self._failed_at: str | None = None
         self._of_epoch = FilesOfEpoch(most_files)
+        self._has_news = has_news
+        self._watch: FileWatch | None = None
+        self._is_woken = False  # epochs come about by new files, not by the clock
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
         """Hand on the next elements of the first file."""
         self._of_epoch.begin(output.epoch)
+        if output.epoch is not None and self._interval_ms is not None and not self._is_woken:
+            self._is_woken = True
+            if self._context.get_index_of_subtask() == 0:
+                self._watch = FileWatch(self._interval_ms, self._has_news, self._wake)
         if not self._splits:
             if self._no_more:
                 return InputStatus.END_OF_INPUT
@@ -101,10 +112,19 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         return self._failed_at
 
     def available_at(self) -> int | None:
-        """Return when to ask for another file: in the next epoch, where this one must not have any more."""
+        """Return when to ask for another file: in the next epoch, where this one must not have any more.
+
+        An idle one brings no epochs about: the first subtask's watch does, and each epoch asks all.
+        """
         if self._splits or self._of_epoch.is_full:
             return self._clock()
-        return None if self._splits or self._interval_ms is None else self._ask_at
+        if self._interval_ms is None:
+            return None
+        return self._clock() + _LONGEST_SLEEP_MS if self._is_woken else self._ask_at
+
+    def _wake(self) -> None:
+        self._ask_at = 0
+        self._context.notify_available()
 
     def snapshot_state(self, checkpoint_id: int) -> list[FileSourceSplit]:
         """Return the files that aren't read to their end, each as far as it is read."""
@@ -122,6 +142,8 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
 
     def close(self) -> None:
         """Close the file."""
+        if self._watch is not None:
+            self._watch.close()
         self._close_file()
 
     def _bytes_of(self, split: FileSourceSplit) -> int:

@@ -46,6 +46,7 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
         self._name = name
         self._most_files = most_files
         self._known: list[str] = []
+        self._enumerator_here: FileSplitEnumerator | None = None  # in the slot that has it
 
     def get_boundedness(self) -> Boundedness:
         """Return whether it watches for no new files."""
@@ -79,11 +80,17 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
     ) -> FileSplitEnumerator:
         columns = self._format.element_type.row_names if self._format.element_type.kind is TypeKind.ROW else ()
         list_files = partial(found_files, self._paths, columns=columns)
-        return FileSplitEnumerator(context, list_files, self._interval_ms, known, waiting)
+        self._enumerator_here = FileSplitEnumerator(context, list_files, self._interval_ms, known, waiting)
+        return self._enumerator_here
+
+    def _has_news(self) -> bool:
+        return self._enumerator_here is not None and self._enumerator_here.has_news()
 
     def create_reader(self, context: SourceReaderContext) -> FileSourceReader:
         """Return the reader."""
-        return FileSourceReader(context, self._format, self._interval_ms, most_files=self._most_files)
+        return FileSourceReader(
+            context, self._format, self._interval_ms, most_files=self._most_files, has_news=self._has_news
+        )
 
     def restore_split(self, plain: Any) -> FileSourceSplit:
         """Return the file and its position."""

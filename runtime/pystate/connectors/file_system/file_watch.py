@@ -1,0 +1,36 @@
+"""Looks for new files between epochs, so that a source that has nothing brings no epoch about."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class FileWatch:
+    """A thread that asks again and again.
+
+    Args:
+        interval_ms: How often.
+        has_news: Whether there are new files. What it raises, the next epoch meets as well, and tells.
+        wake: Has an epoch run.
+    """
+
+    def __init__(self, interval_ms: int, has_news: Callable[[], bool], wake: Callable[[], object]) -> None:
+        self._interval_s = max(1, interval_ms) / 1000
+        self._has_news = has_news
+        self._wake = wake
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="file-watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval_s):
+            try:
+                news = self._has_news()
+            except Exception:  # a file system says no in many classes
+                news = True
+            if news and not self._closed.is_set():
+                self._wake()
