@@ -447,13 +447,3 @@ def test_uids_of_shapes_with_several_parents_are_different_and_stay_the_same():
 
     assert uids() == uids()
     assert len(set(uids())) == 9
-
-
-def test_a_bounded_source_of_files_in_an_endless_job_gets_a_warning():
-    ended = source("ended", ROWS, bounded=True, watches_files=True)
-    endless = source("endless", ROWS)
-    printed(united(ended, endless))
-    made = planned([ended, endless])
-    assert not made.bounded
-    (warning,) = made.warnings
-    assert "'ended'" in warning

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.collection_source import CollectionSource
 from pystate.connectors.source import Source, StartsAt
@@ -54,7 +55,15 @@ def sources_in_slots(
 def _source_of(source: SourceTransformation, spark: SparkSession | None) -> _InSlots | None:
     if source.collection is not None:
         return CollectionSource(source.collection, source.output_type, source.name), source.output_type
-    return None if source.in_slots is None else source.in_slots(spark)
+    if source.in_slots is None:
+        return None
+    split_source, columns = source.in_slots(spark)
+    declared = source.output_type
+    if source.paths and not source.single_column and declared is not None:
+        if declared.get_field_names() != columns.get_field_names():
+            message = f"The source is declared as {declared.name}, its columns are {columns.name}."
+            raise JobGraphError(message, where=source.name, hint="leave type_info out")
+    return split_source, columns
 
 
 def _in_slots(
