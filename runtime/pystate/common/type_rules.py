@@ -6,6 +6,7 @@ become what the type has, where that says the same, or are refused. `docs/functi
 
 from __future__ import annotations
 
+import array
 import datetime as dt
 import math
 import numbers
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from pystate.common.errors import RecordError
 from pystate.common.row import Row, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
@@ -29,20 +31,23 @@ _SHOWN = 200
 """Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
 
-class WrongValueError(ValueError):
+class WrongValueError(RecordError, ValueError):
     """A value is none of its type.
 
     Args:
         value: The value.
         type_name: The name of the type.
-        hint: What would be right, where that is known.
+        why: What would be right, where that is known.
     """
 
-    def __init__(self, value: Any, type_name: str, hint: str | None = None) -> None:
+    def __init__(self, value: Any, type_name: str, why: str | None = None) -> None:
         text = repr(value)
-        self.shown = f"{text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...'} ({type(value).__qualname__})"
-        self.hint = hint
-        super().__init__(f"{self.shown} is not of type {type_name}" + (f": {hint}" if hint else ""))
+        shown = f"{text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...'} ({type(value).__qualname__})"
+        super().__init__(f"{shown} is not of type {type_name}" + (f": {why}" if why else "."), hint=_HINT)
+        self.why = why
+
+
+_HINT = "convert it, or declare the type that it has"
 
 
 def is_byte_array(type_info: TypeInformation) -> bool:
@@ -86,8 +91,8 @@ def _parts(values: Any, parts: list[Conform], type_info: TypeInformation) -> lis
 
 
 def as_list(value: Any, type_info: TypeInformation) -> list[Any]:
-    """Return a list, a tuple or an array of numpy's as list; its elements as they are."""
-    if isinstance(value, (list, tuple)):
+    """Return a list, a tuple or an array as list; its elements as they are."""
+    if isinstance(value, (list, tuple, array.array)):
         return list(value)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 1:
@@ -112,8 +117,12 @@ def as_tuple(value: Any, type_info: TypeInformation) -> tuple[Any, ...]:
 
 
 def as_row(value: Any, type_info: TypeInformation) -> Row:
-    """Return a row, which one of a class of the user's becomes, too; a tuple or list is the row with these fields."""
-    if isinstance(value, Row):
+    """Return a row of all fields, which one of a class of the user's becomes, too; a tuple or list is the row of these."""
+    if isinstance(value, Row) and len(value) == len(type_info.elements):
+        try:
+            value.values_as(type_info.row_names)
+        except ValueError as error:
+            raise WrongValueError(value, type_info.name, str(error)) from error
         if is_row(value):
             return value
         row = Row.of_fields(value.field_names(), value.values_list())

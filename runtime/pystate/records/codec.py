@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import numbers
+import math
 import pickle
 import sys
 from collections.abc import Callable
@@ -19,11 +19,21 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pystate.common.errors import RecordError
 from pystate.common.row import Row, RowKind, row_class, rows_of, when_kinds_are_used
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import (
+    INTEGER_BITS,
+    SCALAR_RULES,
+    WrongValueError,
+    as_dict,
+    as_list,
+    conform_to,
+    is_byte_array,
+)
 from pystate.records.prepared_code import WritePrepare, WriteSize, write_call, write_fields, write_fields_size, write_size
 from pystate.records.sizes import Measure, list_size, map_size, struct_size, too_large
 
@@ -42,6 +52,7 @@ _REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, Unico
 _SHOWN = 200
 """Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
+_FLOAT = pa.float32()
 _PLAIN: dict[TypeKind, pa.DataType] = {
     TypeKind.STRING: pa.string(),
     TypeKind.CHAR: pa.string(),
@@ -50,15 +61,26 @@ _PLAIN: dict[TypeKind, pa.DataType] = {
     TypeKind.SHORT: pa.int16(),
     TypeKind.INT: pa.int32(),
     TypeKind.LONG: pa.int64(),
-    TypeKind.FLOAT: pa.float32(),
+    TypeKind.FLOAT: _FLOAT,
     TypeKind.DOUBLE: pa.float64(),
     TypeKind.SQL_DATE: pa.date32(),
     TypeKind.SQL_TIMESTAMP: pa.timestamp("us"),
 }
-_AS_TEXT: dict[TypeKind, tuple[Convert, Convert]] = {
-    TypeKind.BIG_INT: (str, int),
-    TypeKind.BIG_DEC: (str, lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text)),
-    TypeKind.SQL_TIME: (lambda time: time.isoformat(), datetime.time.fromisoformat),
+_NONE = type(None)
+# BOOLEAN isn't among them: Arrow takes what the rule takes
+_EXACT: dict[TypeKind, frozenset[type]] = {
+    TypeKind.STRING: frozenset({str, _NONE}),
+    TypeKind.CHAR: frozenset({_NONE}),  # may be of another length
+    **dict.fromkeys(INTEGER_BITS, frozenset({int, _NONE})),
+    TypeKind.FLOAT: frozenset({float, int, _NONE}),
+    TypeKind.DOUBLE: frozenset({float, int, _NONE}),
+    TypeKind.SQL_DATE: frozenset({datetime.date, _NONE}),
+    TypeKind.SQL_TIMESTAMP: frozenset({datetime.datetime, _NONE}),
+}
+_FROM_TEXT: dict[TypeKind, Convert] = {
+    TypeKind.BIG_INT: int,
+    TypeKind.BIG_DEC: lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text),
+    TypeKind.SQL_TIME: datetime.time.fromisoformat,
 }
 
 
@@ -86,17 +108,17 @@ class ColumnConverter:
 
     Attributes:
         size: Measures what `to_arrow` gave; None where all values have the same few bytes.
+        exact: Values of exactly these types become in Arrow itself what their type's rule says, or are refused there; None
+            where `to_arrow` sees to it.
+        conform: The rule, for all others.
     """
 
     arrow_type: pa.DataType
     to_arrow: Convert | None = None
     from_arrow: Convert | None = None
     size: Measure | None = None
-
-
-def is_byte_array(type_info: TypeInformation) -> bool:
-    """Whether the type is that of `bytes`."""
-    return type_info.kind is TypeKind.PRIMITIVE_ARRAY and type_info.elements[0].kind is TypeKind.BYTE
+    exact: frozenset[type] | None = None
+    conform: Convert | None = None
 
 
 def _pickle(value: Any) -> bytes:
@@ -109,23 +131,27 @@ def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
         return ColumnConverter(pa.binary(), _pickle, pickle.loads, len)
     kind = type_info.kind
     if kind in _PLAIN:
-        return ColumnConverter(_PLAIN[kind], size=len if kind in (TypeKind.STRING, TypeKind.CHAR) else None)
-    if kind in _AS_TEXT:
-        to_text, from_text = _AS_TEXT[kind]
-        return ColumnConverter(pa.string(), _none_safe(to_text), _none_safe(from_text), len)
+        size = len if kind in (TypeKind.STRING, TypeKind.CHAR) else None
+        if kind not in _EXACT:
+            return ColumnConverter(_PLAIN[kind], size=size)
+        return ColumnConverter(_PLAIN[kind], size=size, exact=_EXACT[kind], conform=_none_safe(SCALAR_RULES[kind]))
+    if kind in _FROM_TEXT:
+        return ColumnConverter(pa.string(), _none_safe(_to_text(kind)), _none_safe(_FROM_TEXT[kind]), len)
     if kind is TypeKind.INSTANT:
         instant = pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())])
         return ColumnConverter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
     if is_byte_array(type_info):
-        return ColumnConverter(pa.binary(), size=len)
+        exact: frozenset[type] = frozenset({bytes, _NONE})
+        return ColumnConverter(pa.binary(), size=len, exact=exact, conform=_none_safe(conform_to(type_info)))
     if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
         return _struct_converter(type_info)
     if kind is TypeKind.MAP:
         return _map_converter(type_info)
     part = column_converter(type_info.elements[0])
-    copy: Convert = list if part.to_arrow is None else _over_list(part.to_arrow)
     back = None if part.from_arrow is None else _none_safe(_over_list(part.from_arrow))
-    return ColumnConverter(pa.list_(part.arrow_type), _none_safe(copy), back, list_size(part.size))
+    return ColumnConverter(
+        pa.list_(part.arrow_type), _none_safe(_list_to_arrow(type_info, part)), back, list_size(part.size)
+    )
 
 
 def _none_safe(convert: Convert) -> Convert:
@@ -136,22 +162,62 @@ def _over_list(convert: Convert) -> Convert:
     return lambda values: [convert(value) for value in values]
 
 
+def _list_to_arrow(type_info: TypeInformation, part: ColumnConverter) -> Convert:
+    if part.to_arrow is not None:
+        to_arrow = part.to_arrow
+        return lambda values: [to_arrow(value) for value in (values if type(values) is list else as_list(values, type_info))]
+    conform, exact = (
+        conform_to(type_info),
+        (part.exact or frozenset()) - _BEYOND.get(type_info.elements[0].kind, frozenset()),
+    )
+    if type_info.kind is TypeKind.PRIMITIVE_ARRAY:
+        exact -= {_NONE}
+
+    def plain_list(values: Any) -> list[Any]:
+        if type(values) is list and exact.issuperset(map(type, values)):
+            return list(values)  # nobody else has it
+        elements: list[Any] = conform(values)
+        return elements
+
+    return plain_list
+
+
+_BEYOND: dict[TypeKind, frozenset[type]] = {TypeKind.FLOAT: frozenset({float, int}), TypeKind.DOUBLE: frozenset({int})}
+"""Types whose values may be beyond what numbers of a kind hold: `to_array` sees to it only for a whole column."""
+
+
+def _inner(type_info: TypeInformation, part: ColumnConverter) -> Convert:
+    """Return what makes ready for Arrow what stands in something else, where no column is looked at as a whole."""
+    conform = part.conform
+    if part.exact is None or conform is None:
+        return part.to_arrow or (lambda value: value)
+    exact = part.exact - _BEYOND.get(type_info.kind, frozenset())
+    return lambda value: value if type(value) in exact else conform(value)
+
+
+def _to_text(kind: TypeKind) -> Convert:
+    rule = SCALAR_RULES[kind]
+    if kind is TypeKind.SQL_TIME:
+        return lambda time: rule(time).isoformat()
+    return lambda number: str(rule(number))
+
+
 def _instant_to_arrow(instant: Instant) -> dict[str, int]:
+    if type(instant) is not Instant:
+        instant = SCALAR_RULES[TypeKind.INSTANT](instant)
     return {"seconds": instant.seconds, "nanos": instant.nanos}
 
 
 def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
     names = type_info.get_field_names()
     parts = [column_converter(part) for part in type_info.elements]
+    inner = [_inner(element, part) for element, part in zip(type_info.elements, parts, strict=True)]
     fields = type_info.row_names
     is_tuple = type_info.kind is TypeKind.TUPLE
 
     def to_arrow(value: Any) -> dict[str, Any]:
         values = _fields_of(value, fields, type_info)
-        return {
-            name: element if part.to_arrow is None else part.to_arrow(element)
-            for name, part, element in zip(names, parts, values, strict=True)
-        }
+        return {name: convert(element) for name, convert, element in zip(names, inner, values, strict=True)}
 
     def from_arrow(struct: dict[str, Any]) -> Any:
         values = [
@@ -167,11 +233,11 @@ def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
 
 def _map_converter(type_info: TypeInformation) -> ColumnConverter:
     key, value = (column_converter(part) for part in type_info.elements)
-    key_to, value_to = key.to_arrow or (lambda x: x), value.to_arrow or (lambda x: x)
+    key_to, value_to = (_inner(element, part) for element, part in zip(type_info.elements, (key, value), strict=True))
     key_from, value_from = key.from_arrow or (lambda x: x), value.from_arrow or (lambda x: x)
     return ColumnConverter(
         pa.map_(key.arrow_type, value.arrow_type),
-        _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in mapping.items()]),
+        _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in as_dict(mapping, type_info).items()]),
         _none_safe(lambda pairs: {key_from(k): value_from(v) for k, v in pairs}),
         map_size(key.size, value.size),
     )
@@ -209,16 +275,6 @@ def _in_order(row: Row, names: tuple[str, ...], type_info: TypeInformation) -> l
         raise RecordError(message, hint="name the fields as the type does, or declare the right output_type") from error
 
 
-def _exact_integers(values: list[Any]) -> None:
-    """Refuse what Arrow would make an integer of in silence, such as 1.5 and True."""
-    if set(map(type, values)) <= {int, type(None)}:
-        return
-    for value in values:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
-            message = f"{type(value).__qualname__} is no type of integers"
-            raise TypeError(message)
-
-
 def shown(value: Any) -> str:
     """Return a value for an error, cut where it is long."""
     if isinstance(value, (str, bytes, bytearray, list, tuple)) and len(value) > _SHOWN:
@@ -240,13 +296,13 @@ def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
 
 
 def to_array(
-    values: list[Any], arrow_type: pa.DataType, where: str, field: str | None = None, type_name: str | None = None
+    values: list[Any], column: ColumnConverter, where: str, field: str | None = None, type_name: str | None = None
 ) -> pa.Array:
-    """Return prepared values as a column.
+    """Return prepared values as a column, made to fit by the rule of their type.
 
     Args:
-        values: The values.
-        arrow_type: Their type.
+        values: The values, as `column.to_arrow` gave them.
+        column: How their type crosses Arrow.
         where: The stream, for errors.
         field: Which field of the elements they are, for errors; None for the elements themselves.
         type_name: What the author calls the type, for errors; None for its name in Arrow.
@@ -254,26 +310,52 @@ def to_array(
     Raises:
         RecordError: One isn't of that type; it is shown, with `where`.
     """
+    exact, conform = column.exact, column.conform
     try:
-        if pa.types.is_integer(arrow_type):
-            _exact_integers(values)
-        array = pa.array(values, arrow_type)
+        if exact is None or conform is None or exact.issuperset(map(type, values)):
+            fitting = values
+        else:
+            fitting = list(map(conform, values))
+        array = pa.array(fitting, column.arrow_type)
         if isinstance(array, pa.ChunkedArray):  # what pyarrow makes of more than an array holds
             raise too_large(array.nbytes, where)
-        return array
-    except _REFUSALS:
-        for value in values:
-            try:
-                if pa.types.is_integer(arrow_type):
-                    _exact_integers([value])
-                pa.array([value], arrow_type)
-            except _REFUSALS as cause:
-                if isinstance(cause, UnicodeEncodeError):
-                    raise _no_utf8(value, cause, where) from cause
-                of_field = "" if field is None else f"Field {field!r}: "
-                message = f"{of_field}{shown(value)} is no {type_name or arrow_type}: {_cut(str(cause))}"
-                raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
-        raise
+        if column.arrow_type != _FLOAT or not _beyond(fitting, array):
+            return array
+        raise OverflowError  # noqa: TRY301 - which Arrow makes infinite in silence
+    except (*_REFUSALS, WrongValueError):  # whole numbers that a DOUBLE doesn't have exactly fit in the end
+        fit = _fitting(column, where, field, type_name)
+        return pa.array(list(map(fit, values)), column.arrow_type)
+
+
+def _beyond(values: list[Any], array: pa.Array) -> bool:
+    """Whether a number that isn't infinite has become so in 32 bits."""
+    return pc.any(pc.is_inf(array)).as_py() is True and any(
+        value is not None and math.isinf(number) and not math.isinf(value)
+        for value, number in zip(values, array.to_pylist(), strict=True)
+        if number is not None
+    )
+
+
+def _fitting(column: ColumnConverter, where: str, field: str | None, type_name: str | None) -> Convert:
+    """Return what has a value fit, or says of which field, and why, it doesn't."""
+    conform, arrow_type = column.conform or (lambda value: value), column.arrow_type
+
+    def fit(value: Any) -> Any:
+        try:
+            right = conform(value)
+            pa.array([right], arrow_type)
+        except UnicodeEncodeError as cause:
+            raise _no_utf8(value, cause, where) from cause
+        except (*_REFUSALS, WrongValueError) as cause:
+            of_field = "" if field is None else f"Field {field!r}: "
+            why = cause.why if isinstance(cause, WrongValueError) else _cut(str(cause))
+            message = (
+                f"{of_field}{shown(value)} is no {type_name or arrow_type}: {why or f'it is {type(value).__qualname__}'}"
+            )
+            raise RecordError(message, where=where, hint="declare the right output_type or key_type") from cause
+        return right
+
+    return fit
 
 
 class RecordCodec:
@@ -330,9 +412,9 @@ class RecordCodec:
     def encode(self, prepared: list[Any]) -> list[pa.Array]:
         """Return a column per field of the schema."""
         if self._fields is None:
-            return [to_array(prepared, self._columns[0].arrow_type, self._where, None, self._type_names[0])]
+            return [to_array(prepared, self._columns[0], self._where, None, self._type_names[0])]
         return [  # a column at a time: `zip(*prepared)` would take all rows as arguments, more than twice as slow
-            to_array(list(map(itemgetter(index), prepared)), column.arrow_type, self._where, name, type_name)
+            to_array(list(map(itemgetter(index), prepared)), column, self._where, name, type_name)
             for index, (column, name, type_name) in enumerate(
                 zip(self._columns, self._fields, self._type_names, strict=True)
             )

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.records.codec import Convert, column_converter, is_byte_array, to_array
+from pystate.common.type_rules import is_byte_array
+from pystate.records.codec import ColumnConverter, Convert, column_converter, to_array
 from pystate.records.sizes import Measure
 from pystate.state.base.keys import KeyCodec
 
@@ -26,6 +27,7 @@ _NATIVE_KEYS = frozenset(
     }
 )
 
+_ENCODED = ColumnConverter(pa.binary())
 _CONVERTED_KEYS = (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE)
 """Kinds of native keys whose equality isn't Python's."""
 
@@ -70,8 +72,9 @@ class KeyColumn:
 
     def encode(self, keys: list[Any], where: str) -> pa.Array:
         """Return the column of the prepared keys."""
-        name = None if self.key_type is None or not self.native else self.key_type.name
-        return to_array(keys, self.field().type, where, type_name=name)
+        if self.key_type is None or not self.native:
+            return to_array(keys, _ENCODED, where)
+        return to_array(keys, column_converter(self.key_type), where, type_name=self.key_type.name)
 
     def decoder(self, codec: KeyCodec) -> Callable[[pa.Array], list[Any]]:
         """Return what turns the column into the codec's internal keys.

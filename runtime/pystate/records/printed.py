@@ -19,7 +19,8 @@ from pystate.common.float32 import float32, shortest_digits
 from pystate.common.row import Row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.records.codec import is_byte_array, shown
+from pystate.common.type_rules import is_byte_array
+from pystate.records.codec import shown
 
 Show = Callable[[Any], str]
 

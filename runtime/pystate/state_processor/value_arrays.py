@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.records.codec import column_converter, is_byte_array
+from pystate.common.type_rules import is_byte_array
+from pystate.records.codec import column_converter
 from pystate.state.base.serializers import INTEGER_RANGES
 from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
 

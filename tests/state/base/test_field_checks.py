@@ -67,6 +67,6 @@ def test_what_is_no_tuple_of_the_type_is_refused_or_made_right() -> None:
     assert kept == (1, 2.0)
     assert type(kept[1]) is float
     assert check((None, None)) == (None, None)
-    for wrong in [(128, 2.0), (True, 2.0), (1,), (1, 2.0, 3), [1, 2.0], "x"]:
+    for wrong in [(128, 2.0), (True, 2.0), (1,), (1, 2.0, 3), [1], "xy"]:
         with pytest.raises(StateError, match="State 's'"):
             check(wrong)

@@ -135,12 +135,16 @@ TYPED = [
     (Types.BIG_DEC(), [Decimal("1.5"), Decimal("-1E-30")], [1.5, Decimal("Infinity")]),
     (Types.SQL_DATE(), [dt.date(1, 1, 1), dt.date(9999, 12, 31)], [dt.datetime(2020, 1, 1, tzinfo=UTC)]),
     (Types.SQL_TIME(), [dt.time(23, 59, 59, 999999)], [dt.time(1, tzinfo=UTC)]),
-    (Types.SQL_TIMESTAMP(), [dt.datetime(1969, 12, 31, 23, 59, 59, 999999)], [dt.datetime(2020, 1, 1, tzinfo=UTC)]),  # noqa: DTZ001
+    (Types.SQL_TIMESTAMP(), [dt.datetime(1969, 12, 31, 23, 59, 59, 999999)], [dt.date(2020, 1, 1)]),  # noqa: DTZ001
     (Types.INSTANT(), [Instant(-1, 5)], [1]),
-    (Types.PRIMITIVE_ARRAY(Types.BYTE()), [b"", b"\x00\xff"], ["x", bytearray(b"x")]),
-    (Types.TUPLE([Types.INT(), Types.STRING()]), [(1, "a"), (None, "b")], [(1,), (1, 2), [1, "a"]]),
-    (Types.LIST(Types.LONG()), [[], [1, 2, None]], [(1,), ["a"]]),
-    (Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]), [Row(a=1, b="x")], [Row(a=1), Row(a=1, c="x"), (1, "x")]),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), [b"", b"\x00\xff"], ["x", [1]]),
+    (Types.TUPLE([Types.INT(), Types.STRING()]), [(1, "a"), (None, "b")], [(1,), (1, 2), "1a"]),
+    (Types.LIST(Types.LONG()), [[], [1, 2, None]], ["12", ["a"], {1}]),
+    (
+        Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]),
+        [Row(a=1, b="x")],
+        [Row(a=1), Row(a=1, c="x"), (1, 2), (1,)],
+    ),
     (Types.ROW([Types.INT(), Types.LIST(Types.INT())]), [Row(1, [2])], [Row(1, 2)]),
 ]
 

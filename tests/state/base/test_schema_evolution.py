@@ -248,7 +248,7 @@ MISFITS: list[tuple[TypeInformation | None, TypeInformation | None, Any, list[st
     (None, named(b=DOUBLE, a=DOUBLE), Row(a=2**53 + 1, b=0.5), ["exactly"]),
     (None, PERSON, Row(name="A", size=1), ["size"]),
     (None, PERSON, {"name": "A", "age": 1}, ["(dict)"]),
-    (None, Types.TUPLE([INT]), [1], ["(list)"]),
+    (None, Types.TUPLE([INT]), {1: 2}, ["(dict)"]),
 ]
 
 

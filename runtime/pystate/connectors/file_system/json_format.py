@@ -16,11 +16,12 @@ from json.scanner import make_scanner
 from typing import Any, BinaryIO, cast
 
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import is_byte_array
 from pystate.connectors.file_system import text_values
 from pystate.connectors.file_system.file_content import content_of
 from pystate.connectors.file_system.lines import Lines
 from pystate.connectors.file_system.split_format import FileRecords, LineRows, SplitFormat
-from pystate.records.codec import RecordCodec, is_byte_array
+from pystate.records.codec import RecordCodec
 
 Convert = Callable[[Any], Any]
 

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import is_byte_array
 from pystate.connectors.file_system.split_format import FileRecords, SplitFormat
-from pystate.records.codec import RecordCodec, column_converter, is_byte_array
+from pystate.records.codec import RecordCodec, column_converter
 
 _AT_ONCE = 1000
 _INTEGERS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64, pa.uint8(): 9, pa.uint16(): 17, pa.uint32(): 33}

@@ -15,7 +15,8 @@ from pystate.common.row import Row
 from pystate.common.serialization import BulkWriter, BulkWriterFactory
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.records.codec import is_byte_array, shown
+from pystate.common.type_rules import is_byte_array
+from pystate.records.codec import shown
 
 _ROWS_AT_ONCE = 4096
 _ROW_GROUP_BYTES = 32 << 20

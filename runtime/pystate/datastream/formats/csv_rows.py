@@ -212,7 +212,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             CsvText(line.write, layout.delimiter, layout.line_delimiter, layout.quote, layout.escape).row(columns)
             return line.getvalue().encode()
         except PROBLEMS as error:
-            message = f"An element is no {layout.type_info.name}: {error}. It is {repr(element)[:SHOWN]}."
+            message = f"An element is no {layout.type_info.name}: {error.args[0]}. It is {repr(element)[:SHOWN]}."
             raise RecordError(message, hint="name the type that the elements have in the builder") from error
 
     def _part(self, type_info: TypeInformation) -> Write:

@@ -131,7 +131,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         try:
             text = write(element)
         except PROBLEMS as error:
-            message = f"An element is no {self._type_info.name}: {error}. It is {repr(element)[:SHOWN]}."
+            message = f"An element is no {self._type_info.name}: {error.args[0]}. It is {repr(element)[:SHOWN]}."
             raise RecordError(message, hint="name the type that the elements have in with_type_info()") from error
         return text.encode("utf-8", "backslashreplace")  # half of a surrogate pair is written as \\ud800, as Jackson does
 

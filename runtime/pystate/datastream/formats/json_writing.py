@@ -57,10 +57,11 @@ def _writer(type_info: TypeInformation) -> Write:
     if kind is TypeKind.TUPLE:
         return lambda value: f"[{','.join(part(item) for part, item in zip(parts, as_tuple(value, type_info)))}]"  # noqa: B905 - as_tuple has looked
     if kind is TypeKind.MAP:
+        write_key = _writer(type_info.elements[0])  # None is no key
 
         def write_map(value: Any) -> str:
             entries = as_dict(value, type_info).items()
-            return f"{{{','.join([f'{_key(parts[0](key))}:{parts[1](item)}' for key, item in entries])}}}"
+            return f"{{{','.join([f'{_key(write_key(key))}:{parts[1](item)}' for key, item in entries])}}}"
 
         return write_map
     names = type_info.row_names

@@ -9,6 +9,7 @@ from typing import Any
 from pystate.common.errors import StateError
 from pystate.common.row import Row, RowKind, inserted_values, is_row, rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import WrongValueError, as_dict, as_list, as_row, as_tuple
 from pystate.state.base.field_checks import columns_are_right, fields_check
 from pystate.state.base.value_format import Format, Right
 
@@ -17,6 +18,14 @@ class _Composite(Format):
     def __init__(self, type_info: TypeInformation, parts: list[Format]) -> None:
         self.name = type_info.name
         self.parts = parts
+        self._type_info = type_info
+
+    def _as(self, conform: Callable[[Any, TypeInformation], Any], value: Any) -> Any:
+        """Return what is none of the type as it is, but becomes one from outside; its parts are as they are."""
+        try:
+            return conform(value, self._type_info)
+        except WrongValueError as error:
+            raise self.wrong(value, error.why) from None
 
 
 class _List(_Composite):
@@ -27,13 +36,11 @@ class _List(_Composite):
         self._all_right = _list_check(self._element)
 
     def check(self, value: Any) -> Any:
-        if type(value) is not list:
-            raise self.wrong(value)
-        return value
+        return value if type(value) is list else self._as(as_list, value)
 
     def to_plain(self, value: Any) -> Any:
         if type(value) is not list:
-            raise self.wrong(value)
+            value = self._as(as_list, value)
         if self._all_right(value):
             return value
         to_plain = self._element.to_plain
@@ -82,13 +89,11 @@ class _Map(_Composite):
     """A flat list of keys and values, so that keys can be of any type."""
 
     def check(self, value: Any) -> Any:
-        if type(value) is not dict:
-            raise self.wrong(value)
-        return value
+        return value if type(value) is dict else self._as(as_dict, value)
 
     def to_plain(self, value: Any) -> Any:
         if type(value) is not dict:
-            raise self.wrong(value)
+            value = self._as(as_dict, value)
         key_to_plain, value_to_plain = self.parts[0].to_plain, self.parts[1].to_plain
         plain: list[Any] = []
         for key, item in value.items():
@@ -114,14 +119,14 @@ class _Tuple(_Composite):
 
     def check(self, value: Any) -> Any:
         if type(value) is not tuple or len(value) != len(self.parts):
-            raise self.wrong(value)
+            value = self._as(as_tuple, value)
         if not self._deep or self._all_right(value):
             return value
         return tuple(None if item is None else part.check(item) for part, item in zip(self.parts, value, strict=True))
 
     def to_plain(self, value: Any) -> Any:
         if type(value) is not tuple or len(value) != len(self.parts):
-            raise self.wrong(value)
+            value = self._as(as_tuple, value)
         if self._all_right(value):
             return value  # msgpack writes tuples as it writes lists
         return [None if item is None else part.to_plain(item) for part, item in zip(self.parts, value, strict=True)]
@@ -155,7 +160,7 @@ class _Row(_Composite):
 
     def check(self, value: Any) -> Any:
         if not is_row(value):
-            raise self.wrong(value)
+            value = self._as(as_row, value)
         if len(value) != len(self.parts):
             raise self.wrong(value, f"give it {len(self.parts)} fields; it has {len(value)}")
         names = value.field_names()
@@ -167,7 +172,7 @@ class _Row(_Composite):
         return value
 
     def to_plain(self, value: Any) -> Any:
-        self.check(value)
+        value = self.check(value)
         names, values = value.field_names(), value.values_list()
         if names is not None and names != self._row_names:
             values = [value[name] for name in self._row_names]

@@ -21,6 +21,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.row import Row, RowKind, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import SCALAR_RULES, WrongValueError, as_bytes, as_list, as_row, as_tuple
 
 KEY_ENCODING = "pystate-key-1"
 """The name of this encoding; it stands in every snapshot."""
@@ -97,6 +98,23 @@ def _wrong(value: object, wanted: str) -> StateError:
     return StateError(message, hint="convert it in key_by, or change key_type")
 
 
+def _right(value: Any, kind: TypeKind) -> Any:
+    """Return what a value becomes by the rule of its type."""
+    try:
+        if value is not None:
+            return SCALAR_RULES[kind](value)
+    except WrongValueError:
+        pass
+    raise _wrong(value, kind.value)
+
+
+def _outside(value: Any, conform: Callable[[Any, TypeInformation], Any], type_info: TypeInformation) -> Any:
+    try:
+        return conform(value, type_info)
+    except WrongValueError:
+        raise _wrong(value, type_info.name) from None
+
+
 def _damaged(what: str) -> CorruptSnapshotError:
     message = f"The bytes of a key are damaged: {what}."
     return CorruptSnapshotError(message)
@@ -109,9 +127,8 @@ def _expect(data: bytes, size: int) -> bytes:
 
 
 def _text(value: Any) -> bytes:
-    if type(value) is not str:
-        raise _wrong(value, "STRING")
-    return value.encode("utf-8", "surrogatepass")
+    text: str = value if type(value) is str else _right(value, TypeKind.STRING)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _from_text(data: bytes) -> str:
@@ -122,14 +139,16 @@ def _from_text(data: bytes) -> str:
 
 
 def _char(value: Any) -> bytes:
-    if type(value) is not str or len(value) != 1:
-        raise _wrong(value, "CHAR")
-    return value.encode("utf-8", "surrogatepass")
+    text: str = value if type(value) is str and len(value) == 1 else _right(value, TypeKind.CHAR)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _binary(value: Any) -> bytes:
     if type(value) is not bytes:
-        raise _wrong(value, "BINARY")
+        try:
+            return as_bytes(value, "BINARY")
+        except WrongValueError:
+            raise _wrong(value, "BINARY") from None
     return value
 
 
@@ -139,7 +158,7 @@ def _identity(data: bytes) -> bytes:
 
 def _boolean(value: Any) -> bytes:
     if type(value) is not bool:
-        raise _wrong(value, "BOOLEAN")
+        value = _right(value, TypeKind.BOOLEAN)
     return b"\x01\x00\x00\x00" if value else b"\x00\x00\x00\x00"
 
 
@@ -155,8 +174,9 @@ def _integer(name: str, bits: int, size: int) -> tuple[Encoder, Decoder]:
 
     def encode(value: Any) -> bytes:
         if type(value) is not int or not low <= value <= high:
-            raise _wrong(value, name)
-        return value.to_bytes(size, "little", signed=True)
+            value = _right(value, TypeKind(name))
+        data: bytes = value.to_bytes(size, "little", signed=True)
+        return data
 
     def decode(data: bytes) -> int:
         value = int.from_bytes(_expect(data, size), "little", signed=True)
@@ -170,7 +190,7 @@ def _integer(name: str, bits: int, size: int) -> tuple[Encoder, Decoder]:
 def _floating(name: str, layout: struct.Struct, nan: bytes) -> tuple[Encoder, Decoder]:
     def encode(value: Any) -> bytes:
         if type(value) is not float and type(value) is not int:
-            raise _wrong(value, name)
+            value = _right(value, TypeKind(name))
         try:
             number = float(value)
             return nan if math.isnan(number) else layout.pack(number + 0.0)  # -0.0 + 0.0 is 0.0
@@ -184,10 +204,9 @@ def _floating(name: str, layout: struct.Struct, nan: bytes) -> tuple[Encoder, De
 
 
 def _big_int(value: Any) -> bytes:
-    if type(value) is not int:
-        raise _wrong(value, "BIG_INT")
-    magnitude = value if value >= 0 else ~value
-    return value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+    number: int = value if type(value) is int else _right(value, TypeKind.BIG_INT)
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _from_big_int(data: bytes) -> int:
@@ -196,7 +215,7 @@ def _from_big_int(data: bytes) -> int:
 
 def _decimal(value: Any) -> bytes:
     if type(value) is not Decimal or not value.is_finite():
-        raise _wrong(value, "BIG_DEC")
+        value = _right(value, TypeKind.BIG_DEC)
     sign, digits, exponent = value.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     short = text.rstrip("0")
@@ -213,9 +232,8 @@ def _from_decimal(data: bytes) -> Decimal:
 
 
 def _date(value: Any) -> bytes:
-    if type(value) is not dt.date:
-        raise _wrong(value, "SQL_DATE")
-    return (value.toordinal() - _EPOCH_DAY).to_bytes(4, "little", signed=True)
+    date: dt.date = value if type(value) is dt.date else _right(value, TypeKind.SQL_DATE)
+    return (date.toordinal() - _EPOCH_DAY).to_bytes(4, "little", signed=True)
 
 
 def _from_date(data: bytes) -> dt.date:
@@ -226,10 +244,9 @@ def _from_date(data: bytes) -> dt.date:
 
 
 def _time(value: Any) -> bytes:
-    if type(value) is not dt.time or value.tzinfo is not None:
-        raise _wrong(value, "SQL_TIME")
-    seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    return (seconds * 1_000_000 + value.microsecond).to_bytes(8, "little", signed=True)
+    time: dt.time = value if type(value) is dt.time and value.tzinfo is None else _right(value, TypeKind.SQL_TIME)
+    seconds = (time.hour * 60 + time.minute) * 60 + time.second
+    return (seconds * 1_000_000 + time.microsecond).to_bytes(8, "little", signed=True)
 
 
 def _from_time(data: bytes) -> dt.time:
@@ -240,9 +257,9 @@ def _from_time(data: bytes) -> dt.time:
 
 
 def _timestamp(value: Any) -> bytes:
-    if type(value) is not dt.datetime or value.tzinfo is not None:
-        raise _wrong(value, "SQL_TIMESTAMP")
-    return ((value - _EPOCH) // _MICROSECOND).to_bytes(8, "little", signed=True)
+    is_right = type(value) is dt.datetime and value.tzinfo is None
+    at: dt.datetime = value if is_right else _right(value, TypeKind.SQL_TIMESTAMP)
+    return ((at - _EPOCH) // _MICROSECOND).to_bytes(8, "little", signed=True)
 
 
 def _zoned(value: Any) -> bytes:
@@ -263,7 +280,7 @@ def _since(epoch: dt.datetime) -> Decoder:
 
 def _instant(value: Any) -> bytes:
     if type(value) is not Instant or not -(1 << 63) <= value.seconds < 1 << 63:
-        raise _wrong(value, "INSTANT")
+        raise _wrong(value, "INSTANT")  # nothing else becomes one
     return struct.pack("<qI", value.seconds, value.nanos)
 
 
@@ -367,7 +384,7 @@ class _Composite:
 
     def tuple_encode(self, value: Any) -> bytes:
         if type(value) is not tuple:
-            raise _wrong(value, self.type_info.name)
+            value = _outside(value, as_tuple, self.type_info)
         return self.elements(value)
 
     def tuple_decode(self, data: bytes) -> tuple[Any, ...]:
@@ -375,12 +392,14 @@ class _Composite:
 
     def list_encode(self, value: Any) -> bytes:
         if type(value) is not list:
+            value = _outside(value, as_list, self.type_info)
+        if self.type_info.kind is TypeKind.PRIMITIVE_ARRAY and any(part is None for part in value):
             raise _wrong(value, self.type_info.name)
         return self.elements(value)
 
     def row_encode(self, value: Any) -> bytes:
         if not is_row(value):
-            raise _wrong(value, self.type_info.name)
+            value = _outside(value, as_row, self.type_info)
         names, values = value.field_names(), value.values_list()
         wanted = self.type_info.names
         if names is not None and wanted is not None and names != wanted:

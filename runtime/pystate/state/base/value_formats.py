@@ -1,8 +1,9 @@
 """How values of each type look in msgpack.
 
 A `Format` turns a value into plain data that msgpack says exactly, checking it on the way, and back. Typed values carry no
-type marks (the type stands once in the serializer snapshot); untyped values use the extension codes below. Nothing is ever
-written as a neighbour of what it is: a subclass, a set, a bytearray is an error, not a list or bytes.
+type marks (the type stands once in the serializer snapshot), and what is none of its type becomes one, or is refused, by the
+rules of `common/type_rules.py`. Untyped values use the extension codes below, and are never written as a neighbour of what
+they are: a subclass, a set, a bytearray is an error, not a list or bytes.
 """
 
 from __future__ import annotations
