@@ -64,7 +64,7 @@ def test_no_lock_names_an_index_or_any_other_address(lock: Path) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize(("lock", "extras"), [("dev.lock", ["dev"]), ("java.lock", ["java"])])
+@pytest.mark.parametrize(("lock", "extras"), [("dev.lock", ["dev", "test"]), ("java.lock", ["java"])])
 def test_the_locks_hold_what_the_project_asks_for(lock: str, extras: list[str], python: str) -> None:
     versions = _versions(REPOSITORY / "requirements" / lock, python)
     for requirement in _wanted(*extras):
@@ -114,3 +114,7 @@ def test_a_wrong_python_is_answered_with_a_sentence(tmp_path: Path, python: str,
     assert sentence in done.stderr
     assert "3.10 or newer" in done.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_the_extra_that_new_projects_name_brings_what_runs_their_tests() -> None:
+    assert [requirement.name for requirement in _wanted("test")][-1] == "pytest"

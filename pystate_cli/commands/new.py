@@ -52,7 +52,7 @@ def new(
             raise UsageError(message, where=str(target)) from error
         session.console.info(f"  {folder.name}/{path}")
     first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)})
-    for line in ("", f"cd {name}", "python -m pytest", *first_run.splitlines()):
+    for line in ("", f"cd {name}", "pip install 'pystate[test]'", "python -m pytest", *first_run.splitlines()):
         session.console.info(line)
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})

@@ -17,7 +17,7 @@ class CsvText:
         separator: Stands between two fields.
         line_end: Ends a row.
         quote: Stands around a field that needs it; None for never.
-        escape: Stands before a quote in a field; None doubles the quote.
+        escape: Stands before itself in a field, as Flink's (Jackson's) writer has it; quotes are doubled.
         comments: Whether a line that begins with # is none to who reads.
     """
 
@@ -43,10 +43,8 @@ class CsvText:
             delimiter=separator,
             lineterminator=self._ends,
             quotechar=quote,
-            # with an escape it would leave a quote outside of quotes, where not all read the escape
-            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL if escape is None else csv.QUOTE_NONNUMERIC,
+            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
             escapechar=escape,
-            doublequote=escape is None,
         )
 
     def row(self, values: Sequence[Any]) -> None:
