@@ -213,7 +213,7 @@ def block_sends(client):
 
     def fill():
         with contextlib.suppress(Exception):  # the pool closes it at the end
-            client.call("deploy", deployment=bytes(64 << 20))
+            client.call("notify", filler=bytes(64 << 20))
 
     in_thread(fill)
     wait_until(client._lock.locked)

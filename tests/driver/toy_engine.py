@@ -300,6 +300,10 @@ class ToyResources:
     one_machine = True
     host = "127.0.0.1"
 
+    def notices(self, *, real_time):
+        """There are none."""
+        return []
+
     def check_session(self):
         """There is none."""
 

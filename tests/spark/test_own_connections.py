@@ -48,6 +48,18 @@ def pair():
             yield client, accepted
 
 
+def test_a_unix_socket_is_asked_for_its_peer_too(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        server.bind(str(tmp_path / "s"))
+        server.listen()
+        client.connect(str(tmp_path / "s"))
+        accepted, _ = server.accept()
+        with accepted:
+            assert is_own(accepted)
+            monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+            assert not is_own(accepted)
+
+
 class Called:
     def __init__(self):
         self.times = 0

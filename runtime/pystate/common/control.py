@@ -1,7 +1,9 @@
 """Authenticated message connections between our processes.
 
 `multiprocessing.connection` gives framing and a mutual HMAC challenge over a shared secret; the messages are msgpack, never
-pickle, so a peer that proves the secret can still only send data.
+pickle. Where a message holds pickled bytes, such as the functions of a job, they are unpickled only by who has opened the
+connection, to an address that it had from elsewhere: a peer that connects to a listener and proves its secret can send data
+alone.
 """
 
 from __future__ import annotations

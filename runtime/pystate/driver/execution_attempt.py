@@ -24,6 +24,7 @@ from pystate.common.errors import (
     UserFunctionError,
     error_from_dict,
 )
+from pystate.common.filed_secret import FiledSecret
 from pystate.common.options import CheckpointingOptions, PystateOptions
 from pystate.driver.engine import Engine
 from pystate.driver.job_context import JobContext
@@ -123,11 +124,13 @@ class ExecutionAttempt:
         self._ends_deployed = ends_deployed
         self._kv_states = job.kv_states
         self._slot_count = plan.width
+        # Spark keeps what its tasks are sent, and shows it to whoever may read its blocks: a path there, where one will do
+        self._secret = FiledSecret.of(new_secret(), scratch / "secret") if resources.one_machine else new_secret()
         self._pool = SlotPool(
             environment.job_id,
             number,
             self._slot_count,
-            new_secret(),
+            self._secret,
             self,
             host=resources.host,
             ports=Configuration(environment.configuration).get(PystateOptions.SLOT_PORTS),
@@ -240,6 +243,8 @@ class ExecutionAttempt:
         if watch is not None:
             watch.wait(lambda: self._end is not None)
         self._scratch.mkdir(parents=True)
+        if isinstance(self._secret, FiledSecret):
+            self._secret.write()
         self._metrics.begin_attempt(self._environment.attempt)
         is_restored = self._restored.checkpoint_id is not None
         self._kv_states.begin_attempt(self._environment.attempt, self._pool.description.secret, is_restored=is_restored)

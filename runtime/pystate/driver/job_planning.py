@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.api.job_graph import StreamGraph
-from pystate.common.execution_options import PipelineOptions
+from pystate.common.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
 from pystate.common.options import CoreOptions, PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.common.stream_guarantee import guarantee_lines
@@ -54,6 +54,8 @@ def plan_job(
     plan = JobPlanner(graph, uids, parallelism, most, object_reuse=reuse).plan(types)
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend(engine.notices())
+    real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    plan.warnings.extend(resources.notices(real_time=real_time))
     check_state_backend(state_settings.backend)
     plan.guarantees = DeliveryGuarantees(graph, uids, configuration, supervised=supervised).all()
     for line in guarantee_lines(plan.guarantees):

@@ -75,6 +75,13 @@ class ResourceManager(Protocol):
             ConfigurationError: There are such.
         """
 
+    def notices(self, *, real_time: bool) -> list[str]:
+        """Return what people should know of who may speak to what runs the slots.
+
+        Args:
+            real_time: The job runs on the real-time engine.
+        """
+
     def check_slots(
         self,
         required: RequiredCores,

@@ -89,6 +89,7 @@ class SlotPool:
         self._closing = False
         self._closed = False
         self._failure: str | None = None
+        self._deployments: list[bytes] = []
         _have_room_for(parallelism)
         self._server = ControlServer(secret, self._handle, host=host, ports=ports, session=lambda: SlotSession(self))
         at_once = max(4, parallelism)
@@ -166,13 +167,21 @@ class SlotPool:
             )
 
     def deploy(self, deployments: list[Deployment]) -> None:
-        """Give each slot its deployment and wait until all have restored their state.
+        """Have each slot fetch its deployment, and wait until all have restored their state.
+
+        A deployment is pickled: a slot takes it over a connection that it has opened to us, from nobody who opens one to it.
 
         Raises:
             PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
         """
-        packed = [cast(bytes, cloudpickle.dumps(deployment)) for deployment in deployments]  # type: ignore[no-untyped-call]
-        self.call_all("deploy", lambda index: {"deployment": packed[index]})
+        self._deployments = [
+            cast(bytes, cloudpickle.dumps(deployment))  # type: ignore[no-untyped-call]
+            for deployment in deployments
+        ]
+        try:
+            self.call_all("deploy", lambda _: {})
+        finally:
+            self._deployments = []
 
     def call_all(
         self,
@@ -272,6 +281,8 @@ class SlotPool:
             raise ControlError(over)
         if op == "register":
             return self._register(slot, **arguments)
+        if op == "deployment":
+            return self._deployment_of(slot)
         return self._events.handle_slot_call(op, arguments)
 
     def _register(self, index: int, pid: int, task_attempt: int, control: list[Any], data: Any) -> None:
@@ -285,6 +296,13 @@ class SlotPool:
         with self._changed:
             self._slots[index] = RegisteredSlot(index, client, notifications, address, pid)
             self._changed.notify_all()
+
+    def _deployment_of(self, index: int) -> bytes:
+        deployments = self._deployments
+        if index >= len(deployments):
+            message = "There is nothing to deploy: only the driver says when there is."
+            raise ControlError(message)
+        return deployments[index]
 
     def handle(self, request: dict[str, Any]) -> Any:
         """Answer one request of a slot."""

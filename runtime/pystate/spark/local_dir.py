@@ -6,6 +6,20 @@ import os
 import stat
 import tempfile
 
+_LONGEST_SOCKET_FOLDER = 60
+"""Characters: Spark's sockets have names of 42, and all of a path may have 107."""
+_SHORT = "/tmp"  # noqa: S108 - a folder of mode 0700 is made there
+
+
+def socket_folder() -> str:
+    """Return a folder for Unix sockets of this user's Spark: the private one, where its path is short enough.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    path = private_local_dir()
+    return path if len(os.fsencode(path)) <= _LONGEST_SOCKET_FOLDER else _private_folder(_SHORT)
+
 
 def private_local_dir() -> str:
     """Return a folder for all jobs of this user that nobody else can look into.
@@ -13,13 +27,17 @@ def private_local_dir() -> str:
     Spark makes its folders with the modes that the umask gives them, directly below the folder for temporary files, where
     every user of the machine could read them. It deletes them when its JVM ends, after us; so the one around them stays.
     """
-    path = os.path.join(tempfile.gettempdir(), f"pystate-{os.getuid()}")
+    return _private_folder(tempfile.gettempdir())
+
+
+def _private_folder(base: str) -> str:
+    path = os.path.join(base, f"pystate-{os.getuid()}")
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         facts = os.lstat(path)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():  # somebody else was here first
-            return tempfile.mkdtemp(prefix=f"pystate-{os.getuid()}-")
+            return tempfile.mkdtemp(prefix=f"pystate-{os.getuid()}-", dir=base)
         if facts.st_mode & 0o077:
             os.chmod(path, 0o700)
     return path

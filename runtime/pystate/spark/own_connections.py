@@ -28,13 +28,16 @@ _MAPPED = "0000000000000000FFFF0000"
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Whether the other end of a loopback connection is a socket of this process's user, or nobody can tell.
+    """Whether the other end of a connection on this machine is a socket of this process's user, or nobody can tell.
 
     Nobody can where the kernel shows no sockets (`/proc/net/tcp` is Linux's): not even this process's own end. An end that
     was closed meanwhile is nobody's.
     """
+    if connection.family == socket.AF_UNIX and hasattr(socket, "SO_PEERCRED"):
+        _, uid, _ = struct.unpack("=iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return bool(uid == os.getuid())
     if connection.family != socket.AF_INET:
-        return True  # a Unix socket is closed to others by its folder
+        return True
     try:
         here, there = _written(connection.getsockname()), _written(connection.getpeername())
     except OSError:
@@ -66,7 +69,8 @@ def guard_listeners() -> None:
 
     create_own.guards = True  # type: ignore[attr-defined]
     java_gateway.CallbackServer._create_connection = create_own  # noqa: SLF001
-    accumulators.AccumulatorTCPServer.verify_request = verify_request  # type: ignore[assignment, method-assign]
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        server.verify_request = verify_request  # type: ignore[assignment, method-assign]
 
 
 class _Refused(java_gateway.CallbackConnection):  # type: ignore[misc]

@@ -9,6 +9,7 @@ from pystate.common.execution_target import local_threads
 from pystate.slot.engine import SlotEngineFactory
 from pystate.slot.process import SlotDescription
 from pystate.spark.application import CoreWatch, SparkExecutors, check_cores, driver_address, is_alive, is_forgotten
+from pystate.spark.authentication import authentication_notices
 from pystate.spark.block_manager import LocalBlockManager
 from pystate.spark.executor_check import check_executors
 from pystate.spark.jvm_end import jvm_end
@@ -51,6 +52,10 @@ class SparkResourceManager:
         from pystate.spark.own_connections import guard_listeners  # late: it imports pyspark
 
         guard_listeners()  # of a session that the program has made itself
+
+    def notices(self, *, real_time: bool) -> list[str]:
+        """Return what people should know of who may speak to this Spark."""
+        return authentication_notices(self._spark.sparkContext.getConf().get, real_time=real_time)
 
     def check_slots(
         self,

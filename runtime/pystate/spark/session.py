@@ -22,6 +22,7 @@ from pystate.common.sensitive_keys import REDACTED
 from pystate.logs.pipes import descriptor_into, log_bounds
 from pystate.slot.output_buffer import BYTES_PER_BATCH
 from pystate.spark import worker_site
+from pystate.spark.authentication import local_settings
 from pystate.spark.class_data_archive import archive_options
 from pystate.spark.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.spark.local_dir import private_local_dir
@@ -135,7 +136,7 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         )
     else:
         settings.update(archive_settings(configuration, master, users))
-        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **local_settings(users)})
         # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
         settings["spark.executor.heartbeat.maxFailures"] = str((1 << 31) - 1)
         # more than 32 files are looked at in a job of their own first, with a task for each of them
