@@ -71,6 +71,7 @@ def _findings(
         return
     yield kafka.check_kafka(configuration)
     yield machine.check_cores(configuration)
+    yield from machine.check_authentication(configuration)
     with session.console.waiting("Trying the storage"):
         stored = list(storage.check_storage(configuration))
     yield from stored

@@ -144,6 +144,25 @@ def check_cores(configuration: Configuration) -> Finding:
     return ok("cores", f"{asked}, and {master} gives {given}")
 
 
+def check_authentication(configuration: Configuration) -> Iterator[Finding]:
+    """Look who may speak to the Spark of jobs; a local master of ours with its own settings is not worth a line."""
+    from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.execution_target import local_threads
+    from pystate.common.options import SparkOptions
+    from pystate.spark.authentication import AUTHENTICATE, authentication_notices
+
+    master = str(configuration.get(SparkOptions.MASTER) or "local[1]")
+    is_local = local_threads(master) is not None
+    settings = {**({AUTHENTICATE: "true"} if is_local else {}), **configuration.spark_properties(), "spark.master": master}
+    real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    notices = authentication_notices(settings.get, real_time=real_time)
+    for notice in notices:
+        text, _, hint = notice.rpartition("; ")
+        yield warn("spark ports", text, hint.rstrip("."))
+    if not notices and not is_local:
+        yield ok("spark ports", f"{AUTHENTICATE} = true: {master} and jobs ask for a proof")
+
+
 def check_disks(home: PystateHome, places: list[str], limit: int) -> Iterator[Finding]:
     """Look at the space left where pystate writes on this machine, each disk once.
 

@@ -1,4 +1,4 @@
-"""Listening sockets of processes, from /proc, as any user finds them."""
+"""Listening sockets of processes, from /proc, as any user finds them: ours, and all others of a job's processes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CHALLENGE = b"#CHALLENGE#"
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """A socket that asks for a proof.
+    """A socket that a process listens on.
 
     Attributes:
         name: Whose it is.
-        address: Host and port, or the path of a Unix socket.
+        address: Host and port, or the path of a Unix socket. The host is 0.0.0.0 where it listens on all addresses.
         pid: The process that listens.
     """
 
@@ -45,8 +45,13 @@ def opened(address: tuple[str, int] | str, timeout: float = 10.0) -> socket.sock
 
 
 def listening_sockets_of(name: str, pid: int) -> list[ListeningSocket]:
-    """Return the sockets of a process that begin with a challenge; what else it listens on is Spark's own."""
-    return [ListeningSocket(name, address, pid) for address in _listening(pid) if _challenges(address)]
+    """Return the sockets of a process that begin with a challenge: those are ours."""
+    return [found for found in all_listening_sockets_of(name, pid) if _challenges(found.address)]
+
+
+def all_listening_sockets_of(name: str, pid: int) -> list[ListeningSocket]:
+    """Return all sockets that a process listens on, Spark's and PySpark's among them."""
+    return [ListeningSocket(name, address, pid) for address in _listening(pid)]
 
 
 def _listening(pid: int) -> Iterable[tuple[str, int] | str]:
@@ -57,11 +62,12 @@ def _listening(pid: int) -> Iterable[tuple[str, int] | str]:
                 target = os.readlink(f"/proc/{pid}/fd/{name}")
                 if target.startswith("socket:["):
                     inodes.add(target[8:-1])
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == _LISTENING and fields[9] in inodes:
-            host, port = fields[1].split(":")
-            yield socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)
+    for table in ("tcp", "tcp6"):  # Java's are in the second one
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENING and fields[9] in inodes:
+                host, port = fields[1].split(":")
+                yield socket.inet_ntoa(bytes.fromhex(host[-8:])[::-1]), int(port, 16)
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
         if len(fields) > 7 and fields[6] in inodes and fields[3] == "00010000":

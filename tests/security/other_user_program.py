@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import sys
 import time
 
@@ -95,6 +96,55 @@ def can_connect(paths: list[str]) -> list[str]:
             caller.connect(path)
             found.append(path)
     return found
+
+
+def knock(ports: list[int], blocks: list[str], files: list[str]) -> dict[str, dict[str, str]]:
+    """Ask each loopback port, in the words of all that Spark listens for; return the answers in hexadecimal.
+
+    Args:
+        ports: Whose they are is not known.
+        blocks: What Spark's block manager is asked for.
+        files: What Spark's RPC is asked for, by their paths there.
+    """
+    words = {f"block {block}": _open_block(block) for block in blocks}
+    words |= {f"file {file}": _frame(6, _text(file)) for file in files}
+    words |= {
+        "nothing": b"",
+        "an object of Java": _rpc(b"\xac\xed\x00\x05t\x00\x01x"),
+        "a command to py4j": b"r\nu\njava.lang.System\nrj\ne\n",
+        "an update of accumulators": struct.pack(">i", 1),
+        "a request": b"GET / HTTP/1.0\r\n\r\n",
+    }
+    return {str(port): {name: _answer(port, data).hex() for name, data in words.items()} for port in ports}
+
+
+def _answer(port: int, data: bytes) -> bytes:
+    """Return what a port says, and where it offers a block the block."""
+    answer = b""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as caller:
+        caller.settimeout(1)
+        caller.sendall(data)
+        while len(answer) < 65536 and (more := caller.recv(65536)):
+            answer += more
+            if answer[8:9] == b"\x04" and len(answer) >= 34:  # an RpcResponse with a stream, whose first chunk is asked for
+                caller.sendall(_frame(0, answer[22:30] + struct.pack(">i", 0)))
+    return answer
+
+
+def _open_block(block: str) -> bytes:
+    return _rpc(b"\x00" + _text("app") + _text("driver") + struct.pack(">i", 1) + _text(block))
+
+
+def _rpc(body: bytes) -> bytes:
+    return _frame(3, struct.pack(">qi", 7, len(body)) + body)
+
+
+def _frame(kind: int, content: bytes) -> bytes:
+    return struct.pack(">qb", 9 + len(content), kind) + content
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">i", len(text)) + text.encode()
 
 
 def pose(seconds: float) -> None:

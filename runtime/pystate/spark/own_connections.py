@@ -1,7 +1,7 @@
 """Authenticates connections to PySpark's listeners in the driver by the peer's user id.
 
-Two of them stand on loopback ports and ask nobody who he is before they serve him: py4j's callback server, by which the JVM
-calls `foreachBatch`, and the server that takes accumulators from the JVM, one connection at a time. Another user of the
+Two of them may stand on loopback ports, and ask nobody who he is before they serve him: py4j's callback server, by which the
+JVM calls `foreachBatch`, and the server that takes accumulators from the JVM, one connection at a time. Another user of the
 machine could call an epoch's body, or hold the accumulators' only place, behind which every Spark job waits. No setting of
 Spark's closes them, and py4j's own token for callbacks is lost when PySpark renames the port (pyspark 4.3). The kernel knows
 whose socket is at the other end: who isn't this user is hung up on before a byte of his is read.
@@ -39,14 +39,24 @@ def is_own(connection: socket.socket) -> bool:
     if connection.family != socket.AF_INET:
         return True
     try:
-        here, there = _written(connection.getsockname()), _written(connection.getpeername())
+        return is_own_address(connection.getsockname(), connection.getpeername())
     except OSError:
         return False
+
+
+def is_own_address(here: tuple[str, int], there: tuple[str, int]) -> bool:
+    """Whether the far end of an established loopback connection belongs to this process's user, or nobody can tell.
+
+    Args:
+        here: The near end, of this or of another process.
+        there: The far end.
+    """
+    near, far = _written(here), _written(there)
     owners = {(local, remote): uid for local, remote, uid in _established()}
-    if (here, there) not in owners:
+    if (near, far) not in owners and (_MAPPED + near, _MAPPED + far) not in owners:
         return not owners
     for prefix in ("", _MAPPED):
-        uid = owners.get((prefix + there, prefix + here))
+        uid = owners.get((prefix + far, prefix + near))
         if uid is not None:
             return uid == os.getuid()
     return False

@@ -146,6 +146,23 @@ def test_cores_of_the_real_time_engine():
     )
 
 
+def test_who_may_speak_to_spark():
+    assert list(machine.check_authentication(Configuration({}))) == [], "a local master of ours asks for a proof"
+    (opened,) = machine.check_authentication(Configuration({"spark.authenticate": "false"}))
+    assert opened.health is Health.WARN
+    cluster = {"pystate.spark.master": "spark://10.0.0.1:7077"}
+    (unset,) = machine.check_authentication(Configuration(cluster))
+    assert unset.health is Health.WARN
+    assert "whoever reaches its ports" in unset.text
+    assert "spark.authenticate.secret in flink-conf.toml" in str(unset.hint)
+    asking = {**cluster, "spark.authenticate": "true", "spark.authenticate.secret": "word"}
+    (found,) = machine.check_authentication(Configuration(asking))
+    assert found.health is Health.OK
+    assert "word" not in found.text
+    (shuffle,) = machine.check_authentication(Configuration({**asking, "execution.engine": "real-time"}))
+    assert "streaming shuffle" in shuffle.text
+
+
 def test_disks(monkeypatch, tmp_path):
     limit = 1 << 30
     for free, health in ((1 << 30, Health.OK), ((1 << 30) - 1, Health.WARN), (1 << 20, Health.FAIL)):

@@ -34,6 +34,9 @@ class LocalRelays:
             beating = self._connections[place], self._locks[place]
             threading.Thread(target=send_heartbeats, args=beating, daemon=True).start()
 
+    def alone(self):
+        return True
+
     def failure(self):
         return self._failure
 

@@ -26,6 +26,8 @@ class AwaitedRelays:
     def __init__(self):
         self.made = self.came = self.failed = None
         self.looked = threading.Event()
+        self.alone_from = 1
+        self.asked = []
 
     def __call__(self, *start):
         self.made = start
@@ -33,6 +35,13 @@ class AwaitedRelays:
 
     def come(self):
         self.came = LocalRelays(*self.made)
+
+    def alone(self):
+        self.asked.append(len(self.asked) + 1)
+        if self.alone_from is None:
+            message = "another user is connected"
+            raise ControlError(message)
+        return self.asked[-1] >= self.alone_from
 
     def failure(self):
         self.looked.set()  # which is between two waits of the slots
@@ -89,3 +98,21 @@ def test_a_job_that_waits_for_relays_can_be_cancelled(job):
     one.master.cancel()
     wait_until(lambda: not one.thread.is_alive(), 30)
     assert one.status.state is JobStatus.CANCELED
+
+
+def test_no_record_moves_before_relays_are_connected_to_each_other_and_nobody_else_can_be(job):
+    one, relays = job()
+    relays.alone_from = 3
+    assert relays.looked.wait(60)
+    relays.come()
+    assert one.end() is JobStatus.FINISHED
+    assert relays.asked == [1, 2, 3]
+
+
+def test_another_user_between_relays_fails_the_attempt(job):
+    one, relays = job(**NO_RESTART)
+    relays.alone_from = None
+    assert relays.looked.wait(60)
+    relays.come()
+    with pytest.raises(PystateError, match="another user is connected"):
+        one.end()

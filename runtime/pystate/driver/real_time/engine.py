@@ -47,6 +47,13 @@ class Relays(Protocol):
     def failure(self) -> tuple[PystateError, str] | None:
         """Return why they have ended, with a stack trace; None while they run."""
 
+    def alone(self) -> bool:
+        """Whether all are connected to each other and nobody else can be; asked again until they are.
+
+        Raises:
+            PystateError: Somebody else is.
+        """
+
     def stop(self) -> None:
         """End them; may take its time."""
 
@@ -132,7 +139,9 @@ class RealTimeEngine:
         """Wait until records can flow: what a source gives before would only pile up, however long Spark takes to start."""
         timeout_s = Configuration(self._environment.configuration).get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
         deadline = PatientDeadline(timeout_s)
-        while not all((came := pool.call_all("await_relays", lambda _: {"timeout_s": _RELAYS_S})).values()):
+        while not (
+            all((came := pool.call_all("await_relays", lambda _: {"timeout_s": _RELAYS_S})).values()) and relays.alone()
+        ):
             failure = relays.failure()
             if failure is not None:
                 events.engine_failed(*failure)

@@ -16,8 +16,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystate.common.bounded_text import first_line
 from pystate.common.errors import JobExecutionError
+from pystate.common.execution_target import local_threads
 from pystate.spark.real_time.relay import SCHEMA, TO_FIELD, RelayDirectory, relay_stage
 from pystate.spark.real_time.settings import OF_A_SESSION, REAL_TIME_SETTINGS
+from pystate.spark.real_time.shuffle_servers import ShuffleServers
 from pystate.spark.short_errors import with_short_errors
 
 if TYPE_CHECKING:
@@ -42,6 +44,17 @@ class RelayQuery:
 
     def __init__(self, spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> None:
         self._query = _start(spark, directory, name, scratch)
+        writers = sum(directory.partitions(level) for level in range(directory.levels - 1))
+        is_local = local_threads(str(spark.sparkContext.master)) is not None
+        self._servers = ShuffleServers(spark.sparkContext, writers) if is_local else None
+
+    def alone(self) -> bool:
+        """Whether all relays are connected and nobody else can be; on a cluster who may is a matter of its network.
+
+        Raises:
+            JobExecutionError: Somebody else is.
+        """
+        return self._servers is None or self._servers.close()
 
     def failure(self) -> tuple[JobExecutionError, str] | None:
         """Return why it has ended, with all that Spark says; None while it runs."""
