@@ -128,6 +128,15 @@ class Cluster:
             options = " ".join(f"-Dspark.deploy.{name}={value}" for name, value in recovery.items())
             self.environment["SPARK_DAEMON_JAVA_OPTS"] = options
 
+    def ask_for_a_proof(self, secret: str) -> None:
+        """Let master and workers, which are to be started, speak to those only who prove a secret."""
+        conf = self.root / "conf"
+        conf.mkdir()
+        defaults = conf / "spark-defaults.conf"
+        defaults.touch(0o600)
+        defaults.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret}\n")
+        self.environment["SPARK_CONF_DIR"] = str(conf)
+
     @property
     def processes(self) -> list[subprocess.Popen[bytes]]:
         """The master and the workers."""

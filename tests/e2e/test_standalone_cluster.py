@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import subprocess
 import sys
 import textwrap
@@ -17,9 +18,14 @@ from tests.e2e.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
+from tests.security.all_ports import given_away, is_refusal, sockets_below
+from tests.security.other_user import OtherUser
 from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
+
+WORKERS_PID = 4
+"""How many bytes Spark's daemon says to whoever connects."""
 
 DRIVER = """
 import json, sys, threading
@@ -301,3 +307,32 @@ def test_a_python_of_executors_that_can_not_run_the_job_is_refused_in_a_sentence
         assert driver.process.wait(90) == 1
         assert sentence in driver.errors
         assert driver.status["state"] == "FAILED"
+
+
+@pytest.mark.slow
+def test_on_a_cluster_that_asks_for_a_proof_nobody_gets_more_than_a_workers_pid(cluster, start, tmp_path):
+    other_user = OtherUser.found()
+    if other_user is None:
+        pytest.skip("neither setpriv nor unshare lets us be another user")
+    secret = secrets.token_hex(16)
+    cluster.ask_for_a_proof(secret)
+    cluster.start(cores=2)
+    watched = Watched(tmp_path)
+    watched.add(3)
+    asking = {"spark.authenticate": "true", "spark.authenticate.secret": secret}
+    driver = start(watched, **asking, **{"parallelism.default": "1", "execution.checkpointing.interval": "500 ms"})
+    driver.wait_for(lambda: driver.seen >= watched.pairs, 300)
+
+    below = [driver.process.pid, *cluster.executor_pids()]
+    sockets = [found for pid in below for found in sockets_below(pid)]
+    # Spark's daemon says which process it has forked for whoever comes; that one then asks for a proof
+    given = given_away(sockets, other_user, lambda answer: is_refusal(answer) or len(answer) == WORKERS_PID)
+
+    assert given == []
+    shown = other_user.act("shown_by_processes", needles=[secret])
+    assert shown == [], "the secret stands in no command line"
+    watched.add(3)
+    driver.wait_for(lambda: driver.seen >= watched.pairs, 300)
+    assert driver.status["attempt"] == 0
+    assert secret not in driver.errors
+    assert "spark.authenticate is not true" not in driver.errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from tests.faults.processes import command_of, descendants
 from tests.security.listening_sockets import ListeningSocket, all_listening_sockets_of
@@ -17,17 +18,26 @@ _ERRORS_OF_PY4J = (b"!x", b"!yro", b"!e")
 _LOOPBACK = "127.0.0.1"
 
 
-def sockets_below(ancestor: int) -> list[ListeningSocket]:
-    """Return all that a process and those below it listen on."""
+def sockets_below(ancestor: int, *, itself: bool = True) -> list[ListeningSocket]:
+    """Return all that those below a process listen on, and the process itself."""
     return [
         found
-        for pid in [ancestor, *descendants(ancestor)]
+        for pid in [*([ancestor] if itself else []), *descendants(ancestor)]
         for found in all_listening_sockets_of(f"{command_of(pid)[:100]} ({pid})", pid)
     ]
 
 
-def given_away(sockets: list[ListeningSocket], other_user: OtherUser) -> list[str]:
-    """Return what another user gets of some sockets, and where other machines reach one; empty where all is well."""
+def given_away(
+    sockets: list[ListeningSocket], other_user: OtherUser, is_nothing: Callable[[bytes], bool] | None = None
+) -> list[str]:
+    """Return what another user gets of some sockets, and where other machines reach one; empty where all is well.
+
+    Args:
+        sockets: Which.
+        other_user: Who asks.
+        is_nothing: Whether an answer gives nothing away; None where only refusals do.
+    """
+    is_nothing = is_nothing or is_refusal
     found = [f"{one.name} listens on {one.address}" for one in sockets if one.address[0] not in ("/", _LOOPBACK)]
     paths = {str(one.address): one.name for one in sockets if isinstance(one.address, str)}
     found += [f"{paths[path]} lets him into {path}" for path in other_user.act("can_connect", paths=sorted(paths))]
@@ -35,7 +45,7 @@ def given_away(sockets: list[ListeningSocket], other_user: OtherUser) -> list[st
     answers = other_user.act("knock", ports=sorted(ports), blocks=BLOCKS, files=FILES)
     for port, of_port in answers.items():
         for asked, answer in of_port.items():
-            if not is_refusal(bytes.fromhex(answer)):
+            if not is_nothing(bytes.fromhex(answer)):
                 found.append(f"{ports[int(port)]} at port {port}, asked for {asked}: {bytes.fromhex(answer)[:60]!r}")
     return found
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -115,7 +116,12 @@ def knock(ports: list[int], blocks: list[str], files: list[str]) -> dict[str, di
         "an update of accumulators": struct.pack(">i", 1),
         "a request": b"GET / HTTP/1.0\r\n\r\n",
     }
-    return {str(port): {name: _answer(port, data).hex() for name, data in words.items()} for port in ports}
+
+    def ask(port: int) -> dict[str, str]:
+        return {name: _answer(port, data).hex() for name, data in words.items()}
+
+    with concurrent.futures.ThreadPoolExecutor(max(1, len(ports))) as at_once:
+        return dict(zip(map(str, ports), at_once.map(ask, ports), strict=True))
 
 
 def _answer(port: int, data: bytes) -> bytes:

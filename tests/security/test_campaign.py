@@ -29,6 +29,7 @@ SHORT = (
     "disposal-urls",
     "browsers",
     "tokens",
+    "all-ports",
     "generated-requests",
     "generated-handshakes",
 )
