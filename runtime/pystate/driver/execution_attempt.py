@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -33,7 +32,6 @@ from pystate.driver.resource_manager import ResourceManager, ResourceWatch
 from pystate.driver.restored_job import RestoredJob
 from pystate.driver.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.driver.slot_pool import SlotPool
-from pystate.job_folder.temporary_folders import folder_prefix
 from pystate.metrics.slot_metrics import SlotMetrics
 from pystate.plan.end_of_input import commits, writes_to_sinks
 from pystate.plan.job_plan import JobPlan
@@ -345,16 +343,3 @@ def unheard(completed: CompletedCheckpoint) -> CommitError:
     """Return the error for a job's last checkpoint of which not all functions have heard: sinks may not have committed."""
     message = f"Not all subtasks have heard that checkpoint {completed.checkpoint_id} is complete, the job's last one."
     return CommitError(message, where=completed.path)  # whoever starts from it commits what it holds
-
-
-def scratch_folder(job_id: str) -> Path:
-    """Return a folder for Spark's logs: memory-backed where the machine has such a place.
-
-    Those that dead drivers of the job have left are removed.
-    """
-    memory = Path("/dev/shm")  # noqa: S108 - a folder below it is made with a random name and mode 0700
-    base = memory if memory.is_dir() else Path(tempfile.gettempdir())
-    prefix = f"{folder_prefix(job_id)}logs-"
-    for left in base.glob(f"{prefix}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=base))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 import threading
 import traceback
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.options import PystateOptions
 from pystate.common.state_settings import StateSettings
 from pystate.common.user_frames import add_user_frame
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, scratch_folder, unheard
+from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt, unheard
 from pystate.driver.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
 from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
@@ -31,6 +30,7 @@ from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.resource_manager import ResourceManager
 from pystate.driver.restore import RestorePlan
 from pystate.driver.restore_report import RestoreReport
+from pystate.driver.scratch_folder import scratch_folder
 from pystate.driver.status import failure_dict
 from pystate.driver.way_on import add_way_on
 from pystate.job_folder.failure_history import bounded_trace
@@ -147,22 +147,21 @@ class Scheduler:
             batch=plan.batch,
         )
         self._commits, self._older = commits(plan), OlderCheckpoints.of(plan, configuration)
-        scratch = scratch_folder(self._job.job_id)
         try:
-            while True:
-                end = self._run_attempt(plan, restore, environment, scratch)
-                # a storage that is away for a moment would else end the job for good
-                self._job.term.check_when_told(self._say)
-                # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
-                if end.outcome is not AttemptOutcome.FAILED or self.is_cancelled or self._end_state is not None:
-                    return self._state_behind(end)
-                error = end.error or JobExecutionError("The attempt failed.")
-                self.check_resources(error)
-                self.wait_for_restart(error, end.stack_trace)
-                if self.is_cancelled:
-                    return JobStatus.CANCELED
+            with scratch_folder(self._job.job_id) as scratch:
+                while True:
+                    end = self._run_attempt(plan, restore, environment, scratch)
+                    # a storage that is away for a moment would else end the job for good
+                    self._job.term.check_when_told(self._say)
+                    # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
+                    if end.outcome is not AttemptOutcome.FAILED or self.is_cancelled or self._end_state is not None:
+                        return self._state_behind(end)
+                    error = end.error or JobExecutionError("The attempt failed.")
+                    self.check_resources(error)
+                    self.wait_for_restart(error, end.stack_trace)
+                    if self.is_cancelled:
+                        return JobStatus.CANCELED
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
             remove_dead_folders(self._job.job_id, self._number + 1)
 
     def cancel(self) -> None:
