@@ -311,7 +311,7 @@ def test_a_python_of_executors_that_can_not_run_the_job_is_refused_in_a_sentence
 
 @pytest.mark.slow
 def test_on_a_cluster_that_asks_for_a_proof_nobody_gets_more_than_a_workers_pid(cluster, start, tmp_path):
-    other_user = OtherUser.found()
+    other_user = OtherUser.found("/tmp")  # noqa: S108
     if other_user is None:
         pytest.skip("neither setpriv nor unshare lets us be another user")
     secret = secrets.token_hex(16)

@@ -25,9 +25,13 @@ class OtherUser:
         self.prefix = prefix
 
     @staticmethod
-    def found() -> OtherUser | None:
-        """Return one, or None where this process may be nobody else: proven by a file that he can't read."""
-        with tempfile.TemporaryDirectory() as folder:
+    def found(base: str | None = None) -> OtherUser | None:
+        """Return one, or None where this process may be nobody else: proven by a file that he can't read.
+
+        Args:
+            base: A folder that everybody may look into; the one for temporary files unless it is given.
+        """
+        with tempfile.TemporaryDirectory(dir=base) as folder:
             os.chmod(folder, 0o755)  # noqa: S103 - what keeps him out must be the file
             private, public = Path(folder, "private"), Path(folder, "public")
             for path, mode in ((private, 0o600), (public, 0o644)):

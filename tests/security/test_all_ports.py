@@ -7,6 +7,8 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,15 +29,22 @@ DAEMON = "pyspark.daemon"
 
 @pytest.fixture(scope="module")
 def other_user() -> OtherUser:
-    found = OtherUser.found()
+    found = OtherUser.found("/tmp")  # noqa: S108
     if found is None:
         pytest.skip("neither setpriv nor unshare lets us be another user")
     return found
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder for temporary files whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="ports-", dir="/tmp", ignore_cleanup_errors=True) as folder:  # noqa: S108
+        yield Path(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [MICRO_BATCH, REAL_TIME])
-def test_a_plain_program_gives_nothing_away(tmp_path, engine, other_user):
+def test_a_plain_program_gives_nothing_away(tmp_path, short_folder, engine, other_user):
     words = tmp_path / "words"
     words.mkdir()
     (words / "1.txt").write_text("hello\n")
@@ -43,6 +52,7 @@ def test_a_plain_program_gives_nothing_away(tmp_path, engine, other_user):
     (tmp_path / "flink-conf.toml").write_text(f'[execution]\nengine = "{engine}"\n')
     environment["PYSTATE_CONF_DIR"] = str(tmp_path)
     output = tmp_path / "output"
+    environment["TMPDIR"] = str(short_folder)
     with output.open("wb") as file:
         job = subprocess.Popen(
             [sys.executable, str(COUNT_WORDS), str(words), "200"], env=environment, stdout=file, stderr=file, umask=0
@@ -60,6 +70,7 @@ def test_a_plain_program_gives_nothing_away(tmp_path, engine, other_user):
     finally:
         job.send_signal(signal.SIGKILL)
         job.wait()
+    wait_until(lambda: not list(short_folder.glob("pystate-*/.*.sock")), 120)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration import Configuration
 from pystate.common.deployment_options import ExecutionTarget
@@ -243,9 +243,18 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     with _output_of_children(output), secrets_by_file(secrets, log.parent):
         guard_listeners()
         session = builder.getOrCreate()
+    _leave_no_socket(session)
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)
     return session
+
+
+def _leave_no_socket(session: SparkSession) -> None:
+    """Have the JVM, which ends after us however we end, delete the socket that takes accumulators: PySpark leaves it."""
+    address = session.sparkContext._accumulatorServer.server_address  # noqa: SLF001 - there is no public way to it
+    jvm: Any = session._jvm  # noqa: SLF001 - the same
+    if isinstance(address, str):
+        jvm.java.io.File(address).deleteOnExit()
 
 
 @contextlib.contextmanager
