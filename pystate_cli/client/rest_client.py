@@ -222,6 +222,6 @@ def _error_of(status: int, content: bytes, address: str) -> PystateError:
             return error_from_dict(ours)
         # the first line of a Java stack trace is its message
         message = str(body["errors"][0]).splitlines()[0]
-    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+    except (ValueError, RecursionError, KeyError, IndexError, AttributeError, TypeError):
         message = f"{address} answers with HTTP status {status} and no explanation; it may not be a job manager."
     return RestError(message, status)

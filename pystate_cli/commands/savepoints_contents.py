@@ -168,8 +168,7 @@ def _inspected(session: Session, text: str) -> Inspection:
         owner = claimant(location)
         sources = []
         if position is not None:
-            with location.open(position.files) as archive:
-                sources = source_progress(position, archive.read())
+            sources = source_progress(position, location.read_whole(position.files))
         in_slots = kafka_positions(location, metadata.operators)
         sources += [SourceProgress(uid, words(offset, {}, -1), offset) for uid, offset in in_slots.items()]
     except PystateError as error:

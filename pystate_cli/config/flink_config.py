@@ -16,6 +16,9 @@ from pystate.common.refused_keys import refusal_of
 
 FLAT_NAME = "flink-conf.yaml"
 _LISTS = ";"
+_MAX_BYTES = 4 << 20
+_MAX_DEPTH, _MAX_ALIASES = 64, 20
+"""Of levels in each other, and of references to what has a name; settings need neither."""
 _FIRST_WORD = re.compile(r"[^\s=:]{0,60}")
 
 
@@ -59,8 +62,13 @@ def read_flink_file(path: Path) -> FlinkFile:
         ConfigurationError: It isn't what it seems to be.
     """
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:  # it may be a pipe
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            message = f"it has more than {_MAX_BYTES} bytes"
+            raise ValueError(message)
+        text = data.decode("utf-8")
+    except (OSError, ValueError) as error:
         message = f"The file can't be read: {getattr(error, 'strerror', None) or error}."
         raise UsageError(message, where=str(path), hint="give the path of a flink-conf.yaml or config.yaml") from error
     if path.name == FLAT_NAME or (path.name != "config.yaml" and not _is_nested(text)):
@@ -100,7 +108,7 @@ def read_nested(text: str, where: str) -> dict[str, str]:
         raise ConfigurationError(message, where=where, hint='pip install "pystate[yaml]"') from error
     try:
         data = yaml.load(text, Loader=_plain_loader(yaml))  # noqa: S506 - a subclass of the safe loader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # the latter of its numbers and times
         message = f"The file is not YAML: {error}"
         raise ConfigurationError(message, where=where) from error
     if data is None:
@@ -108,14 +116,31 @@ def read_nested(text: str, where: str) -> dict[str, str]:
     if not isinstance(data, dict):
         message = "The file has no settings: it is not a YAML mapping."
         raise ConfigurationError(message, where=where)
-    return dict(_flattened(data, "", where))
+    try:
+        return dict(_flattened(data, "", where))
+    except RecursionError as error:
+        message = "A mapping of the file has itself as a part."
+        raise ConfigurationError(message, where=where) from error
 
 
 def _plain_loader(yaml: Any) -> Any:
-    """Return a safe loader that leaves all scalars as they are written: `1.10` is no number, `on` no truth value."""
+    """Return a safe loader that leaves all scalars as they are written: `1.10` is no number, `on` no truth value.
+
+    What is nested deeper than any setting, and what few aliases could blow up to gigabytes, is no YAML to it.
+    """
 
     class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
-        pass
+        depth = aliases = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.depth += 1
+            self.aliases += bool(self.check_event(yaml.AliasEvent))
+            if self.depth > _MAX_DEPTH or self.aliases > _MAX_ALIASES:
+                message = f"more than {_MAX_DEPTH} levels, or more than {_MAX_ALIASES} aliases."
+                raise yaml.YAMLError(message)
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
 
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers
     kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")

@@ -131,3 +131,24 @@ def test_nothing_but_the_console_prints() -> None:
     )
     elsewhere = [path for path in folder.rglob("*.py") if not {"console", "templates"} & set(path.relative_to(folder).parts)]
     assert [str(path) for path in elsewhere if prints.search(path.read_text("utf-8"))] == []
+
+
+def test_what_is_nested_too_deep_in_a_snapshot_is_told_as_damage(tmp_path: Path, pystate: Any) -> None:
+    """A type in types in types, and an offset that no parser reads."""
+    deep: dict[str, Any] = Types.LONG().to_plain()
+    for _ in range(500):
+        deep = {"type": "LIST", "elements": [deep]}
+    location = write_savepoint(tmp_path)
+    path = Path(location.uri.removeprefix("file:")) / "_metadata"
+    sound = read_metadata(path.read_bytes(), "")
+    typed = replace(sound, operators=[replace(one, key_type=deep) for one in sound.operators])
+    path.write_bytes(write_metadata(typed))
+    code, _, err = pystate("savepoints", "inspect", location.uri)
+    assert (code, "is damaged: A type can't be nested deeper" in err) == (1, True), err
+
+    position = sound.source_position
+    assert position is not None
+    sources = [{**source, "offset": "[" * 20_000} for source in position.sources]
+    path.write_bytes(write_metadata(replace(sound, source_position=replace(position, sources=sources))))
+    code, out, err = pystate("savepoints", "inspect", location.uri)
+    assert (code, "[" * 20_000 in out) == (0, True), err

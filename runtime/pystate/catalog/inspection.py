@@ -10,9 +10,11 @@ from pystate.catalog.timer_figures import TimerFigures, timers_of
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
+from pystate.snapshot.keyed_files import key_type_of
 from pystate.snapshot.keyed_state_handle import KeyedStateHandle
 from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.snapshot.operator_state_handle import OperatorStateHandle
+from pystate.snapshot.plain import unsound
 from pystate.snapshot.storage import SnapshotLocation
 from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.state.base.keys import key_type_name
@@ -132,8 +134,7 @@ def inspect_operators(
 def _operator(location: SnapshotLocation, operator: OperatorState) -> OperatorFigures:
     key_type = None
     if operator.key_encoding is not None:
-        plain = operator.key_type
-        key_type = key_type_name(None if plain is None else TypeInformation.from_plain(plain))
+        key_type = key_type_name(key_type_of(operator))
     figures = OperatorFigures(
         operator.uid, operator.name, operator.parallelism, operator.max_parallelism, key_type, operator.state_size
     )
@@ -204,7 +205,10 @@ def type_of(info: OperatorStateInfo) -> str:
     values = serializer_from_snapshot(info.serializer).type_name
     if info.mode is not OperatorStateMode.BROADCAST:
         return values
-    keys = None if info.key_type is None else TypeInformation.from_plain(info.key_type)
+    try:
+        keys = None if info.key_type is None else TypeInformation.from_plain(info.key_type)
+    except ValueError as error:
+        raise unsound(what=f"the key type of state {info.name!r}: {error}") from error
     return f"{key_type_name(keys)} to {values}"
 
 

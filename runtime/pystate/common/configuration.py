@@ -28,6 +28,7 @@ from pystate.common.options import (
     nearest_key,
 )
 from pystate.common.refused_keys import REFUSED_KEYS, refusal_of
+from pystate.common.regular_files import read_small_file
 from pystate.common.sensitive_keys import without_secrets
 
 T = TypeVar("T")
@@ -478,8 +479,8 @@ def find_file(conf_dir: str | Path | None = None) -> Path | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_small_file(path).decode("utf-8")
+    except (OSError, ValueError) as error:
         message = f"The configuration file can't be read: {error}."
         raise ConfigurationError(message, where=str(path)) from error
 
@@ -487,7 +488,7 @@ def _read(path: Path) -> str:
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # the former also of a number with very many digits
         message = f"The configuration file is not TOML: {error}."
         hint = None
         if str(error).startswith(_TOML_CLASH):

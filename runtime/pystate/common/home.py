@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import UsageError
+from pystate.common.foreign_json import parse_json
 from pystate.common.job_files import FencingFile, JobFile, Replica, ReplicatedFile, Reserve, read_job_file, replace_file
 from pystate.common.regular_files import MAX_SMALL_BYTES
 
@@ -84,7 +85,7 @@ def read_json(file: JobFile, most: int = MAX_SMALL_BYTES) -> Any:
         OSError: It can't be read.
     """
     try:
-        return json.loads(read_job_file(file, most))
+        return parse_json(read_job_file(file, most))
     except FileNotFoundError:
         return None
 

@@ -45,7 +45,7 @@ def read_token(path: str, where: str) -> str:
     """
     try:
         found = Path(path).stat()
-        text = Path(path).read_text(encoding="ascii").strip()
+        text = read_small_file(path, MAX_WORD_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
         message = f"The token can't be read from {path}: {error}."
         raise ConfigurationError(message, where=where) from error

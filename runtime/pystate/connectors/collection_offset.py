@@ -7,12 +7,12 @@ them have been read, and a checksum of those: what a savepoint has read must be 
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pystate.common.errors import RestoreError
+from pystate.common.foreign_json import parse_json
 from pystate.common.row import Row
 
 
@@ -35,7 +35,7 @@ def parse_offset(offset: str, where: str) -> tuple[int, str]:
         RestoreError: It is the offset of another kind of source.
     """
     try:
-        read = json.loads(offset)
+        read = parse_json(offset)
         return int(read["index"]), str(read["checksum"])
     except (ValueError, TypeError, KeyError) as error:
         message = "The snapshot was written with another kind of source in the place of this collection."

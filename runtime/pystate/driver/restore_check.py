@@ -201,8 +201,7 @@ def _sources(graph: StreamGraph, uids: Mapping[int, str], snapshot: Snapshot, *,
     position = snapshot.metadata.source_position
     read = []
     if position is not None:
-        with snapshot.location.open(position.files) as archive:
-            read = source_progress(position, archive.read())
+        read = source_progress(position, snapshot.location.read_whole(position.files))
     # a source may be made of several streams of Spark's
     for uid in dict.fromkeys(one.uid for one in read):
         before = {"position": "; ".join(one.words for one in read if one.uid == uid)}

@@ -86,8 +86,7 @@ def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[
     position = None if snapshot is None else snapshot.metadata.source_position
     if snapshot is None or position is None or position.epoch < 0:
         return {}
-    with snapshot.location.open(position.files) as archive:
-        files = unpack_archive(archive.read())
+    files = unpack_archive(snapshot.location.read_whole(position.files))
     read: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
     offsets = source_offsets(files[f"offsets/{position.epoch}"])
     for source, offset in zip(captured_sources(files), offsets, strict=True):

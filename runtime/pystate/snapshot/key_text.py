@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from pystate.common.errors import StateError, UsageError
+from pystate.common.foreign_json import parse_json
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.state.base.keys import KeyCodec, key_type_name
@@ -109,7 +109,7 @@ def json_key(value: Any, key_type: TypeInformation | None) -> Any:
 
 def _untyped(text: str) -> Any:
     try:
-        return _tuples(json.loads(text))
+        return _tuples(parse_json(text))
     except ValueError:
         return text
 
@@ -124,7 +124,7 @@ def _typed(text: str, key_type: TypeInformation) -> Any:
         return scalar(text)
     if _is_bytes(key_type):
         return _BYTES(text)
-    return _from_json(_written_as("JSON", json.loads)(text), key_type)
+    return _from_json(_written_as("JSON", parse_json)(text), key_type)
 
 
 def _is_bytes(key_type: TypeInformation) -> bool:

@@ -508,6 +508,18 @@ def read_metadata(data: bytes, where: str) -> CheckpointMetadata:
         raise _damaged(where, what=f"its body can't be read ({error})") from error
 
 
+METADATA_HEAD_BYTES = _HEAD.size
+"""How many bytes say how many a file has."""
+
+
+def stated_size(head: bytes | bytearray) -> int | None:
+    """Return how many bytes a file has that begins so; None where it is no metadata file."""
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+        return None
+    length: int = _HEAD.unpack_from(head)[2]
+    return _HEAD.size + length + _CRC.size
+
+
 def _open_frame(data: bytes, where: str) -> tuple[int, memoryview]:
     if not data.startswith(_MAGIC[: len(data)]) or not data:
         raise _foreign(data, where)

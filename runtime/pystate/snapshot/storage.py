@@ -27,6 +27,7 @@ from pystate.file_systems.places import MEMORY_SCHEME, join, parse_location, wit
 from pystate.file_systems.stores import HeldFolder, store_of
 from pystate.snapshot.content_check import check_content, check_length
 from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
+from pystate.snapshot.metadata import METADATA_HEAD_BYTES, stated_size
 from pystate.snapshot.state_sink import StateSink, storage_errors
 
 __all__ = [
@@ -243,7 +244,27 @@ class SnapshotLocation:
         """
         check_path(name)
         with storage_errors("read", join(self.uri, name)), self._store.open(self._child(name)) as file:
-            return file.read()
+            data = _read_on(file, bytearray(), MAX_METADATA_BYTES + 1)
+        return self._within_bounds(data, join(self.uri, name))
+
+    def read_whole(self, handle: StateHandle) -> bytes:
+        """Return what a handle is about, of what is no user's state and so never large: Spark's logs.
+
+        Raises:
+            CorruptSnapshotError: It is missing, damaged, or too large.
+            SnapshotError: It can't be read.
+        """
+        if handle.size > MAX_METADATA_BYTES:
+            raise _too_large(self.uri)
+        with self.open(handle) as file:
+            data = _read_on(file, bytearray(), MAX_METADATA_BYTES + 1)
+        return self._within_bounds(data, self.uri)
+
+    @staticmethod
+    def _within_bounds(data: bytearray, where: str) -> bytes:
+        if len(data) > MAX_METADATA_BYTES:
+            raise _too_large(where)
+        return bytes(data)
 
     def remove(self, name: str) -> None:
         """Delete a file of the directory; nothing is done where it is gone already.
@@ -370,13 +391,25 @@ def _check_deletable(uri: str) -> None:
 
 
 def _read_metadata(file: BinaryIO, uri: str) -> bytes:
-    data = bytearray()  # read in pieces: a file makes room for all that is asked for
-    while len(data) <= MAX_METADATA_BYTES and (chunk := file.read(_CHUNK_BYTES)):
+    data = bytearray(file.read(METADATA_HEAD_BYTES))
+    size = stated_size(data)
+    if size is None:
+        return bytes(_read_on(file, data, _CHUNK_BYTES))  # no such file, as whoever takes it apart says
+    if size > MAX_METADATA_BYTES:
+        raise _too_large(join(uri, METADATA_FILE))
+    return bytes(_read_on(file, data, size + 1))  # a byte too many is damage, and more say no more
+
+
+def _read_on(file: BinaryIO, data: bytearray, most: int) -> bytearray:
+    # in pieces: a file makes room for all that is asked for
+    while len(data) < most and (chunk := file.read(min(_CHUNK_BYTES, most - len(data)))):
         data += chunk
-    if len(data) > MAX_METADATA_BYTES:
-        message = f"The metadata file is larger than any can be ({MAX_METADATA_BYTES} bytes)."
-        raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)
-    return bytes(data)
+    return data
+
+
+def _too_large(where: str) -> CorruptSnapshotError:
+    message = f"A file of the snapshot is larger than any such can be ({MAX_METADATA_BYTES} bytes)."
+    return CorruptSnapshotError(message, where=where, hint=_ANOTHER)
 
 
 def _arrived(uri: str, settings: FileSystemSettings) -> SnapshotLocation:

@@ -336,3 +336,38 @@ def test_wrong_files(pystate, tmp_path):
     code, _, err = pystate("config", "import", "nosuch.yaml")
     assert (code, err.splitlines()[0]) == (2, "error: The file can't be read: No such file or directory.")
     assert pystate("config", "import", tmp_path).code == 2
+
+
+_NAMES = "abcdefghij"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "a: " + "{b: " * 20_000,
+        "\n".join(" " * depth + "a:" for depth in range(500)),
+        "a: &a {b: *a}",
+        "a: &a {x: 1}\n"
+        + "".join(
+            f"{c}: &{c} {{{', '.join(f'{n}: *{b}' for n in _NAMES)}}}\n" for b, c in zip(_NAMES, _NAMES[1:], strict=False)
+        ),
+        "a: !!python/object/apply:os.system [id]",
+    ],
+    ids=["lists", "maps", "blocks", "itself", "aliases", "code"],
+)
+def test_a_hostile_config_yaml_is_refused(text, tmp_path, pystate):
+    (tmp_path / "config.yaml").write_text(text)
+    code, _, err = pystate("config", "import", tmp_path / "config.yaml", "-o", "-")
+    assert code != 0
+    assert err.startswith("error: ")
+    assert "pystate itself" not in err
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "1" * 9_999, ".".join("a" * 5_000) + " = 1"])
+def test_a_hostile_toml_is_refused(text, tmp_path, pystate):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text(text)
+    code, _, err = pystate("config")
+    assert code != 0
+    assert "is not TOML" in err

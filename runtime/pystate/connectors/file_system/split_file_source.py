@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from pystate.common.errors import RestoreError
+from pystate.common.foreign_json import parse_json
 from pystate.common.type_info import TypeKind
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
@@ -55,7 +55,7 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Leave out the files that Spark has read: those of its log."""
         try:
-            upto = int(json.loads(offset)["logOffset"])
+            upto = int(parse_json(offset)["logOffset"])
             entries = [entry for name, data in log.items() if _is_read(name, upto) for entry in _entries(data)]
             self._known = list(dict.fromkeys(uri_of_spark(str(entry["path"])) for entry in entries))
         except (ValueError, TypeError, KeyError) as error:
@@ -105,4 +105,4 @@ def _is_read(name: str, upto: int) -> bool:
 
 def _entries(data: bytes) -> list[dict[str, Any]]:
     """Return the entries of a file of Spark's log: a line with a version, and one for each file."""
-    return [json.loads(line) for line in data.decode().splitlines()[1:] if line]
+    return [parse_json(line) for line in data.decode().splitlines()[1:] if line]

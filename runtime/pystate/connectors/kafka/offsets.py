@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
 from pystate.common.errors import JobGraphError
+from pystate.common.foreign_json import parse_json
 
 EARLIEST, LATEST = -2, -1
 """How Spark writes these in the place of an offset."""
@@ -116,7 +116,7 @@ def partition_offsets(text: str) -> dict[KafkaTopicPartition, int]:
     """Return the offsets of a Kafka stream as Spark writes them: `{"topic": {"0": 17}}`."""
     return {
         KafkaTopicPartition(topic, int(number)): int(value)
-        for topic, partitions in json.loads(text).items()
+        for topic, partitions in parse_json(text).items()
         for number, value in partitions.items()
     }
 

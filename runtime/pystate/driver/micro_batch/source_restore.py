@@ -103,8 +103,7 @@ class SourceRestore:
         batch_id = -1
         if position is not None:
             batch_id = position.epoch
-            with snapshot.location.open(position.files) as archive:
-                files = unpack_archive(archive.read())
+            files = unpack_archive(snapshot.location.read_whole(position.files))
             self._check_collections(files, batch_id)
         if running is not None:
             epoch = running.epoch - 1

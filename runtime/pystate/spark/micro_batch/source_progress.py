@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.common.foreign_json import parse_json
 from pystate.connectors.kafka.offsets import EARLIEST
 from pystate.snapshot.metadata import SourcePosition
 from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, captured_sources, source_offsets, unpack_archive
@@ -88,7 +88,7 @@ def words(offset: str, files: Mapping[str, bytes], log: int) -> str:
     if offset == NO_OFFSET:
         return "not read yet"
     try:
-        parsed: Any = json.loads(offset)
+        parsed: Any = parse_json(offset)
     except ValueError:
         return offset
     if isinstance(parsed, int) and not isinstance(parsed, bool):

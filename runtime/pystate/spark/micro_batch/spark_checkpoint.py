@@ -18,6 +18,7 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.common.foreign_json import parse_json
 
 _LOG_ENTRY = re.compile(r"(\d+)(\.compact)?")
 _ARCHIVE_PATH = re.compile(r"metadata|pystate-sources|(offsets|commits)/\d+|sources/\d+/[\w.-]+(/[\w.-]+)*")
@@ -182,7 +183,7 @@ def _log_offset(offset: str) -> int | None:
     """Return the file batch a file source's offset names; None for other sources."""
     if offset == NO_OFFSET:
         return None
-    parsed: Any = json.loads(offset)
+    parsed: Any = parse_json(offset)
     return int(parsed["logOffset"]) if isinstance(parsed, dict) and "logOffset" in parsed else None
 
 
@@ -195,7 +196,7 @@ def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
     if not files:
         return []
     try:
-        return [SparkSource(str(uid), int(part), int(log)) for uid, part, log in json.loads(files[_SOURCES])]
+        return [SparkSource(str(uid), int(part), int(log)) for uid, part, log in parse_json(files[_SOURCES])]
     except (KeyError, ValueError, TypeError) as error:
         message = "The archive of Spark's logs doesn't say which sources they are about."
         raise CorruptSnapshotError(message) from error
