@@ -95,6 +95,7 @@ docs: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from the
 	$(BIN)/python -m pystate.jobmanager.rest.document docs/rest.md
 
 lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGRADE=1: take the newest versions)
+	$(UV_COMPILE) requirements/uv.in -o requirements/uv.lock
 	$(UV_COMPILE) requirements/build.in -o requirements/build.lock
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
 	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
@@ -147,6 +148,8 @@ $(PEERS)/.complete: requirements/peers.lock | $(INSTALLED)
 	$(PIP) install --quiet --require-hashes --only-binary :all: --target $(PEERS) -r requirements/peers.lock
 	@touch $@
 
-$(LOCK_VENV)/bin/uv:
+$(LOCK_VENV)/bin/uv: requirements/uv.lock
+	rm -rf $(LOCK_VENV)
 	$(PYTHON) -m venv $(LOCK_VENV)
-	$(LOCK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(LOCK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements/uv.lock
+	@touch $@

@@ -43,7 +43,7 @@ def _wanted(*extras: str) -> list[Requirement]:
 
 
 def test_the_locks_are_there() -> None:
-    assert [lock.name for lock in LOCKS] == ["build.lock", "dev.lock", "java.lock", "peers.lock", "pyflink.lock"]
+    assert [lock.name for lock in LOCKS] == ["build.lock", "dev.lock", "java.lock", "peers.lock", "pyflink.lock", "uv.lock"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
@@ -118,3 +118,11 @@ def test_a_wrong_python_is_answered_with_a_sentence(tmp_path: Path, python: str,
 
 def test_the_extra_that_new_projects_name_brings_what_runs_their_tests() -> None:
     assert [requirement.name for requirement in _wanted("test")][-1] == "pytest"
+
+
+def test_nothing_is_installed_without_a_hash_but_the_project_itself() -> None:
+    lines = (REPOSITORY / "Makefile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    installs = [line for line in lines if re.search(r"(\bpip|\$\(PIP\))\s.*\binstall\b", line)]
+    assert len(installs) >= 6
+    sound = ("--require-hashes", "--no-deps --no-build-isolation --editable .")
+    assert [line for line in installs if not any(words in line for words in sound)] == []
