@@ -1,5 +1,7 @@
 """What is found before Spark is started: uids, functions that can't travel, snapshots that are gone or don't fit."""
 
+import errno
+import os
 import shutil
 
 import pytest
@@ -50,6 +52,26 @@ def check(graph, path=None, **options):
 def test_a_program_and_a_savepoint_that_fit(savepoint):
     assert check(program()) is None
     assert check(program(), savepoint).metadata.operators[0].uid == "first"
+
+
+def test_a_file_that_may_not_be_read_is_refused_before_it_is_tried(savepoint, tmp_path, monkeypatch):
+    copy = shutil.copytree(savepoint, tmp_path / "savepoint")
+    closed = max(copy.iterdir(), key=lambda path: path.stat().st_size)
+    closed.chmod(0)
+    if os.geteuid() == 0:  # who may read everything
+        opened = os.open
+
+        def open_as_others(path, *arguments, **options):
+            if not os.stat(path, dir_fd=options.get("dir_fd")).st_mode & 0o400:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return opened(path, *arguments, **options)
+
+        monkeypatch.setattr("pystate.snapshot.readability.os.open", open_as_others)
+
+    with pytest.raises(RestoreError, match="may not be read by the user that the job runs as") as raised:
+        check(program(), copy)
+    assert raised.value.where == f"file:{closed}"
+    assert f"right to read all of file:{copy}" in raised.value.hint
 
 
 def test_a_path_that_leads_nowhere(tmp_path):

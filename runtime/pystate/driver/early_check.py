@@ -30,6 +30,7 @@ from pystate.plan.chain import needs_slot
 from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
 from pystate.snapshot.input_channel_state import no_channels
 from pystate.snapshot.metadata import OperatorState
+from pystate.snapshot.readability import check_readable
 from pystate.snapshot.snapshot import Snapshot
 from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.state.base.loader import takes_native_snapshots
@@ -54,7 +55,8 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
     Raises:
         JobGraphError: A uid is missing or used twice, a function refers to what was defined after it, or the files that a
             source reads are not there.
-        RestoreError: There is no snapshot at `execution.state-recovery.path`, or it doesn't fit the program.
+        RestoreError: There is no snapshot at `execution.state-recovery.path`, it doesn't fit the program, or a file
+            of it may not be read.
         CorruptSnapshotError: It is damaged.
     """
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
@@ -66,6 +68,7 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
         return None
     snapshot = load_snapshot(path)
     check_restore(graph, uids, configuration, snapshot)
+    check_readable(snapshot.location, snapshot.metadata)
     return snapshot
 
 
