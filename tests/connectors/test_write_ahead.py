@@ -48,7 +48,7 @@ def test_more_than_memory_takes_comes_back_in_order():
 @pytest.mark.parametrize(
     "damage",
     [
-        {"version": 2},
+        {"version": 3},
         {"codec": "odd"},
         {"records": 4},
         {"chunks": []},

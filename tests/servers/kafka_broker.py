@@ -9,7 +9,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,54 @@ class KafkaBroker:
             return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, 30) if one.offset >= 0}
         finally:
             consumer.close()
+
+    def forget_group(self, group: str) -> None:
+        """Drop a group's offsets, as brokers do some days after their last use (`offsets.retention.minutes`)."""
+        admin = self.admin()  # its answers end with it
+        admin.delete_consumer_groups([group])[group].result(30)
+
+    def alter_topic(self, topic: str, config: Mapping[str, str]) -> None:
+        """Set properties of a topic."""
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+        admin = self.admin()
+        entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def remake_topic(self, topic: str, partitions: int) -> None:
+        """Delete a topic, and make another one of its name."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewTopic
+
+        admin = self.admin()
+        admin.delete_topics([topic])[topic].result(30)
+        deadline = time.monotonic() + 30
+        while True:  # it goes a little later
+            try:
+                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+                break
+            except KafkaException:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        self._wait_for(topic, partitions)
+
+    @contextmanager
+    def open_transaction(self, topic: str, partition: int, value: str = "open") -> Iterator[Any]:
+        """Have a transaction of somebody else open in a partition; it is aborted at the end, where it wasn't ended."""
+        from confluent_kafka import KafkaException, Producer
+
+        other = f"other-{uuid.uuid4().hex}"
+        producer = Producer({"bootstrap.servers": self.address, "transactional.id": other, "log_level": 2})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(topic, key=other, value=value, partition=partition)
+        assert producer.flush(30) == 0
+        try:
+            yield producer
+        finally:
+            with suppress(KafkaException):
+                producer.abort_transaction(30)
 
     def send(self, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None = None, **more: Any) -> None:
         """Write records of key and value, in their order."""

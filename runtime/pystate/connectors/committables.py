@@ -155,4 +155,4 @@ class Committables:
 
 def _failure(number: int, error: BaseException, where: str) -> CommitError:
     message = f"The sink could not commit checkpoint {number}: {error_sentence(error)}"
-    return CommitError(bounded_text(message), where=where)
+    return CommitError(bounded_text(message), where=where, hint=getattr(error, "hint", None))

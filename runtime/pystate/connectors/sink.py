@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 
 if TYPE_CHECKING:
+    from pystate.common.configuration import Configuration
     from pystate.metrics.metric import MetricGroup
 
 __all__ = [
@@ -79,6 +80,10 @@ class WriterInitContext(InitContext):
 
 class CommitterInitContext(InitContext):
     """What a committer is made with."""
+
+    @abstractmethod
+    def get_job_configuration(self) -> Configuration:
+        """Return the job's configuration."""
 
 
 class SinkWriter(ABC, Generic[IN]):

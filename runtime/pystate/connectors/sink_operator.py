@@ -249,6 +249,10 @@ class _InitContext(WriterInitContext, CommitterInitContext):
         """Return the sink's uid."""
         return self._slot.get_operator_uid()
 
+    def get_job_configuration(self) -> Configuration:
+        """Return the job's configuration."""
+        return self._slot.get_job_configuration()
+
     def get_index_of_this_subtask(self) -> int:
         """Return which subtask this is."""
         return self._context.get_index_of_this_subtask()

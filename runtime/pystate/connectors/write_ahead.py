@@ -23,6 +23,8 @@ from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWrit
 IN = TypeVar("IN")
 
 _VERSION = 1
+STAMPED_VERSION = 2
+"""Of committables that say where their markers are: versions that don't know this don't note them there."""
 _CODEC = "lz4"
 _CHUNK_RECORDS = 4096
 _CHUNK_BYTES = 1 << 20
@@ -102,7 +104,7 @@ def records_of(committable: dict[str, Any]) -> Iterator[Any]:
     Raises:
         CorruptSnapshotError: It is none that a `WriteAheadWriter` made, or a part is missing.
     """
-    if committable.get("version") != _VERSION or committable.get("codec") != _CODEC:
+    if committable.get("version") not in (_VERSION, STAMPED_VERSION) or committable.get("codec") != _CODEC:
         message = "A committable of a sink that writes ahead is none that this pystate knows."
         raise CorruptSnapshotError(message, hint="go on with the pystate version that wrote it, or a newer one")
     count = 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
 from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+from pystate.testing import SinkTestHarness
 
 
 class Key(SimpleStringSchema):
@@ -26,3 +28,28 @@ def builder(kafka: Any, topic: str, guarantee: DeliveryGuarantee = DeliveryGuara
 
 def values(kafka: Any, topic: str, isolation: str = "read_committed") -> list[str]:
     return [message.value().decode() for message in kafka.read(topic, isolation)]
+
+
+class Crash(BaseException):
+    """A process's end: nothing after it runs."""
+
+
+class Steps:
+    """Crashes at one step, and does what a test wants at another."""
+
+    def __init__(self, crash: str | None = None) -> None:
+        self.crash = crash
+        self.then: Callable[[str], object] = lambda name: None
+
+    def __call__(self, name: str) -> None:
+        if name == self.crash:
+            raise Crash(name)
+        self.then(name)
+
+
+def opened(sink: Any, snapshot: Any = None, **options: Any) -> SinkTestHarness:
+    harness = SinkTestHarness(sink, **options)
+    if snapshot is not None:
+        harness.initialize_state(snapshot)
+    harness.open()
+    return harness

@@ -5,37 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import CommitError, PystateError
-from pystate.connectors.kafka import markers as markers_module
-from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers, marker_partition
+from pystate.connectors.kafka.markers import MARKER_TOPIC
 from pystate.testing import SinkTestHarness
-from tests.connectors.kafka.sinks import builder, values
+from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
 
-STEPS = ["taken", "begun", "produced", "marked", "flushed", "committed"]
-
-
-class Crash(BaseException):
-    """A process's end: nothing behind it runs."""
-
-
-class Steps:
-    """Crashes at one step, and does what a test wants at another."""
-
-    def __init__(self, crash=None):
-        self.crash = crash
-        self.then = lambda name: None
-
-    def __call__(self, name):
-        if name == self.crash:
-            raise Crash(name)
-        self.then(name)
-
-
-def opened(sink, snapshot=None, **options):
-    harness = SinkTestHarness(sink, **options)
-    if snapshot is not None:
-        harness.initialize_state(snapshot)
-    harness.open()
-    return harness
+STEPS = ["taken", "begun", "produced", "marked", "flushed", "noted", "committed"]
 
 
 def test_records_are_seen_once_their_checkpoint_is_complete(kafka):
@@ -161,36 +135,6 @@ def test_a_broker_that_dies_in_a_transaction_is_waited_for(kafka):
     assert values(kafka, topic) == ["a:1", "a:2"]
 
 
-def test_markers_behind_a_transaction_of_another_are_waited_for(kafka, monkeypatch):
-    from confluent_kafka import Producer
-
-    topic, asked, end = kafka.new_topic(), [], Markers._end
-    with opened(builder(kafka, topic).build()) as harness:
-        harness.process_elements(["a:1"])
-        snapshot = harness.snapshot(1)
-        harness.notify_of_completed_checkpoint(1)
-    mine = f"kafka-sink-{'0' * 32}-operator-0"
-    assert {message.key() for message in kafka.read(MARKER_TOPIC)} >= {mine.encode()}
-    other = Producer({"bootstrap.servers": kafka.address, "transactional.id": "other", "log_level": 2})
-    other.init_transactions(30)
-    other.begin_transaction()
-    other.produce(MARKER_TOPIC, key="other", value="0", partition=marker_partition(mine))
-    other.flush(30)
-
-    def ends(self, partition):
-        asked.append(partition)
-        if len(asked) == 2:
-            other.abort_transaction(30)
-        return end(self, partition)
-
-    monkeypatch.setattr(Markers, "_end", ends)
-    monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 1.0)
-    with opened(builder(kafka, topic).build(), snapshot) as harness:
-        assert len(asked) >= 2
-        assert harness.get_metrics()["alreadyCommittedCommittables"] == 1
-    assert values(kafka, topic) == ["a:1"]
-
-
 def test_a_topic_that_is_not_there_fails_the_job(kafka):
     sink = builder(kafka, "nowhere").set_property("topic.metadata.propagation.max.ms", "100").build()
     with opened(sink) as harness:
@@ -198,17 +142,6 @@ def test_a_topic_that_is_not_there_fails_the_job(kafka):
         harness.snapshot(1)
         with pytest.raises(CommitError, match="Kafka doesn't take the records: .*[Uu]nknown topic"):
             harness.notify_of_completed_checkpoint(1)
-
-
-def test_markers_that_the_topic_has_dropped_are_not_taken_for_missing(kafka):
-    topic, markers = kafka.new_topic(), kafka.new_topic(8, "markers", retention_ms="1")
-    sink = builder(kafka, topic).set_marker_topic(markers).build()
-    with opened(sink) as harness:
-        harness.process_elements(["a:1"])
-        harness.snapshot(1)
-        with pytest.raises(PystateError, match="has dropped markers"):
-            harness.notify_of_completed_checkpoint(1)
-    assert values(kafka, topic) == []
 
 
 def test_a_topic_for_markers_with_too_few_partitions_is_refused(kafka):

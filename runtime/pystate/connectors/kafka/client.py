@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from concurrent.futures import TimeoutError as AnswerTimeoutError
 from typing import Any
 
 from pystate.common.errors import JobExecutionError, JobGraphError
@@ -66,6 +67,20 @@ def new_admin(properties: Mapping[str, str], where: str) -> Any:
     except (client.KafkaException, ValueError, TypeError) as error:
         message = f"Kafka's client refuses a property: {reason(error)}."
         raise JobGraphError(message, where=where) from error
+
+
+def answer_of(asked: Any) -> Any:
+    """Return what brokers answer to a question of an admin client.
+
+    Raises:
+        KafkaException: They refuse it, or don't answer in time.
+    """
+    client = kafka_client()
+    try:
+        return asked.result(REQUEST_TIMEOUT_S + 1)  # the client gives up first
+    except (AnswerTimeoutError, TimeoutError) as error:
+        late = client.KafkaError(client.KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s")  # noqa: SLF001
+        raise client.KafkaException(late) from error
 
 
 def reason(error: BaseException) -> str:

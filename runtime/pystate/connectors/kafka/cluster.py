@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as AnswerTimeoutError
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS, REQUEST_TIMEOUT_S, kafka_client, new_admin, reason
+from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS, REQUEST_TIMEOUT_S, kafka_client, new_admin, new_client, reason
 from pystate.connectors.kafka.offsets import (
     EARLIEST,
     KafkaOffsetResetStrategy,
@@ -106,20 +106,24 @@ class KafkaCluster:
             return {}
         wanted = spec(kafka_client("confluent_kafka.admin").OffsetSpec)
         with self._asking() as admin:
-            place_of = kafka_client().TopicPartition
+            client = kafka_client()
+            committed = self._settings.reads_committed
+            isolation = client.IsolationLevel.READ_COMMITTED if committed else client.IsolationLevel.READ_UNCOMMITTED
             answers = admin.list_offsets(
-                {place_of(*partition): wanted for partition in partitions}, request_timeout=self._timeout_s
+                {client.TopicPartition(*partition): wanted for partition in partitions},
+                isolation_level=isolation,  # where a transaction is open, what is read begins, or ends, in front of it
+                request_timeout=self._timeout_s,
             )
             found = {place: answer.result(self._timeout_s + 1).offset for place, answer in answers.items()}
         return {KafkaTopicPartition(place.topic, place.partition): int(offset) for place, offset in found.items()}
 
     def _committed(self, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
-        client, group = kafka_client(), self._settings.group_id
-        with self._asking() as admin:
+        """Ask by a consumer: an admin client crashes where the group's coordinator isn't ready."""
+        client = kafka_client()
+        with self._asking():
             asked = [client.TopicPartition(*partition) for partition in partitions]
-            request = client.ConsumerGroupTopicPartitions(group, asked)
-            (answer,) = admin.list_consumer_group_offsets([request], request_timeout=self._timeout_s).values()
-            places = answer.result(self._timeout_s + 1).topic_partitions
+            with closing(new_client("Consumer", self._settings.consumer(), self._settings.name)) as consumer:
+                places = consumer.committed(asked, self._timeout_s)
             for place in places:
                 if place.error is not None:
                     raise client.KafkaException(place.error)

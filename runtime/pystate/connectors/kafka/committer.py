@@ -1,33 +1,40 @@
-"""Exactly-once: each committable is one transaction, with a marker in it by which a repeated commit is recognised.
+"""Exactly-once: each committable is one transaction, with what a repeated commit is recognised by in it.
 
 The lock is Kafka's own. A committable names a transactional id, that of the subtask which wrote it; who commits it takes
-the id (`init_transactions`), which ends what others had open under it and fences them, reads the markers, and only then
-writes. So of several who try the same committable, in whatever attempt or job, one writes it; the others find its marker.
+the id (`init_transactions`), which ends what others had open under it and fences them, looks whether it is committed, and
+only then writes. So of several who try the same committable, in whatever attempt or job, one writes it; the others find it.
+
+Where to look: in the id's register (`commit_register.py`), which nobody else's transactions can hide; and where that doesn't
+know, in the topic of markers (`markers.py`), read to an end that is proven.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from pystate.connectors.kafka.client import REQUEST_TIMEOUT_S, KafkaConnectorError, kafka_client, new_client, reason
-from pystate.connectors.kafka.markers import Markers, marker_partition
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
-from pystate.connectors.kafka.writer import RecordSender, producer_settings
+from pystate.common.sink_options import UnknownCommits
+from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, reason
+from pystate.connectors.kafka.commit_register import CommitRegister, CommitRegisters
+from pystate.connectors.kafka.failures import Failure, failure_of
+from pystate.connectors.kafka.limits import HINT, RefusedRecord, TopicLimits
+from pystate.connectors.kafka.markers import Markers, UnknownCommitError, marker_partition
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.transaction import TRANSACTION_TIMEOUT, KafkaTransactions
 from pystate.connectors.sink import CommitRequest, SinkWriter
-from pystate.connectors.write_ahead import WriteAheadCommitter, WriteAheadWriter
+from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of
 
 _LOG = logging.getLogger(__name__)
 
 TRANSACTIONAL_ID = "transactional_id"
 PREPARED_AT = "prepared_at"
-TRANSACTION_TIMEOUT = "transaction.timeout.ms"
-_TRANSACTION_TIMEOUT_MS = 300_000
-"""Longer than a commit takes, and below what brokers allow (`transaction.max.timeout.ms`, 15 minutes)."""
-_COMMIT_STEP_S = 10.0
+MARKERS = "markers"
+"""Where a committable's marker will be, and which register was there when it was made: see `stamp_of`."""
+_MOST_PASSES = 100
+_MOST_TOLD = 10
 
 
 class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
@@ -37,6 +44,7 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
         schema: Makes records of elements.
         transactional_id: Under which they are to be committed.
         clock: Returns ms since 1970.
+        stamp: What committables say of their markers, see `stamp_of`; None for nothing.
     """
 
     def __init__(
@@ -44,32 +52,101 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
         schema: KafkaRecordSerializationSchema,
         transactional_id: str,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        stamp: Mapping[str, Any] | None = None,
     ) -> None:
         def to_record(element: Any, context: SinkWriter.Context) -> Any:
             return schema.record_of(element, context.timestamp())
 
         super().__init__(to_record)
-        self._transactional_id = transactional_id
+        self._named: dict[str, Any] = {TRANSACTIONAL_ID: transactional_id}
+        if stamp is not None:  # older versions don't know it, and may not write what it promises
+            self._named |= {"version": STAMPED_VERSION, MARKERS: dict(stamp)}
         self._clock = clock
 
     def prepare_commit(self) -> Sequence[dict[str, Any]]:
         """Return all records since the last call."""
-        named = {TRANSACTIONAL_ID: self._transactional_id, PREPARED_AT: self._clock()}
+        named = {**self._named, PREPARED_AT: self._clock()}
         return [{**committable, **named} for committable in super().prepare_commit()]
 
 
-class _Held(NamedTuple):
+def stamp_of(properties: dict[str, str], markers: Markers, transactional_id: str, where: str) -> dict[str, Any]:
+    """Return what committables of a transactional id say of their markers, if they are made from now on.
+
+    Args:
+        properties: The client's.
+        markers: Of the sink.
+        transactional_id: Which is held.
+        where: For errors.
+
+    Raises:
+        KafkaConnectorError: The brokers don't say.
+    """
+    try:
+        place = markers.topic, marker_partition(transactional_id)
+        register = CommitRegisters(properties, where).read(transactional_id, *place)
+        topic_id = markers.topic_id(markers.topic)
+    except kafka_client().KafkaException as error:
+        message = f"Kafka doesn't say which commits it has: {reason(error)}."
+        raise KafkaConnectorError(message, where=where) from error
+    generation = None if register is None else register.generation
+    return {"topic": markers.topic, "topic-id": topic_id, "register": generation}
+
+
+@dataclass
+class _Held:
     """A transactional id that this committer holds.
 
     Attributes:
-        producer: Its client.
-        committed: Ids of committables whose markers were there when it was taken, and of those written since.
-        since_ms: From when on markers were read; None where none were yet.
+        transactions: Under it.
+        registers: By topic of markers, as far as they were read; None for none.
+        committed: Ids of committables whose markers were found, and of those written since.
     """
 
-    producer: Any
-    committed: set[str]
-    since_ms: int | None = None
+    transactions: KafkaTransactions
+    registers: dict[str, CommitRegister | None] = field(default_factory=dict)
+    committed: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Task:
+    """A committable on its way.
+
+    Attributes:
+        plain: As the checkpoint has it.
+        topic: Where its marker is, or will be.
+        stamp: What it says besides.
+        refused: Records that go to the dead letters.
+        single: Whether each record is sent as a batch of its own.
+        failed: The record of the delivery that failed.
+        passes: How often refused records were found.
+    """
+
+    plain: dict[str, Any]
+    topic: str
+    stamp: Mapping[str, Any]
+    refused: dict[ProducerRecord, RefusedRecord] = field(default_factory=dict)
+    single: bool = False
+    failed: tuple[str, bytes | None, bytes | None] | None = None
+    passes: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.plain["id"])
+
+    @property
+    def transactional_id(self) -> str:
+        """Under which it is committed."""
+        return str(self.plain[TRANSACTIONAL_ID])
+
+    @property
+    def prepared_at(self) -> int:
+        """When it was made, ms since 1970."""
+        return int(self.plain[PREPARED_AT])
+
+    def records(self) -> Iterator[ProducerRecord]:
+        """Return its records."""
+        return ((topic, key, value, timestamp) for topic, key, value, timestamp in records_of(self.plain))
 
 
 class KafkaCommitter(WriteAheadCommitter):
@@ -82,6 +159,9 @@ class KafkaCommitter(WriteAheadCommitter):
         transactional_id: That of the subtask's own writer: it is taken at once, so that an older process is fenced.
         where: For errors.
         step: Is told each step's name; tests crash there.
+        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere: they fail the job.
+        unknown: What becomes of committables of which nobody knows whether they are in Kafka.
+        count_dead_letters: Is told how many records went there.
     """
 
     def __init__(
@@ -92,6 +172,10 @@ class KafkaCommitter(WriteAheadCommitter):
         transactional_id: str,
         where: str,
         step: Callable[[str], None] = lambda _: None,
+        *,
+        dead_letter_topic: str | None = None,
+        unknown: UnknownCommits = UnknownCommits.FAIL,
+        count_dead_letters: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._properties = properties
         self._markers = markers
@@ -99,16 +183,21 @@ class KafkaCommitter(WriteAheadCommitter):
         self._own = transactional_id
         self._where = where
         self._step = step
+        self._dead_letter_topic = dead_letter_topic
+        self._unknown = unknown
+        self._count_dead_letters = count_dead_letters
+        self._registers = CommitRegisters(properties, where)
+        self._limits = TopicLimits(properties, where)
         self._held: dict[str, _Held] = {}
         markers.make_topic()
         try:
-            self._take(transactional_id, None)
+            self._begin_register(self._take(transactional_id))
         except kafka_client().KafkaException as error:
             message = f"Kafka gives the job no transactions: {reason(error)}."
             raise KafkaConnectorError(message, where=where) from error
 
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
-        """Commit, oldest first; transactional ids of other subtasks are let go behind it."""
+        """Commit, oldest first; transactional ids of other subtasks are let go after it."""
         try:
             super().commit(requests)
         finally:
@@ -117,114 +206,180 @@ class KafkaCommitter(WriteAheadCommitter):
 
     def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
         """Write the records and the marker in one transaction, or find the marker and write nothing."""
-        client, committable = kafka_client(), request.get_committable()
-        transactional_id, since_ms = str(committable[TRANSACTIONAL_ID]), int(committable[PREPARED_AT])
-        try:
-            held = self._take(transactional_id, since_ms)
-            self._step("taken")
-            if commit_id in held.committed:
-                request.signal_already_committed()
-                return False
-            self._write(held.producer, transactional_id, commit_id, records)
-            held.committed.add(commit_id)
-        except client.KafkaException as error:
-            self._drop(transactional_id)  # whatever became of it: who takes the id the next time knows
-            if _is_hopeless(error):
-                message = f"Kafka doesn't take the records: {reason(error)}."
-                request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where))
+        del commit_id, records  # of the committable, which may be read several times
+        plain = request.get_committable()
+        stamp = plain.get(MARKERS) or {}
+        task = _Task(plain, str(stamp.get("topic") or self._marker_topic), stamp)
+        while True:
+            try:
+                if not self._try(task):
+                    request.signal_already_committed()
+            except UnknownCommitError as error:
+                if self._unknown is UnknownCommits.LEAVE_OUT:
+                    request.signal_failed_with_known_reason(error)
+                    return False
+                request.signal_failed_with_unknown_reason(error)
                 return True
-            _LOG.warning("A transaction of %s is tried again: %s", transactional_id, reason(error))
-            request.retry_later(KafkaConnectorError(reason(error), where=self._where))
-            return True
-        except BaseException:
-            self._drop(transactional_id)
-            raise
-        return False
+            except kafka_client().KafkaException as error:
+                if not self._failed(task, error, request):
+                    return True
+            except BaseException:
+                self._drop(task.transactional_id)
+                raise
+            else:
+                if task.single:
+                    self._drop(task.transactional_id)  # the next ones are sent in batches
+                self._count_dead_letters(sum(record in task.refused for record in task.records()) if task.refused else 0)
+                return False
 
     def close(self) -> None:
         """Let go of all transactional ids; a transaction that is open is aborted."""
         for transactional_id in list(self._held):
             self._drop(transactional_id)
 
-    def _write(self, producer: Any, transactional_id: str, commit_id: str, records: Iterator[Any]) -> None:
-        failed = kafka_client().KafkaException
-        sender = RecordSender(producer)
-        producer.begin_transaction()
+    # -- a committable
+
+    def _try(self, task: _Task) -> bool:
+        """Commit it; return whether that was to be done."""
+        held = self._take(task.transactional_id, single=task.single)
+        self._step("taken")
+        if self._is_committed(held, task):
+            return False
+        register = held.registers.get(task.topic) or CommitRegister.begun()
+        register = register.with_commit(task.id, task.prepared_at)
+        transactions, place = held.transactions, (task.topic, marker_partition(task.transactional_id))
+        transactions.begin()
         self._step("begun")
-        for record in records:
-            sender.send(record)
-            if sender.failure is not None:
-                raise failed(sender.failure[0])
+        transactions.send(record for record in task.records() if not task.refused or record not in task.refused)
+        self._send_dead_letters(transactions, task)
         self._step("produced")
-        where = {"partition": marker_partition(transactional_id)}
-        producer.produce(self._marker_topic, key=transactional_id, value=commit_id, on_delivery=sender.delivered, **where)
+        transactions.sender.send_as(place[0], partition=place[1], key=task.transactional_id, value=task.id)
         self._step("marked")
-        while producer.flush(_COMMIT_STEP_S) and sender.failure is None:
-            pass
-        if sender.failure is not None:
-            raise failed(sender.failure[0])
+        transactions.flush()
         self._step("flushed")
-        self._end_transaction(producer)
+        noted = self._registers.usable or task.stamp.get("register") is not None  # it promises that its commit is noted
+        if noted:
+            self._registers.write(transactions.producer, task.transactional_id, place, register)
+            self._step("noted")
+        transactions.commit()
+        held.committed.add(task.id)
+        if noted:
+            held.registers[task.topic] = register
         self._step("committed")
+        return True
 
-    def _end_transaction(self, producer: Any) -> None:
-        """Commit; where no answer comes, ask again, as long as the brokers keep a transaction."""
-        client = kafka_client()
-        deadline = time.monotonic() + self._timeout_ms() / 1000
-        while True:
-            try:
-                producer.commit_transaction(_COMMIT_STEP_S)
-            except client.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
-                    raise
-            else:
-                return
+    def _is_committed(self, held: _Held, task: _Task) -> bool:
+        """Return whether a committable is in Kafka. The id is held, so that nothing about it changes any more."""
+        if task.id in held.committed:
+            return True
+        register = held.registers.get(task.topic)
+        if register is None:
+            place = task.topic, marker_partition(task.transactional_id)
+            register = held.registers[task.topic] = self._registers.read(task.transactional_id, *place)
+        if register is not None:
+            known = register.has(task.id, task.prepared_at, task.stamp.get("register"))
+            if known is not None:
+                return known
+        asked = task.transactional_id, task.prepared_at, task.topic
+        try:
+            held.committed |= self._markers.committed(*asked, task.stamp.get("topic-id"))
+        except UnknownCommitError as error:
+            if self._unknown is not UnknownCommits.WRITE:
+                raise
+            held.committed |= self._markers.committed(*asked, proven=False)
+            if task.id not in held.committed:
+                _LOG.warning("Records are written though nobody knows whether they were: %s", error)
+        return task.id in held.committed
 
-    def _take(self, transactional_id: str, since_ms: int | None) -> _Held:
-        """Return a transactional id with its markers since a time; None for none: no committable is known yet.
+    def _failed(self, task: _Task, error: BaseException, request: CommitRequest[dict[str, Any]]) -> bool:
+        """Say what becomes of a committable whose transaction failed; return whether it is tried again at once."""
+        held = self._held.get(task.transactional_id)
+        outlasted = None
+        found = error.args[0]
+        if held is not None:
+            found, outlasted = held.transactions.reason_of(found), held.transactions.outlasted()
+            failure = held.transactions.sender.failure
+            task.failed = None if failure is None else failure.record
+        self._drop(task.transactional_id)  # whatever became of it: who takes the id the next time knows
+        said = reason(kafka_client().KafkaException(found))
+        if failure_of(found) is Failure.RECORD:
+            return self._refused(task, said, request)
+        if failure_of(found) is Failure.REFUSED:
+            message = f"Kafka doesn't take the records: {said}."
+            request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where))
+            return False
+        _LOG.warning("A transaction of %s is tried again: %s", task.transactional_id, outlasted or said)
+        hint = None if outlasted is None else f"raise it: set_property({TRANSACTION_TIMEOUT!r}, ...); brokers allow 900000"
+        request.retry_later(KafkaConnectorError(outlasted or said, where=self._where, hint=hint))
+        return False
+
+    # -- records that are refused
+
+    def _refused(self, task: _Task, said: str, request: CommitRequest[dict[str, Any]]) -> bool:
+        """Find which records are refused; return whether to try again at once, without them or to find them."""
+        found = self._offenders(task, said)
+        if not found and not task.single:
+            task.single = True
+            return True
+        task.passes += 1
+        if found and self._dead_letter_topic is not None and task.passes <= _MOST_PASSES:
+            task.refused.update({one.record: one for one in found})
+            for one in found[:_MOST_TOLD]:
+                _LOG.warning("%s: to %s goes %s", self._where, self._dead_letter_topic, one)
+            return True
+        message = f"Kafka doesn't take the records: {said}."
+        if found:
+            total = task.plain["records"]
+            message = f"Kafka doesn't take {len(found)} of {total} records ({said}). The first is {found[0]}."
+        request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where, hint=HINT))
+        return False
+
+    def _offenders(self, task: _Task, said: str) -> list[RefusedRecord]:
+        """Return the records that are known not to be taken: by their topics' limits, or as the batch of one that failed."""
+        left = (record for record in task.records() if record not in task.refused)
+        found = [refused for record in left if (refused := self._limits.refusal(record)) is not None]
+        if found or not task.single:
+            return found
+        left = (record for record in task.records() if record not in task.refused)
+        return [self._limits.refused(record, said) for record in left if record[:3] == task.failed][:1]
+
+    def _send_dead_letters(self, transactions: KafkaTransactions, task: _Task) -> None:
+        for record in task.records() if task.refused and self._dead_letter_topic is not None else ():
+            if record in task.refused:
+                transactions.sender.send_as(str(self._dead_letter_topic), **task.refused[record].dead_letter())
+
+    # -- transactional ids
+
+    def _take(self, transactional_id: str, *, single: bool = False) -> _Held:
+        """Return a transactional id that nobody else has.
 
         Raises:
             KafkaException: The id can't be taken now.
-            KafkaConnectorError: Markers can't be read.
         """
         held = self._held.get(transactional_id)
         if held is None:
-            own = {"transactional.id": transactional_id, TRANSACTION_TIMEOUT: _TRANSACTION_TIMEOUT_MS}
-            producer = new_client("Producer", producer_settings(self._properties, **own), self._where)
-            producer.init_transactions(REQUEST_TIMEOUT_S)
-            held = self._held[transactional_id] = _Held(producer, set())
-        if since_ms is not None and (held.since_ms is None or since_ms < held.since_ms):
-            # another may have committed it before the id was taken; since then nobody can
-            committed = held.committed | self._markers.committed(transactional_id, since_ms)
-            held = self._held[transactional_id] = _Held(held.producer, committed, since_ms)
+            transactions = KafkaTransactions(self._properties, transactional_id, self._where, single=single)
+            held = self._held[transactional_id] = _Held(transactions)
         return held
+
+    def _begin_register(self, held: _Held) -> None:
+        """Have a register for this subtask's id: what is made while it is there is never looked for elsewhere."""
+        place = self._marker_topic, marker_partition(self._own)
+        register = self._registers.read(self._own, *place)
+        if register is None and self._registers.usable:
+            register = CommitRegister.begun()
+            try:
+                held.transactions.begin()
+                self._registers.write(held.transactions.producer, self._own, place, register)
+                held.transactions.commit()
+            except kafka_client().KafkaException as error:
+                if not self._registers.refused(error.args[0]):
+                    raise
+                self._drop(self._own)
+                return
+        held.registers[self._marker_topic] = register
 
     def _drop(self, transactional_id: str) -> None:
         held = self._held.pop(transactional_id, None)
-        if held is None:
-            return
-        client = kafka_client()
-        with suppress(client.KafkaException):  # no transaction is open, or the brokers end it when the next one takes the id
-            held.producer.purge()
-            held.producer.abort_transaction(1.0)
-
-    def _timeout_ms(self) -> int:
-        return int(self._properties.get(TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS))
-
-
-def _is_hopeless(error: BaseException) -> bool:
-    """Whether another try would fail in the same way."""
-    kafka = kafka_client().KafkaError
-    return error.args[0].code() in (
-        kafka.MSG_SIZE_TOO_LARGE,
-        kafka.RECORD_LIST_TOO_LARGE,
-        kafka.TOPIC_AUTHORIZATION_FAILED,
-        kafka.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        kafka.CLUSTER_AUTHORIZATION_FAILED,
-        kafka.UNKNOWN_TOPIC_OR_PART,
-        kafka.TOPIC_EXCEPTION,
-        kafka.INVALID_TRANSACTION_TIMEOUT,
-        kafka._UNKNOWN_TOPIC,  # noqa: SLF001 - its public name
-        kafka._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
-        kafka._AUTHENTICATION,  # noqa: SLF001 - its public name
-    )
+        if held is not None:
+            held.transactions.close()

@@ -1,7 +1,8 @@
 """Markers: which committables are in Kafka already.
 
 A marker is a record of a topic of ours (`pystate-commits`), written in the transaction that holds a committable's records:
-its key is the transactional id, its value the committable's id. So both are there or neither is.
+its key is the transactional id, its value the committable's id. So both are there or neither is. They are kept for ever, and
+asked where the id's register (`commit_register.py`) doesn't know. Others' transactions in the same partition are waited for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pystate.connectors.kafka.client import (
     BOOTSTRAP_SERVERS,
     REQUEST_TIMEOUT_S,
     KafkaConnectorError,
+    answer_of,
     client_settings,
     kafka_client,
     new_admin,
@@ -33,6 +35,21 @@ CLOCK_SLACK_MS = 60 * 60 * 1000
 """By how much the clocks of slots and brokers may differ."""
 _CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(16 << 20)}
 _POLL_S = 0.5
+UNKNOWN_HINT = (
+    "look whether the newest records are in the topic, and say it: pystate run -s ... "
+    "-D pystate.sink.unknown-commits=WRITE (they aren't) or LEAVE_OUT (they are); and let the topic of markers be, with "
+    "retention.ms longer than savepoints live"
+)
+
+
+class UnknownCommitError(KafkaConnectorError):
+    """Nobody knows whether a committable is in Kafka."""
+
+
+def topic_id_of(described: Any) -> str | None:
+    """Return the id of a topic as the client describes it; None where brokers are too old to have any."""
+    found = str(described.topic_id) if described.topic_id is not None else ""
+    return None if found.strip("A=") == "" else found
 
 
 def marker_partition(transactional_id: str) -> int:
@@ -45,9 +62,12 @@ class Markers:
 
     Args:
         properties: The client's.
-        topic: Where markers are.
+        topic: Where markers are, where a committable doesn't say.
         where: For errors.
         clock_ms: Returns ms since 1970.
+
+    Attributes:
+        topic: The same.
     """
 
     def __init__(
@@ -58,7 +78,7 @@ class Markers:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._properties = properties
-        self._topic = topic
+        self.topic = topic
         self._where = where
         self._clock_ms = clock_ms
 
@@ -69,24 +89,42 @@ class Markers:
             KafkaConnectorError: It can't be made, or has too few partitions.
         """
         client, admin = kafka_client(), new_admin(self._properties, self._where)
-        new = kafka_client("confluent_kafka.admin").NewTopic(self._topic, PARTITIONS, config=_CONFIG)
+        new = kafka_client("confluent_kafka.admin").NewTopic(self.topic, PARTITIONS, config=_CONFIG)
         try:
-            known = admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics.get(self._topic)
+            known = admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics.get(self.topic)
             if known is None:
-                admin.create_topics([new], request_timeout=REQUEST_TIMEOUT_S)[self._topic].result(REQUEST_TIMEOUT_S)
+                answer_of(admin.create_topics([new], request_timeout=REQUEST_TIMEOUT_S)[self.topic])
                 return
         except client.KafkaException as error:
             if error.args[0].code() == client.KafkaError.TOPIC_ALREADY_EXISTS:
                 return
-            message = f"The topic for markers, {self._topic!r}, can't be made: {reason(error)}."
+            message = f"The topic for markers, {self.topic!r}, can't be made: {reason(error)}."
             raise KafkaConnectorError(message, where=self._where, hint=self._hint()) from error
         if len(known.partitions) < PARTITIONS:
             message = (
-                f"The topic for markers, {self._topic!r}, has {len(known.partitions)} partitions, and needs {PARTITIONS}."
+                f"The topic for markers, {self.topic!r}, has {len(known.partitions)} partitions, and needs {PARTITIONS}."
             )
             raise KafkaConnectorError(message, where=self._where, hint=self._hint())
 
-    def committed(self, transactional_id: str, since_ms: int) -> set[str]:
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic, which one of the same name that is made anew doesn't have; None where brokers have none.
+
+        Raises:
+            KafkaException: It can't be asked.
+        """
+        client, asking = kafka_client(), new_admin(self._properties, self._where)  # what it answers ends with it
+        asked = asking.describe_topics(client.TopicCollection([topic]), request_timeout=REQUEST_TIMEOUT_S)[topic]
+        return topic_id_of(answer_of(asked))
+
+    def committed(
+        self,
+        transactional_id: str,
+        since_ms: int,
+        topic: str | None = None,
+        topic_id: str | None = None,
+        *,
+        proven: bool = True,
+    ) -> set[str]:
         """Return the ids of the committables of a transactional id that are in Kafka.
 
         To be asked by who holds the transactional id: then no transaction of it is open, and none can be begun.
@@ -94,39 +132,48 @@ class Markers:
         Args:
             transactional_id: Whose.
             since_ms: When the oldest committable was made that is asked for, ms since 1970.
+            topic: Where its marker is; that of the sink for None.
+            topic_id: The topic's when the committable was made; None where that isn't known.
+            proven: Whether those that aren't among them have to be proven not to be in Kafka.
 
         Raises:
             KafkaException: The topic can't be read to its end by now.
-            KafkaConnectorError: It doesn't reach back so far, so that nobody knows.
+            UnknownCommitError: It doesn't reach back so far, or is another one, so that nobody knows.
         """
-        settings = client_settings(
-            self._properties,
-            **{
-                "group.id": transactional_id,  # the client wants one; nothing is kept under it
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-            },
-        )
+        topic = topic or self.topic
+        settings = {
+            **client_settings(self._properties),
+            "group.id": transactional_id,  # the client wants one
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+        }
+        topic_id = topic_id if proven else None
+        self._check_identity(topic, topic_id)
         with closing(new_client("Consumer", settings, self._where)) as consumer:
-            return self._read(consumer, transactional_id, since_ms - CLOCK_SLACK_MS)
+            found = self._read(consumer, topic, transactional_id, since_ms - CLOCK_SLACK_MS, proven=proven)
+        self._check_identity(topic, topic_id)
+        return found
 
-    def _read(self, consumer: Any, transactional_id: str, since_ms: int) -> set[str]:
+    def _read(self, consumer: Any, topic: str, transactional_id: str, since_ms: int, *, proven: bool) -> set[str]:
         client = kafka_client()
         partition = marker_partition(transactional_id)
-        asked = client.TopicPartition(self._topic, partition, since_ms)
-        end = self._end(partition)
-        self._check_reach(since_ms)
-        begin = consumer.offsets_for_times([asked], REQUEST_TIMEOUT_S)[0].offset
-        if begin < 0:  # no marker is as young
+        spec = kafka_client("confluent_kafka.admin").OffsetSpec
+        end = self._listed(topic, partition, spec.latest())
+        # Asked as `read_uncommitted` sees it, up to the high watermark: a consumer of committed records answers "none is as
+        # young" already where the first of them stands behind the open transaction of another id.
+        begin = self._listed(topic, partition, spec.for_timestamp(max(0, since_ms)))
+        if proven:
+            self._check_reach(topic, partition, since_ms, begin)
+        if begin < 0:  # no record is as young, open transactions counted
             return set()
-        consumer.assign([client.TopicPartition(self._topic, partition, begin)])
+        consumer.assign([client.TopicPartition(topic, partition, begin)])
         found: set[str] = set()
         place, deadline, key = begin, time.monotonic() + 2 * REQUEST_TIMEOUT_S, transactional_id.encode()
         while place < end:
             if time.monotonic() > deadline:
-                message = f"the markers in {self._topic!r} can't be read to their end: another transaction is open"
+                message = f"the markers in {topic!r} can't be read to their end: another transaction is open"
                 raise client.KafkaException(client.KafkaError(client.KafkaError._TIMED_OUT, message))  # noqa: SLF001
             message_or_none = consumer.poll(_POLL_S)
             if message_or_none is None:
@@ -142,43 +189,57 @@ class Markers:
                 raise client.KafkaException(error)
         return found
 
-    def _check_reach(self, since_ms: int) -> None:
+    def _check_identity(self, topic: str, topic_id: str | None) -> None:
+        """Refuse to look for a marker in a topic that isn't the one where it would be."""
+        if topic_id is None:
+            return
+        there = self.topic_id(topic)
+        if there != topic_id:
+            message = (
+                f"The topic for markers, {topic!r}, was made anew since a committable was made ({topic_id}, now {there}): "
+                "nobody knows any more whether its records are in Kafka."
+            )
+            raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
+
+    def _check_reach(self, topic: str, partition: int, since_ms: int, begin: int) -> None:
         """Refuse to look for a marker that the brokers may have dropped by now."""
         client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
-        resource = admin.ConfigResource(admin.ResourceType.TOPIC, self._topic)
+        resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
         asking = new_admin(self._properties, self._where)  # what it answers ends with it
         asked = asking.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
         try:
-            kept_ms = int(asked[resource].result(REQUEST_TIMEOUT_S)["retention.ms"].value)
+            config = answer_of(asked[resource])
         except client.KafkaException as error:
             if error.args[0].code() != client.KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise
-            _LOG.warning("How long %s keeps markers can't be asked: %s", self._topic, reason(error))
+            _LOG.warning("How long %s keeps markers can't be asked: %s", topic, reason(error))
             return
-        if 0 <= kept_ms < self._clock_ms() - since_ms:
+        kept_ms = int(config["retention.ms"].value)
+        dropped = 0 <= kept_ms < self._clock_ms() - since_ms or "compact" in config["cleanup.policy"].value
+        if not dropped and int(config["retention.bytes"].value) >= 0:
+            first = self._listed(topic, partition, admin.OffsetSpec.earliest())
+            dropped = first > 0 and begin in (-1, first)  # no record is left that is older than what is looked for
+        if dropped:
             message = (
-                f"The topic {self._topic!r} has dropped markers of the time when a committable was made: nobody knows any "
+                f"The topic {topic!r} has dropped markers of the time when a committable was made: nobody knows any "
+                "more whether its records are in Kafka."
             )
-            message += "more whether its records are in Kafka."
-            hint = "start from a younger savepoint, and let the topic keep markers longer than savepoints live: retention.ms"
-            raise KafkaConnectorError(message, where=self._where, hint=hint)
+            raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
 
-    def _end(self, partition: int) -> int:
-        """Return where the partition ends, open transactions in it counted: none of ours is open."""
-        client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
-        where = client.TopicPartition(self._topic, partition)
+    def _listed(self, topic: str, partition: int, spec: Any) -> int:
+        """Return an offset of a partition, open transactions in it counted: none of ours is open."""
+        client = kafka_client()
+        where = client.TopicPartition(topic, partition)
         asking = new_admin(self._properties, self._where)
         asked = asking.list_offsets(
-            {where: admin.OffsetSpec.latest()},
-            isolation_level=client.IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=REQUEST_TIMEOUT_S,
+            {where: spec}, isolation_level=client.IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_TIMEOUT_S
         )
-        return int(asked[where].result(REQUEST_TIMEOUT_S).offset)
+        return int(answer_of(asked[where]).offset)
 
     def _hint(self) -> str:
         config = " ".join(f"--config {key}={value}" for key, value in _CONFIG.items())
         servers = self._properties.get(BOOTSTRAP_SERVERS, "...")
         return (
             f"let the user of the job make it, or make it yourself: kafka-topics.sh --bootstrap-server {servers} --create "
-            f"--topic {self._topic} --partitions {PARTITIONS} {config}"
+            f"--topic {self.topic} --partitions {PARTITIONS} {config}"
         )

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.common.errors import JobGraphError
+from pystate.common.sink_options import SinkOptions
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS
-from pystate.connectors.kafka.committer import KafkaCommitter, KafkaWriteAheadWriter
+from pystate.connectors.kafka.committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
 from pystate.connectors.kafka.writer import KafkaWriter
 from pystate.connectors.sink import CommitterInitContext, InitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
 
+DEAD_LETTERS = "deadLetterRecords"
+"""The metric that counts records which went to the topic of dead letters."""
 _OURS = {"transactional.id": "set_transactional_id_prefix()", BOOTSTRAP_SERVERS: "set_bootstrap_servers()"}
 
 
@@ -28,6 +31,7 @@ class KafkaSinkSettings:
         transactional_id_prefix: What transactional ids begin with.
         marker_topic: Where committables that are in Kafka are noted.
         properties: The client's.
+        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere.
     """
 
     schema: KafkaRecordSerializationSchema
@@ -35,6 +39,7 @@ class KafkaSinkSettings:
     transactional_id_prefix: str = "kafka-sink"
     marker_topic: str = MARKER_TOPIC
     properties: dict[str, str] = field(default_factory=dict)
+    dead_letter_topic: str | None = None
 
 
 class KafkaSink(Sink[Any]):
@@ -66,7 +71,14 @@ class KafkaSink(Sink[Any]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return what sends records as they come."""
         settings = self.settings
-        return KafkaWriter(settings.properties, settings.schema, settings.guarantee, _place(context))
+        return KafkaWriter(
+            settings.properties,
+            settings.schema,
+            settings.guarantee,
+            _place(context),
+            settings.dead_letter_topic,
+            context.metric_group().counter(DEAD_LETTERS).inc,
+        )
 
     @property
     def delivery_guarantee(self) -> DeliveryGuarantee:
@@ -89,14 +101,28 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return what keeps records until their checkpoint is complete."""
-        return KafkaWriteAheadWriter(self.settings.schema, self.transactional_id(context))
+        properties, where = self.settings.properties, _place(context)
+        markers = Markers(properties, self.settings.marker_topic, where)
+        transactional_id = self.transactional_id(context)
+        stamp = stamp_of(properties, markers, transactional_id, where)
+        return KafkaWriteAheadWriter(self.settings.schema, transactional_id, stamp=stamp)
 
     def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
         """Return what writes them."""
         settings, where = self.settings, _place(context)
         markers = Markers(settings.properties, settings.marker_topic, where)
         own = self.transactional_id(context)
-        return KafkaCommitter(settings.properties, markers, settings.marker_topic, own, where, self.step)
+        return KafkaCommitter(
+            settings.properties,
+            markers,
+            settings.marker_topic,
+            own,
+            where,
+            self.step,
+            dead_letter_topic=settings.dead_letter_topic,
+            unknown=context.get_job_configuration().get(SinkOptions.UNKNOWN_COMMITS),
+            count_dead_letters=context.metric_group().counter(DEAD_LETTERS).inc,
+        )
 
     @property
     def guarantee_reason(self) -> str:
@@ -117,6 +143,7 @@ class KafkaSinkBuilder:
         self._guarantee = DeliveryGuarantee.NONE
         self._prefix = "kafka-sink"
         self._marker_topic = MARKER_TOPIC
+        self._dead_letter_topic: str | None = None
         self._schema: KafkaRecordSerializationSchema | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
@@ -144,6 +171,14 @@ class KafkaSinkBuilder:
     def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
         """Say where committables that are in Kafka are noted (ours); `pystate-commits` by default."""
         self._marker_topic = str(topic)
+        return self
+
+    def set_dead_letter_topic(self, topic: str) -> KafkaSinkBuilder:
+        """Say where records go that brokers refuse for good (ours): too large, a time out of bounds, a missing key.
+
+        They keep key and value; headers say their topic, their timestamp and the reason. Without it they fail the job.
+        """
+        self._dead_letter_topic = str(topic)
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
@@ -184,7 +219,14 @@ class KafkaSinkBuilder:
             raise JobGraphError(
                 message, hint="call set_record_serializer(KafkaRecordSerializationSchema.builder()...build())"
             )
-        settings = KafkaSinkSettings(self._schema, self._guarantee, self._prefix, self._marker_topic, dict(self._properties))
+        settings = KafkaSinkSettings(
+            self._schema,
+            self._guarantee,
+            self._prefix,
+            self._marker_topic,
+            dict(self._properties),
+            self._dead_letter_topic,
+        )
         exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
         return (ExactlyOnceKafkaSink if exactly_once else KafkaSink)(settings=settings)
 

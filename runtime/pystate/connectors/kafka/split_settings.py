@@ -14,10 +14,11 @@ from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopic
 DISCOVERY_INTERVAL_MS = 300_000
 """Flink's default of `partition.discovery.interval.ms`."""
 
+ISOLATION = "isolation.level"
 _NO_GROUP = "pystate-source"
 """librdkafka wants a name even where nothing is committed."""
 _OURS = {
-    "isolation.level": "read_uncommitted",  # the Java client's default, which librdkafka's is not
+    ISOLATION: "read_uncommitted",  # the Java client's default, which librdkafka's is not
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
@@ -66,6 +67,11 @@ class KafkaSplitSettings(SendsTaken):
     def commits_to(self) -> str | None:
         """The group that offsets are committed to; None for none."""
         return self.group_id if self.commits_offsets else None
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of transactions come once these are committed."""
+        return self.properties.get(ISOLATION, _OURS[ISOLATION]) == "read_committed"
 
     def consumer(self) -> dict[str, Any]:
         """Return the settings of a consumer."""

@@ -19,6 +19,7 @@ from pystate.connectors.kafka.offsets import (
     KafkaTopicPartition,
     OffsetsKind,
 )
+from pystate.connectors.kafka.split_settings import ISOLATION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,7 +154,12 @@ class KafkaBrokers:
         asked = self._jvm.java.util.HashMap()
         for topic, number in partitions:
             asked.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
-        answers = admin.listOffsets(asked).all().get()
+        level = self._jvm.org.apache.kafka.common.IsolationLevel
+        committed = self._properties.get(ISOLATION) == "read_committed"
+        # where a transaction is open, a source of committed records begins, or ends, in front of it
+        isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
+        options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(isolation)
+        answers = admin.listOffsets(asked, options).all().get()
         found = {}
         for entry in answers.entrySet():
             place = entry.getKey()

@@ -1,0 +1,171 @@
+"""The register of a transactional id: which of its latest committables are in Kafka, answered without a wait for others.
+
+It is an offset with metadata of a consumer group that is named as the transactional id, and is written in the transaction
+that holds a committable's records (`send_offsets_to_transaction`). Nobody else writes into it, so no transaction of another
+id hides it; brokers drop it some days after its last use (`offsets.retention.minutes`). What isn't there any more proves
+nothing: see `CommitRegister.has`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from pystate.connectors.kafka.client import REQUEST_TIMEOUT_S, client_settings, kafka_client, new_client, reason
+from pystate.connectors.kafka.failures import Failure, failure_of
+
+_LOG = logging.getLogger(__name__)
+
+_VERSION = 1
+MOST_KEPT = 32
+"""So many committables are in a register: 1.8 KB, of the 4 KB that brokers take (`offset.metadata.max.bytes`)."""
+_PAUSE_S = 0.05
+_ANSWER_S = 10.0
+
+
+class CommitRegister(NamedTuple):
+    """What a register says.
+
+    Attributes:
+        generation: Random; a register that was lost and made again has another one.
+        older: Committables made up to this time (ms since 1970) may have been dropped from it.
+        committed: The id and the time of each committable that is in Kafka.
+    """
+
+    generation: str
+    older: int = -1
+    committed: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def begun() -> CommitRegister:
+        """Return an empty one."""
+        return CommitRegister(uuid.uuid4().hex)
+
+    def has(self, commit_id: str, prepared_at: int, generation: str | None) -> bool | None:
+        """Return whether a committable is in Kafka; None where the register can't know.
+
+        A committable that names this generation was made while the register was there, so its commit is in it unless it
+        was dropped; none is dropped that is younger than `older`, whatever clocks say: the time is the committable's own.
+
+        Args:
+            commit_id: The committable's.
+            prepared_at: Its time.
+            generation: Of the register that was there when it was made; None where none was.
+        """
+        if any(one == commit_id for one, _ in self.committed):
+            return True
+        return False if generation == self.generation and prepared_at > self.older else None
+
+    def with_commit(self, commit_id: str, prepared_at: int) -> CommitRegister:
+        """Return what it says once this committable is in Kafka, too."""
+        committed = (*self.committed, (commit_id, prepared_at))
+        dropped, kept = committed[:-MOST_KEPT], committed[-MOST_KEPT:]
+        return self._replace(older=max(self.older, *(at for _, at in dropped), -1), committed=kept)
+
+    def to_text(self) -> str:
+        """Return it as metadata of an offset."""
+        return json.dumps([_VERSION, self.generation, self.older, self.committed], separators=(",", ":"))
+
+    @staticmethod
+    def of_text(text: str | None) -> CommitRegister | None:
+        """Return what `to_text` wrote; None for what it didn't write."""
+        try:
+            version, generation, older, committed = json.loads(text or "")
+            if version != _VERSION:
+                return None
+            return CommitRegister(str(generation), int(older), tuple((str(one), int(at)) for one, at in committed))
+        except (ValueError, TypeError):
+            return None
+
+
+class CommitRegisters:
+    """Reads registers, and says how they are written.
+
+    Args:
+        properties: The client's.
+        where: For errors.
+
+    Attributes:
+        usable: Whether the brokers let this user have any.
+    """
+
+    def __init__(self, properties: dict[str, str], where: str) -> None:
+        self._properties = properties
+        self._where = where
+        self.usable = True
+        self._groups: dict[str, Any] = {}
+
+    def read(self, transactional_id: str, topic: str, partition: int) -> CommitRegister | None:
+        """Return the register of a transactional id; None where there is none.
+
+        Args:
+            transactional_id: Whose.
+            topic: Where its markers are.
+            partition: The same.
+
+        Raises:
+            KafkaException: It isn't known by now.
+        """
+        if not self.usable:
+            return None
+        deadline = time.monotonic() + REQUEST_TIMEOUT_S
+        while True:
+            try:
+                place = self._asked(transactional_id, topic, partition)
+            except kafka_client().KafkaException as error:  # its last transaction is ending, or the coordinator moves
+                if failure_of(error.args[0]) is not Failure.PASSING or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                return CommitRegister.of_text(place.metadata) if place.offset >= 0 else None
+
+    def write(self, producer: Any, transactional_id: str, place: tuple[str, int], register: CommitRegister) -> None:
+        """Write a register in the open transaction of a producer.
+
+        Raises:
+            KafkaException: The brokers don't take it.
+        """
+        offset = kafka_client().TopicPartition(*place, len(register.committed), metadata=register.to_text())
+        if transactional_id not in self._groups:
+            with closing(self._consumer(transactional_id)) as consumer:
+                self._groups[transactional_id] = consumer.consumer_group_metadata()
+        producer.send_offsets_to_transaction([offset], self._groups[transactional_id], REQUEST_TIMEOUT_S)
+
+    def refused(self, error: Any) -> bool:
+        """Take note where an error means that there can't be registers; return whether it does."""
+        errors = kafka_client().KafkaError
+        if error.code() not in (errors.GROUP_AUTHORIZATION_FAILED, errors.OFFSET_METADATA_TOO_LARGE):
+            return False
+        if self.usable:
+            said = reason(kafka_client().KafkaException(error))
+            _LOG.warning(
+                "%s: commits are noted in the topic of markers alone, so that a restart may wait for transactions of other "
+                "jobs: %s. Let the user of the job read the groups that are named as its transactional ids.",
+                self._where,
+                said,
+            )
+        self.usable = False
+        return True
+
+    def _asked(self, transactional_id: str, topic: str, partition: int) -> Any:
+        """Ask for the offset, by a consumer: an admin client crashes where the group's coordinator isn't ready."""
+        client = kafka_client()
+        where = client.TopicPartition(topic, partition)
+        try:
+            with closing(self._consumer(transactional_id)) as consumer:
+                (place,) = consumer.committed([where], _ANSWER_S)
+            if place.error is not None:
+                raise client.KafkaException(place.error)
+        except client.KafkaException as error:
+            if self.refused(error.args[0]):
+                return where  # as where there is none
+            raise
+        return place
+
+    def _consumer(self, transactional_id: str) -> Any:
+        own = {"group.id": transactional_id, "isolation.level": "read_committed", "enable.auto.commit": False}
+        return new_client("Consumer", {**client_settings(self._properties), **own}, self._where)

@@ -1,0 +1,191 @@
+"""A campaign of commits to Kafka: processes with the real committer, killed at every step, and all that hides an answer.
+
+Each process repeats the commit of the one before it, and adds a checkpoint of its own. Meanwhile transactions of others are
+open in the partition of its markers, the register of its id is dropped (as after days without use), the clock is a month
+later, the topic of markers is made anew, committables are those of an old version, and one record in 50 is refused. In the
+end a reader outside has each element once, in the topic or among the dead letters.
+
+    python -m tests.faults.kafka_commits_campaign --kills 300 --seed 7
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
+from tests.faults.commit_process import UNKNOWN, WAITS, Settings, state_of
+
+STEPS = ("taken", "begun", "produced", "marked", "flushed", "noted", "committed")
+MONTH_MS = 30 * 24 * 3_600_000
+TROUBLES = ("nothing", "foreign", "foreign", "quiet", "quiet foreign", "anew", "old version", "old version foreign")
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class CommitsReport:
+    """What a campaign came to."""
+
+    seed: int
+    kills: Counter[str] = field(default_factory=Counter)
+    troubles: Counter[str] = field(default_factory=Counter)
+    processes: int = 0
+    waited: int = 0
+    unknown: int = 0
+    records: int = 0
+    dead_letters: int = 0
+    seconds: float = 0.0
+
+    def to_markdown(self) -> str:
+        """Return the report as a row of a table."""
+        kinds, troubles = (
+            ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))
+            for counts in (self.kills, self.troubles)
+        )
+        return (
+            f"| {self.seed} | {self.kills.total()} ({kinds}) | {troubles} | {self.processes} | {self.waited} "
+            f"| {self.unknown} | {self.records} | {self.dead_letters} | {self.seconds:.0f} |"
+        )
+
+
+HEADER = (
+    "| seed | kills (at the step) | troubles | processes | waited | unknown | records | dead letters | seconds |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
+
+
+class CommitsCampaign:
+    """One transactional id, and what happens to it.
+
+    Args:
+        kafka: The broker.
+        seed: Of the steps, the troubles and the sizes.
+        folder: For the checkpoint.
+    """
+
+    def __init__(self, kafka: Any, seed: int, folder: Path) -> None:
+        self.kafka = kafka
+        self.report = CommitsReport(seed)
+        self.folder = folder
+        self.chance = random.Random(seed)
+        self.topic, self.dead = kafka.new_topic(2, "out"), kafka.new_topic(1, "dead")
+        self.markers = kafka.new_topic(PARTITIONS, "markers")
+        self.own = f"campaign-{uuid.uuid4().hex}"
+        self.steps: list[str] = []
+
+    def run(self, kills: int) -> CommitsReport:
+        """Kill so many processes, and compare."""
+        started = time.monotonic()
+        while self.report.kills.total() < kills:
+            if not self.steps:
+                self.steps = self.chance.sample(STEPS, len(STEPS))  # each round has all of them
+            self._round(self.chance.choice(TROUBLES), self.steps.pop())
+        assert self._run(self._settings("", 1)) == 0
+        self._compare()
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def _round(self, trouble: str, step: str) -> None:
+        self.report.troubles[trouble] += 1
+        settings = self._settings(step, self.chance.randrange(1, 120))
+        if "quiet" in trouble:
+            self._forget()
+            settings = replace(settings, later_ms=MONTH_MS)
+        if trouble == "anew":
+            self.kafka.remake_topic(self.markers, PARTITIONS)
+        if "old version" in trouble:
+            settings = replace(settings, stamped=False)
+        with ExitStack() as others:
+            if "foreign" in trouble:
+                others.enter_context(self.kafka.open_transaction(self.markers, marker_partition(self.own)))
+            code = self._run(settings)
+        if code == UNKNOWN:
+            self.report.unknown += 1
+            code = self._run(replace(settings, unknown="LEAVE_OUT" if self._is_there() else "WRITE"))
+        if code == WAITS:
+            self.report.waited += 1
+        elif code == -signal.SIGKILL:
+            self.report.kills[step] += 1
+        else:
+            assert code == 0
+
+    def _settings(self, step: str, count: int) -> Settings:
+        kafka, folder = self.kafka, str(self.folder)
+        return Settings(kafka.address, folder, self.topic, self.markers, self.dead, self.own, count, step)
+
+    def _run(self, settings: Settings) -> int:
+        self.report.processes += 1
+        command = [sys.executable, "-m", "tests.faults.commit_process", json.dumps(asdict(settings))]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode in (0, WAITS, UNKNOWN, -signal.SIGKILL), done.stdout + done.stderr
+        return done.returncode
+
+    def _forget(self) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self.kafka.forget_group(self.own)
+        except KafkaException:  # there is none
+            return
+
+    def _is_there(self) -> bool:
+        """Look outside, as an operator would, whether the newest elements of the checkpoint are in Kafka."""
+        last = str(state_of(self.folder)[0] - 1)
+        return any(
+            last == message.value().decode() for topic in (self.topic, self.dead) for message in self.kafka.read(topic)
+        )
+
+    def _compare(self) -> None:
+        messages, dead = self.kafka.read(self.topic), self.kafka.read(self.dead)
+        for partition in {message.partition() for message in messages}:
+            of_it = [int(message.value()) for message in messages if message.partition() == partition]
+            assert of_it == sorted(of_it), "out of order"
+        found = Counter(int(message.value()) for message in (*messages, *dead))
+        total = state_of(self.folder)[0]
+        doubled = [number for number, times in found.items() if times > 1]
+        lost = sorted(set(range(total)) - found.keys())
+        assert (doubled, lost) == ([], []), f"{len(doubled)} doubled, {len(lost)} lost of {total}"
+        assert found.keys() == set(range(total))
+        assert {int(message.value()) for message in dead} == {number for number in range(total) if number % 50 == 7}
+        self.report.records, self.report.dead_letters = total, len(dead)
+
+
+def run_commits_campaign(kafka: Any, *, kills: int, seed: int, folder: Path) -> CommitsReport:
+    """Run a campaign.
+
+    Args:
+        kafka: The broker.
+        kills: How many processes are killed.
+        seed: Of the steps, the troubles and the sizes.
+        folder: For the checkpoint.
+    """
+    return CommitsCampaign(kafka, seed, folder).run(kills)
+
+
+if __name__ == "__main__":
+    import argparse
+
+    from tests.servers.kafka_broker import running_broker
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        checkpoint = Path(place, "checkpoint")
+        checkpoint.mkdir()
+        Path(place, "kafka").mkdir()
+        with running_broker(Path(place, "kafka")) as broker:
+            done = run_commits_campaign(broker, kills=asked.kills, seed=asked.seed, folder=checkpoint)
+            print(f"{HEADER}\n{done.to_markdown()}")

@@ -1,0 +1,23 @@
+"""The campaign of `kafka_commits_campaign.py`, short, and as long as `--campaign-kills` says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.kafka_commits_campaign import HEADER, run_commits_campaign
+
+
+def show(report):
+    print(f"\n{HEADER}\n{report.to_markdown()}")
+
+
+def test_commits_of_killed_processes_are_made_once(kafka, tmp_path):
+    show(run_commits_campaign(kafka, kills=7, seed=3, folder=tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_the_campaign_at_length(kafka, tmp_path, request):
+    option = request.config.getoption
+    kills, seed = (option(f"--campaign-{name}") for name in ("kills", "seed"))
+    show(run_commits_campaign(kafka, kills=kills, seed=seed, folder=tmp_path))
