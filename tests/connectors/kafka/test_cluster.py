@@ -42,3 +42,12 @@ def test_who_reads_committed_records_begins_in_front_of_a_transaction_that_is_op
     producer.abort_transaction(30)
     assert begins["read_committed"] == 0
     assert begins["read_uncommitted"] == (0 if begin == "timestamp" else 2)
+
+
+def test_a_topic_that_is_made_anew_has_another_id(kafka):
+    topic = kafka.new_topic()
+    before = cluster(kafka, topic, "read_committed").topic_ids([topic])
+    kafka.remake_topic(topic, 1)
+    after = cluster(kafka, topic, "read_committed").topic_ids([topic])
+    assert None not in (before[topic], after[topic])
+    assert before != after

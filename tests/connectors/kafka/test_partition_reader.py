@@ -194,3 +194,43 @@ def test_brokers_that_are_away_are_waited_for():
     reading.poll(Message(None, None, topic=None, error=KafkaError(KafkaError._ALL_BROKERS_DOWN)))
     reading.poll(Message(0, 5, b"a"))
     assert reading.elements == ["a"]
+
+
+def reader_of_topic(topic_id, **how):
+    fetcher = Fetcher()
+    return fetcher, KafkaPartitionReader(
+        Context(), settings(**how), fetcher, topic_ids=lambda topics: dict.fromkeys(topics, topic_id)
+    )
+
+
+def test_the_topic_of_an_offset_is_kept_with_it():
+    _, reader = reader_of_topic("one")
+    reader.add_splits([KafkaPartitionSplit(place(0), 5)])  # of a snapshot that doesn't know it
+    (split,) = reader.snapshot_state(1)
+    assert split.topic_id == "one"
+    assert KafkaPartitionSplit.is_plain(split.to_plain())
+    _, resumed = reader_of_topic("one")
+    resumed.add_splits([split])
+    _, unknown = reader_of_topic(None)  # brokers that are too old
+    unknown.add_splits([split])
+    assert unknown.snapshot_state(1)[0].topic_id == "one"
+
+
+def test_an_offset_of_a_topic_that_was_made_anew_is_refused():
+    _, reader = reader_of_topic("two")
+    with pytest.raises(KafkaConnectorError, match="deleted and made anew.* offset 5 of partition 0") as refused:
+        reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
+    assert "failOnDataLoss" in refused.value.hint
+
+
+def test_who_takes_losses_reads_a_topic_that_was_made_anew_from_its_beginning():
+    fetcher, reader = reader_of_topic("two", takes_losses=True)
+    reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
+    assert fetcher.assigned == [(0, EARLIEST)]
+    assert reader.snapshot_state(1)[0].topic_id == "two"
+
+
+def test_a_position_without_a_topics_id_is_as_older_versions_wrote_it():
+    plain = KafkaPartitionSplit(place(0), 5).to_plain()
+    assert plain.keys() == {"topic", "partition", "offset", "stop", "has-records"}
+    assert KafkaPartitionSplit.of(plain).topic_id is None

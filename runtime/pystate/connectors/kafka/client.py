@@ -88,3 +88,9 @@ def reason(error: BaseException) -> str:
     inner: Any = error.args[0] if error.args else error
     said = inner.str() if hasattr(inner, "str") else str(inner)
     return str(said).strip().rstrip(".")
+
+
+def topic_id_of(described: Any) -> str | None:
+    """Return the id of a topic as the client describes it; None where brokers are too old to have any."""
+    found = str(described.topic_id) if described.topic_id is not None else ""
+    return None if found.strip("A=") == "" else found

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import closing, contextmanager
 from typing import Any
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS, REQUEST_TIMEOUT_S, kafka_client, new_admin, new_client, reason
+from pystate.connectors.kafka.client import (
+    BOOTSTRAP_SERVERS,
+    REQUEST_TIMEOUT_S,
+    kafka_client,
+    new_admin,
+    new_client,
+    reason,
+    topic_id_of,
+)
 from pystate.connectors.kafka.offsets import (
     EARLIEST,
     KafkaOffsetResetStrategy,
@@ -62,6 +70,19 @@ class KafkaCluster:
                 message = f"Kafka has no partition {partition.partition} of {partition.topic!r}."
                 raise ExternalSystemError(message, where=settings.name)
         return list(settings.partitions) or there
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str | None]:
+        """Return the ids of topics; None where brokers are too old to have any.
+
+        Raises:
+            ExternalSystemError: The brokers don't answer, or don't know a topic.
+        """
+        wanted = sorted(set(topics))
+        if not wanted:
+            return {}
+        with self._asking() as admin:
+            asked = admin.describe_topics(kafka_client().TopicCollection(wanted), request_timeout=self._timeout_s)
+            return {topic: topic_id_of(answer.result(self._timeout_s + 1)) for topic, answer in asked.items()}
 
     def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
         """Return the offset of each partition: where it begins, or ends; `EARLIEST` stands for where it begins.

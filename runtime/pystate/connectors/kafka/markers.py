@@ -24,6 +24,7 @@ from pystate.connectors.kafka.client import (
     new_admin,
     new_client,
     reason,
+    topic_id_of,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -44,12 +45,6 @@ UNKNOWN_HINT = (
 
 class UnknownCommitError(KafkaConnectorError):
     """Nobody knows whether a committable is in Kafka."""
-
-
-def topic_id_of(described: Any) -> str | None:
-    """Return the id of a topic as the client describes it; None where brokers are too old to have any."""
-    found = str(described.topic_id) if described.topic_id is not None else ""
-    return None if found.strip("A=") == "" else found
 
 
 def marker_partition(transactional_id: str) -> int:

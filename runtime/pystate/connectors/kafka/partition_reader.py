@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +14,8 @@ from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSpl
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
+
+_LOG = logging.getLogger(__name__)
 
 _LOOK_AGAIN_MS = 1000
 """So long behind a request for new partitions the brokers have answered."""
@@ -55,6 +58,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         settings: What is read.
         fetcher: Fetches records.
         clock: Returns the time, ms since 1970.
+        topic_ids: Returns the ids of topics.
     """
 
     def __init__(
@@ -63,11 +67,13 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         settings: KafkaSplitSettings,
         fetcher: Fetcher,
         clock: Callable[[], int] = current_time_ms,
+        topic_ids: Callable[[set[str]], Mapping[str, str | None]] = lambda _: {},
     ) -> None:
         self._context = context
         self._settings = settings
         self._fetcher = fetcher
         self._clock = clock
+        self._topic_ids = topic_ids
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # their end was seen
         self._told: dict[str, bool] | None = None
@@ -88,7 +94,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._fetcher.start()
 
     def add_splits(self, splits: Sequence[KafkaPartitionSplit]) -> None:
-        """Take partitions to read."""
+        """Take partitions to read.
+
+        Raises:
+            KafkaConnectorError: A topic is another one than that of the offsets.
+        """
+        ids = self._topic_ids({split.partition.topic for split in splits})
+        for split in splits:
+            self._check_topic(split, ids.get(split.partition.topic))
         left = []
         for split in splits:
             if split.is_at_end:
@@ -238,6 +251,28 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         elif not error.retriable() and split is not None:
             message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
             raise KafkaConnectorError(message_, where=self._settings.name)
+
+    def _check_topic(self, split: KafkaPartitionSplit, topic_id: str | None) -> None:
+        """Refuse to take an offset of one topic for one of another that has its name by now."""
+        known, split.topic_id = split.topic_id, topic_id or split.topic_id
+        if topic_id is None or known in (None, topic_id):
+            return
+        topic, number = split.partition
+        if self._settings.takes_losses:
+            _LOG.warning(
+                "%s: %r was made anew; partition %d is read from its beginning.", self._settings.name, topic, number
+            )
+            split.offset = EARLIEST
+            return
+        message = (
+            f"Topic {topic!r} was deleted and made anew since the snapshot was taken: offset {split.offset} of partition "
+            f"{number} is one of the old topic ({known}), and not of this one ({topic_id})."
+        )
+        hint = (
+            "set_property('failOnDataLoss', 'false') reads the new topic from its beginning; or give the source another "
+            "uid, and resume with --allowNonRestoredState: it begins where the program says"
+        )
+        raise KafkaConnectorError(message, where=self._settings.name, hint=hint)
 
     def _lost(self, split: KafkaPartitionSplit, error: Any) -> KafkaConnectorError:
         topic, number = split.partition

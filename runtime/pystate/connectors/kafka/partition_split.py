@@ -11,6 +11,8 @@ ASSIGNED = "assigned"
 """What a reader hears behind the partitions that are its: others don't follow but new ones."""
 
 _KEYS = ("topic", "partition", "offset", "stop", "has-records")
+_TOPIC_ID = "topic-id"
+"""Not in snapshots of older versions."""
 
 
 class KafkaPartitionSplit(SourceSplit):
@@ -21,15 +23,23 @@ class KafkaPartitionSplit(SourceSplit):
         offset: The next one to read; `EARLIEST` for where the partition begins.
         stop: The offset in front of which it ends; None where it has no end.
         has_records: Whether event time waits for it though nothing comes: a record of it has come before.
+        topic_id: Of the topic that the offset is one of; None where it isn't known.
     """
 
     def __init__(
-        self, partition: KafkaTopicPartition, offset: int, stop: int | None = None, *, has_records: bool = False
+        self,
+        partition: KafkaTopicPartition,
+        offset: int,
+        stop: int | None = None,
+        *,
+        has_records: bool = False,
+        topic_id: str | None = None,
     ) -> None:
         self.partition = partition
         self.offset = offset
         self.stop = stop
         self.has_records = has_records
+        self.topic_id = topic_id
 
     @property
     def is_at_end(self) -> bool:
@@ -43,12 +53,13 @@ class KafkaPartitionSplit(SourceSplit):
     def to_plain(self) -> dict[str, Any]:
         """Return partition, offset and end."""
         topic, number = self.partition
-        return dict(zip(_KEYS, (topic, number, self.offset, self.stop, self.has_records), strict=True))
+        plain = dict(zip(_KEYS, (topic, number, self.offset, self.stop, self.has_records), strict=True))
+        return plain if self.topic_id is None else {**plain, _TOPIC_ID: self.topic_id}
 
     @staticmethod
     def is_plain(value: Any) -> bool:
         """Whether a value is what `to_plain` returns, of a snapshot whose sources are not known."""
-        return isinstance(value, dict) and value.keys() == set(_KEYS)
+        return isinstance(value, dict) and value.keys() - {_TOPIC_ID} == set(_KEYS)
 
     @staticmethod
     def of(plain: Any) -> KafkaPartitionSplit:
@@ -56,5 +67,9 @@ class KafkaPartitionSplit(SourceSplit):
         topic, number, offset, stop, has_records = (plain[key] for key in _KEYS)
         end = None if stop is None else int(stop)
         return KafkaPartitionSplit(
-            KafkaTopicPartition(str(topic), int(number)), int(offset), end, has_records=bool(has_records)
+            KafkaTopicPartition(str(topic), int(number)),
+            int(offset),
+            end,
+            has_records=bool(has_records),
+            topic_id=plain.get(_TOPIC_ID),
         )

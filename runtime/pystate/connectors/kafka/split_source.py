@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pystate.common.errors import RestoreError
+from pystate.common.errors import JobGraphError, RestoreError
+from pystate.connectors.kafka.client import KafkaConnectorError
 from pystate.connectors.kafka.cluster import KafkaCluster
 from pystate.connectors.kafka.fetcher import PartitionFetcher
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, OffsetsKind, partition_offsets
@@ -86,7 +87,16 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
     def create_reader(self, context: SourceReaderContext) -> KafkaPartitionReader:
         """Return the reader."""
         fetcher = PartitionFetcher(self._settings, context.notify_available)
-        return KafkaPartitionReader(context, self._settings, fetcher)
+        return KafkaPartitionReader(context, self._settings, fetcher, topic_ids=self._topic_ids)
+
+    def _topic_ids(self, topics: set[str]) -> dict[str, str | None]:
+        cluster = KafkaCluster(self._settings)
+        try:
+            return cluster.topic_ids(topics)
+        except JobGraphError as error:  # of brokers that are away, which is no fault of the program's
+            raise KafkaConnectorError(error.message, where=error.where, hint=error.hint) from error
+        finally:
+            cluster.close()
 
     def restore_split(self, plain: Any) -> KafkaPartitionSplit:
         """Return the partition and its position."""
