@@ -90,21 +90,27 @@ class SqlCommitter(WriteAheadCommitter):
             _LOG.warning("A commit is tried again: %s (%s)", said, failure.name)
             request.retry_later(CommitError(said))
             return True
-        if failure is Failure.ROW and not has_marker and self._is_committed(commit_id):
-            request.signal_already_committed()
-            return False
+        if failure is Failure.ROW and not has_marker:
+            known = self._is_committed(commit_id)
+            if known is None:
+                request.retry_later(CommitError("whether a commit was done could not be looked up"))
+                return True
+            if known:
+                request.signal_already_committed()
+                return False
         rows = _operations(records_of(request.get_committable()))
         request.signal_failed_with_unknown_reason(self._rows.refusal(error, rows))
         return False
 
-    def _is_committed(self, commit_id: str) -> bool:
+    def _is_committed(self, commit_id: str) -> bool | None:
+        """Return whether a marker is there; None where the database doesn't say."""
         from sqlalchemy import exc
 
         try:
             return self._markers.holds(commit_id)
         except exc.SQLAlchemyError:
             _LOG.warning("A marker could not be looked up.")
-            return False
+            return None
 
     def _clean(self) -> None:
         if self._keep_ms is None or time.monotonic() - self._cleaned < _CLEANING_INTERVAL_S:

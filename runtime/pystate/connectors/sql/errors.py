@@ -27,10 +27,31 @@ class Failure(Enum):
     OTHER = "what was asked can't be done: password, database, table, column, rights"
 
 
-# SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
-_CONFLICT_STATES = ("40", "55P03")
-_LOST_STATES = ("08", "57P", "53300", "58")
-_ROW_STATES = ("22", "23", "44")
+# SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html: all classes, and what differs within one
+_OTHER_CLASSES = """
+00 01 02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 42 54 55 57 F0 HV XX
+"""
+STATES = {
+    **dict.fromkeys(_OTHER_CLASSES.split(), Failure.OTHER),
+    **dict.fromkeys(("22", "23", "44", "P0"), Failure.ROW),  # P0: of a trigger
+    **dict.fromkeys(("40", "72", "55006", "55P03", "57014"), Failure.CONFLICT),
+    **dict.fromkeys(("08", "53", "58", "57P", "25006", "25P03", "25P04"), Failure.LOST),  # 25006: what was the primary
+}
+"""By SQLSTATE, its class, or what begins so."""
+# What SQLAlchemy says of itself, and not of a database.
+_OF_SQLALCHEMY_LOST = "DisconnectionError InvalidatePoolError PendingRollbackError ResourceClosedError TimeoutError"
+_OF_SQLALCHEMY_OTHER = """
+AmbiguousColumnError AmbiguousForeignKeysError ArgumentError AwaitRequired CircularDependencyError CompileError
+ConstraintColumnNotFoundError DuplicateColumnError IdentifierError IllegalStateChangeError InvalidRequestError
+MissingGreenlet MultipleResultsFound NoDBAPILoaded NoForeignKeysError NoInspectionAvailable NoReferenceError
+NoReferencedColumnError NoReferencedTableError NoResultFound NoSuchColumnError NoSuchModuleError NoSuchTableError
+ObjectNotExecutableError StatementError UnboundExecutionError UnreflectableTableError UnsupportedCompilationError
+"""
+EXCEPTIONS = {
+    **dict.fromkeys(_OF_SQLALCHEMY_LOST.split(), Failure.LOST),
+    **dict.fromkeys(_OF_SQLALCHEMY_OTHER.split(), Failure.OTHER),
+}
+"""By the name of SQLAlchemy's exception; those of databases are told by what the database says."""
 # https://mariadb.com/docs/server/reference/error-codes
 _CONFLICT_NUMBERS = {1205, 1213, 1020, 3572}
 _LOST_NUMBERS = {1040, 1053, 1077, 1152, 1184, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055}
@@ -51,7 +72,11 @@ def failure_of(error: BaseException) -> Failure:
     from sqlalchemy import exc
 
     if not isinstance(error, exc.DBAPIError):
-        return Failure.LOST if isinstance(error, (exc.TimeoutError, ConnectionError)) else Failure.OTHER
+        if isinstance(error, ConnectionError):
+            return Failure.LOST
+        return next(
+            (EXCEPTIONS[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in EXCEPTIONS), Failure.OTHER
+        )
     original: Any = error.orig
     state = getattr(original, "sqlstate", None)
     if isinstance(state, str):
@@ -70,12 +95,9 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _of_state(state: str, error: Any) -> Failure:
-    for begins, failure in (
-        (_CONFLICT_STATES, Failure.CONFLICT),
-        (_LOST_STATES, Failure.LOST),
-        (_ROW_STATES, Failure.ROW),
-    ):
-        if state.startswith(begins):
+    for length in (5, 3, 2):
+        failure = STATES.get(state[:length])
+        if failure not in (None, Failure.OTHER):
             return failure
     return Failure.LOST if error.connection_invalidated else Failure.OTHER
 
