@@ -1,15 +1,12 @@
 """A process that commits as a slot does: the real writer and the real committer, with committables that outlive it.
 
-    python -m tests.faults.commit_process SETTINGS
-
-SETTINGS is JSON, see `Settings`. In the folder is what a checkpoint would hold: the process commits what it finds there,
-writes more elements, keeps them there (the checkpoint is complete), and commits these. At a step it kills itself as
-`kill -9` does; else it ends with 0, with 3 where a commit waits for something, and with 4 where nobody knows of one.
+In the folder is what a checkpoint would hold: `main` commits what it finds there, writes more elements, keeps them there
+(the checkpoint is complete), and commits these. At a step it kills itself as `kill -9` does; else it ends with 0, with 3
+where a commit waits for something, and with 4 where nobody knows of one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -117,11 +114,9 @@ def commit(committer: KafkaCommitter, committables: list[Any]) -> None:
     requests = [Request(one) for one in committables]
     try:
         committer.commit(requests)
-    except UnknownCommitError as error:
-        print(error, flush=True)
+    except UnknownCommitError:
         sys.exit(UNKNOWN)
     said = [one.said for one in requests]
-    print(json.dumps(said), flush=True)
     if any(one.startswith("again") for one in said):
         sys.exit(WAITS)
 
@@ -155,7 +150,3 @@ def main(settings: Settings) -> None:
     new.replace(Path(settings.folder, "checkpoint"))
     commit(committer, committables)
     committer.close()
-
-
-if __name__ == "__main__":
-    main(Settings(**json.loads(sys.argv[1])))

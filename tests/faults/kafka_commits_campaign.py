@@ -10,27 +10,25 @@ end a reader outside has each element once, in the topic or among the dead lette
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
-from tests.faults.commit_process import UNKNOWN, WAITS, Settings, state_of
+from tests.faults.commit_process import UNKNOWN, WAITS, Settings, main, state_of
 
 STEPS = ("taken", "begun", "produced", "marked", "flushed", "noted", "committed")
 MONTH_MS = 30 * 24 * 3_600_000
 TROUBLES = ("nothing", "foreign", "foreign", "quiet", "quiet foreign", "anew", "old version", "old version foreign")
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -72,9 +70,11 @@ class CommitsCampaign:
         kafka: The broker.
         seed: Of the steps, the troubles and the sizes.
         folder: For the checkpoint.
+        told: Hears how far it is.
     """
 
-    def __init__(self, kafka: Any, seed: int, folder: Path) -> None:
+    def __init__(self, kafka: Any, seed: int, folder: Path, told: Callable[[str], object] = lambda _: None) -> None:
+        self.told = told
         self.kafka = kafka
         self.report = CommitsReport(seed)
         self.folder = folder
@@ -83,6 +83,8 @@ class CommitsCampaign:
         self.markers = kafka.new_topic(PARTITIONS, "markers")
         self.own = f"campaign-{uuid.uuid4().hex}"
         self.steps: list[str] = []
+        self._forks = multiprocessing.get_context("forkserver")  # of a process that has no client of Kafka's yet
+        self._forks.set_forkserver_preload(["tests.faults.commit_process", "confluent_kafka"])
 
     def run(self, kills: int) -> CommitsReport:
         """Kill so many processes, and compare."""
@@ -117,6 +119,7 @@ class CommitsCampaign:
             self.report.waited += 1
         elif code == -signal.SIGKILL:
             self.report.kills[step] += 1
+            self.told(f"{self.report.kills.total()} kills, {self.report.processes} processes")
         else:
             assert code == 0
 
@@ -126,10 +129,13 @@ class CommitsCampaign:
 
     def _run(self, settings: Settings) -> int:
         self.report.processes += 1
-        command = [sys.executable, "-m", "tests.faults.commit_process", json.dumps(asdict(settings))]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode in (0, WAITS, UNKNOWN, -signal.SIGKILL), done.stdout + done.stderr
-        return done.returncode
+        process = self._forks.Process(target=main, args=(settings,))
+        process.start()
+        process.join(300)
+        code = process.exitcode
+        process.kill()
+        assert code in (0, WAITS, UNKNOWN, -signal.SIGKILL), f"a process of {settings} ended with {code}"
+        return int(code)
 
     def _forget(self) -> None:
         from confluent_kafka import KafkaException
@@ -187,5 +193,5 @@ if __name__ == "__main__":
         checkpoint.mkdir()
         Path(place, "kafka").mkdir()
         with running_broker(Path(place, "kafka")) as broker:
-            done = run_commits_campaign(broker, kills=asked.kills, seed=asked.seed, folder=checkpoint)
+            done = CommitsCampaign(broker, asked.seed, checkpoint, lambda far: print(far, flush=True)).run(asked.kills)
             print(f"{HEADER}\n{done.to_markdown()}")
