@@ -26,7 +26,7 @@ from pystate.rest.job_details import JobDetailsInfo
 from pystate.rest.operations import SavepointResult, TriggerResponse
 from pystate.rest.our_jobs import JobSubmitResponseBody, ResubmissionInfo
 from pystate.rest.requests import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
-from pystate_cli.client.rest_client import RestClient
+from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError, RestClient
 from pystate_cli.running.waiting import await_end, await_operation
 from pystate_cli.session import Session, job_failure, job_state, show_plan
 
@@ -69,6 +69,14 @@ class Rescaling:
         Raises:
             PystateError: It has not; the message says which job runs now.
         """
+        try:
+            return self._run(directory)
+        except NoJobManagerError as error:
+            if error.hint == BACK_AGAIN:
+                error.hint = f"pystate cluster start, then: {self._go_on}"
+            raise
+
+    def _run(self, directory: str | None) -> str:
         if job_state(self._client, self._job_id).is_terminal:
             savepoint, running = self._resumed()
             if running is not None:
@@ -245,6 +253,8 @@ class Rescaling:
         try:
             resubmit = f"/pystate/jobs/{self._job_id}/resubmit"
             successor = self._client.post(resubmit, body, JobSubmitResponseBody).job_id
+        except NoJobManagerError:
+            raise
         except PystateError as error:
             return None, error
         self._console.info(f"    Job has been submitted with JobID {successor}")

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
+from unittest.mock import Mock
+
+import pytest
+
+from pystate.common.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.job_folder.job_status_file import JobStatusFile
 from pystate.job_folder.operation import OperationKind
-from pystate.jobmanager.cached_operations import Trigger, Triggers
+from pystate.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
+from pystate.jobmanager.driver_gateway import DriverUnreachableError
 
 
 def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
@@ -12,3 +20,16 @@ def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
     assert len(triggers) == 1000
     assert triggers.get(ids[0]) is None
     assert triggers.get(ids[-1]) == Trigger(OperationKind.SAVEPOINT, 1)
+
+
+@pytest.mark.parametrize(("lost", "closed", "told"), [(True, False, True), (False, False, False), (True, True, False)])
+def test_what_is_asked_of_a_driver_that_has_died_says_that_the_job_goes_on(tmp_path, lost, closed, told):
+    unreachable = DriverUnreachableError("The job's driver (process 7) can't be reached.", where="Connection refused")
+    gateway = Mock(is_closed=closed, has_lost=Mock(return_value=lost), call=Mock(side_effect=unreachable))
+    record = Mock(current=Mock(job_id="ab" * 16, pid=7))
+    status = Mock(current=Mock(return_value=JobStatusFile(JobStatus.RUNNING)))
+    handler = CachedOperationsHandler(record, JobDirectory(tmp_path), gateway, status)
+    with pytest.raises(DriverUnreachableError) as refused:
+        handler.trigger("stop", None)
+    assert (GOES_ON in refused.value.message) is told
+    assert (refused.value.hint is not None) is told

@@ -59,6 +59,9 @@ class Triggers:
             return self._latest.get(trigger_id)
 
 
+GOES_ON = "the job goes on in another one as its restart strategy says"
+
+
 class CachedOperationsHandler:
     """Hands operations to the driver of one job, once per trigger id, and finds their results.
 
@@ -100,8 +103,12 @@ class CachedOperationsHandler:
         triggered = Trigger(OperationKind(op.removeprefix("trigger_")), record.pid)
         try:
             self._gateway.call(op, trigger_id=chosen, **arguments)
-        except DriverUnreachableError:
-            raise
+        except DriverUnreachableError as error:
+            if self._gateway.is_closed or not self._gateway.has_lost(record.pid):
+                raise
+            message = f"The job's driver died, and {GOES_ON}. Nothing was done of what was asked for."
+            hint = f"once it is RUNNING (pystate watch {record.job_id}), the same again"
+            raise DriverUnreachableError(message, where=error.where, hint=hint) from error
         except PystateError as error:
             raise RequestRefusedError(error.message, where=error.where, hint=error.hint) from error
         self._triggers.add(chosen, triggered)
@@ -138,7 +145,7 @@ class CachedOperationsHandler:
     def _lost(self, triggered: Trigger) -> OperationFile:
         ended = self._gateway.is_closed
         how = f"The job ended ({self._status.current().state.value})" if ended else "The job's driver died"
-        message = f"{how} before its {triggered.kind.value} was complete."
+        message = f"{how} before its {triggered.kind.value} was complete{'.' if ended else f'; {GOES_ON}.'}"
         where, log = f"job {self._record.current.job_id}", self._directory.log
         return OperationFile.failed(triggered.kind, CheckpointFailedError(message, where=where, hint=f"see {log}"))
 

@@ -8,10 +8,13 @@ import signal
 import stat
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
 from pystate.common.home import read_json
+from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
+from pystate_cli.running.rescaling import Rescaling
 from tests.checkpoint.stats.statistics import Statistics
 from tests.jobmanager.harness import PYTHON_PATH, eventually
 
@@ -360,3 +363,20 @@ def test_resubmission_needs_the_token_and_an_ended_job(manager, running):
     assert manager.request("POST", f"/pystate/jobs/{running}/resubmit", {"savepoint_path": "/s"})[0] == 409
     assert manager.request("DELETE", path) == (200, {})
     assert manager.request("GET", path)[0] == 404
+
+
+def test_a_job_manager_that_is_killed_meanwhile_is_named_before_what_is_left_to_do():
+    def gone(*_):
+        raise NoJobManagerError("No job manager answers.", hint=BACK_AGAIN)
+
+    client = Mock(get=Mock(side_effect=gone), post=Mock(side_effect=gone))
+    with pytest.raises(NoJobManagerError) as told:
+        Rescaling(Mock(), client, "ab" * 16, 3, 1.0).run(None)
+    assert told.value.hint == f"pystate cluster start, then: pystate rescale {'ab' * 16} -p 3"
+
+
+def test_without_a_job_manager_no_other_parallelism_is_tried():
+    client = Mock(post=Mock(side_effect=NoJobManagerError("No job manager answers.", hint=BACK_AGAIN)))
+    with pytest.raises(NoJobManagerError):
+        Rescaling(Mock(), client, "ab" * 16, 3, 1.0)._started("/savepoint")
+    assert client.post.call_count == 1
