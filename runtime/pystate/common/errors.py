@@ -153,6 +153,10 @@ class StorageError(SnapshotError, ExternalSystemError):
     """The storage of snapshots doesn't do what it is asked to."""
 
 
+class NoSnapshotError(RestoreError):
+    """There is no snapshot where one is to be."""
+
+
 class CheckpointFailedError(PystateError):
     """A checkpoint or savepoint that someone asked for did not complete."""
 

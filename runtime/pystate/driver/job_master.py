@@ -224,7 +224,7 @@ class JobMaster:
         snapshot = self.coordinator.latest_snapshot()
         mode = configuration.get(StateRecoveryOptions.RESTORE_MODE)
         path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
-        starting = starting_snapshot(path, mode, self.coordinator.has_claimed, needed=snapshot is None)
+        starting = starting_snapshot(path, mode, self.coordinator.has_claimed, needed=snapshot is None, begun=taken_over)
         snapshot = snapshot or starting
         restore = RestorePlan(
             plan,

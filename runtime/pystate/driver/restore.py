@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.catalog.starting_point import read_starting_point
-from pystate.common.errors import JobGraphError, PystateError, RestoreError
+from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, RestoreError, StorageError
 from pystate.common.options import RecoveryClaimMode
 from pystate.common.type_info import TypeInformation
 from pystate.driver.non_restored_state import non_restored_notices
@@ -34,7 +34,12 @@ def load_snapshot(path: str) -> Snapshot:
 
 
 def starting_snapshot(
-    path: str | None, mode: RecoveryClaimMode, has_claimed: Callable[[Snapshot], bool], *, needed: bool
+    path: str | None,
+    mode: RecoveryClaimMode,
+    has_claimed: Callable[[Snapshot], bool],
+    *,
+    needed: bool,
+    begun: bool = False,
 ) -> Snapshot | None:
     """Return the snapshot a job was started from; None for none, and where the job has no use for it any more.
 
@@ -43,8 +48,10 @@ def starting_snapshot(
         mode: Whose it is.
         has_claimed: Whether the job has claimed it.
         needed: Whether the job has no checkpoint of its own. With one it still has to delete what it has claimed.
+        begun: Whether the job has run before: then the snapshot was there, and a disk that isn't mounted will be.
 
     Raises:
+        StorageError: It is needed, and not there any more.
         PystateError: It is needed, and isn't there or is damaged.
     """
     if path is None or not (needed or mode is RecoveryClaimMode.CLAIM):
@@ -52,7 +59,10 @@ def starting_snapshot(
     try:
         starting = load_snapshot(path)
         return starting if needed or has_claimed(starting) else None
-    except PystateError:
+    except PystateError as error:
+        if needed and begun and isinstance(error, NoSnapshotError):
+            message = f"{error.message} The job was started from there: its storage may not be mounted."
+            raise StorageError(message, where=path, hint="mount it; where it is gone for good, cancel the job") from error
         if needed:
             raise
         return None  # newer checkpoints have taken its place

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 
 from pystate.common.errors import (
     CorruptSnapshotError,
+    NoSnapshotError,
     RestoreError,
     SnapshotError,
     SnapshotExistsError,
@@ -437,13 +438,13 @@ def snapshot_id_of(uri: str, job_id: str) -> str | None:
     return found[1] or f"{job_id[:6]}-{name}"
 
 
-def no_metadata(where: str) -> RestoreError:
+def no_metadata(where: str) -> NoSnapshotError:
     """Return the error for a snapshot that isn't there."""
     message = f"Cannot find meta data file '{METADATA_FILE}' in directory '{where}'."
-    return RestoreError(message, hint="the checkpoint or savepoint in it never completed: take another one")
+    return NoSnapshotError(message, hint="the checkpoint or savepoint in it never completed: take another one")
 
 
-def _no_snapshot(fs: Any, path: str, text: str) -> RestoreError:
+def _no_snapshot(fs: Any, path: str, text: str) -> NoSnapshotError:
     """Return the error for a directory that is no snapshot; one that holds some says so."""
     error = no_metadata(text)
     found, all_seen = _snapshots_below(fs, path)
@@ -488,7 +489,7 @@ def resolve_snapshot(text: str) -> SnapshotLocation:
         kind = kind_of(fs, path)
     if kind is None:
         message = f"Cannot find checkpoint or savepoint file/directory '{text}' on file system '{scheme_of(fs)}'."
-        raise RestoreError(message, hint="give a directory chk-N or savepoint-X-Y, or the _metadata file in it")
+        raise NoSnapshotError(message, hint="give a directory chk-N or savepoint-X-Y, or the _metadata file in it")
     if kind == "file":
         if uri.rsplit("/", 1)[-1] != METADATA_FILE:
             message = f"'{text}' is a file, but not the {METADATA_FILE} file of a checkpoint or savepoint."
