@@ -73,6 +73,12 @@ def _storage(_):
         _away()
 
 
+def _new_directory(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pystate.file_systems.stores.LocalStore.make_root", _away)
+        CheckpointStorageAccess(str(folder), None, "ab" * 16).initialize()
+
+
 def _unmounted(folder):
     storage = CheckpointStorageAccess(str(folder), None, "ab" * 16)
     storage.check_there()
@@ -100,6 +106,7 @@ QUESTIONS = {
     "the file with a database's URL": lambda folder: SqlConnectionOptions(url_file=f"{folder}/gone").url(),
     "a storage": _storage,
     "a storage that isn't mounted": _unmounted,
+    "the directory of a new job's checkpoints": _new_directory,
     "who runs the job": _term,
     "a Spark master": _master,
 }

@@ -88,12 +88,15 @@ class CheckpointStorageAccess:
 
         Raises:
             CheckpointFailedError: No checkpoint directory is configured, or it can't be made.
+            StorageError: The storage doesn't answer.
         """
         for name in _OWN_DIRECTORIES:
             fs, path, uri = parse_location(join(self.job_directory, name))
             try:
                 with storage_errors("create the directory", uri):
                     store_of(fs).make_root(path)
+            except StorageError:
+                raise
             except SnapshotError as error:
                 hint = "set execution.checkpointing.dir to a place the job can write to"
                 raise CheckpointFailedError(error.message, where=uri, hint=hint) from error

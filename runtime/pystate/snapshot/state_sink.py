@@ -19,6 +19,10 @@ _ANOTHER_USERS = (
 )
 
 
+_REFUSALS = (PermissionError, NotADirectoryError, IsADirectoryError)
+"""What a storage says that answers: the path, or who may write there, is to be mended."""
+
+
 @contextlib.contextmanager
 def storage_errors(action: str, uri: str) -> Iterator[None]:
     """Turn what a filesystem raises into a SnapshotError that names the path."""
@@ -32,7 +36,7 @@ def storage_errors(action: str, uri: str) -> Iterator[None]:
             cause = cause.replace(secret, HIDDEN)
         message = f"Cannot {action} {uri}: {cause}"
         hint = _ANOTHER_USERS if isinstance(error, PermissionError) else None
-        kind = SnapshotError if isinstance(error, PermissionError) else StorageError
+        kind = SnapshotError if isinstance(error, _REFUSALS) else StorageError
         raise kind(message, where=uri, hint=hint) from error
 
 
