@@ -81,3 +81,11 @@ def test_long_and_unsayable_ones_are_bounded():
         assert len(user_stack_trace(error)) < MAX_TRACE + 60
     assert "Unsayable" in user_stack_trace(Unsayable())
     assert text_of(Unsayable()) == "its message can't be shown, since __str__ raised ValueError"
+
+
+def test_a_name_that_is_not_there_is_told_with_when_functions_are_taken():
+    def of(error):
+        return user_failure(error, "map").hint or ""
+
+    assert "define this one before" in of(NameError("name 'helper' is not defined"))
+    assert "define this one before" not in of(UnboundLocalError("x"))

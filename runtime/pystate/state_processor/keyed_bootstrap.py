@@ -10,7 +10,7 @@ import inspect
 import io
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -79,6 +79,11 @@ class KeyedBootstrap(KeyedTransformation):
     function: KeyedStateBootstrapFunction
     key_column: str | None = None
     gathered_elements: int = GATHERED_ELEMENTS
+    _taken: tuple[bytes, bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Take the functions as they are now, as jobs do."""
+        object.__setattr__(self, "_taken", (pickled(self.function), pickled(self.key_of)))
 
     def entries(self, target: OperatorTarget) -> KeyedEntries:
         """Return the states and their entries."""
@@ -89,8 +94,7 @@ class KeyedBootstrap(KeyedTransformation):
         states = self._declared(target)
         run = _Run(
             target.uid,
-            pickled(self.function),
-            pickled(self.key_of),
+            *self._taken,
             self.elements.type_info,
             self.key_column,
             self.key_type,
@@ -113,7 +117,7 @@ class KeyedBootstrap(KeyedTransformation):
 
     def _declared(self, target: OperatorTarget) -> tuple[StateMetaInfoSnapshot, ...]:
         """Return the states that the function declares."""
-        function = unpickled(pickled(self.function))
+        function = unpickled(self._taken[0])
         groups = KeyGroupRange(0, 0)
         subtask = (0, target.parallelism)
         with OfflineKeyedState(target.uid, function, self.key_type, groups, target.max_parallelism, subtask) as opened:

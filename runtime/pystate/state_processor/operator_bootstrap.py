@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -42,13 +42,18 @@ class OperatorStateBootstrap(OperatorStateTransformation):
 
     elements: Elements
     function: StateBootstrapFunction | BroadcastStateBootstrapFunction
+    _taken: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Take the function as it is now, as jobs do."""
+        object.__setattr__(self, "_taken", pickled(self.function))
 
     def write(self, target: OperatorTarget, location: SnapshotLocation, prefix: str) -> dict[int, OperatorSubtaskState]:
         """Write the states."""
         is_broadcast = isinstance(self.function, BroadcastStateBootstrapFunction)
         parallelism = 1 if is_broadcast else target.parallelism
         subtasks = (parallelism, target.parallelism, target.max_parallelism)
-        run = _Run(target.uid, pickled(self.function), self.elements.type_info, subtasks, location, prefix)
+        run = _Run(target.uid, self._taken, self.elements.type_info, subtasks, location, prefix)
         parts = self.elements.frame(target.spark).repartition(parallelism).sortWithinPartitions(ORDINAL_FIELD)
         written = {}
         for index, (handle, plain) in collect_all(parts.mapInArrow(run, result_schema())).items():

@@ -1,0 +1,33 @@
+"""Functions of bootstraps are taken as they are when they are handed over."""
+
+import pickle
+
+from pystate.common import Types
+from pystate.state_processor import KeyedStateBootstrapFunction, StateBootstrapFunction
+from pystate.state_processor.bootstrap import OperatorTransformation
+
+
+class Keyed(KeyedStateBootstrapFunction):
+    mark = "old"
+
+    def process_element(self, value, ctx):
+        pass
+
+
+class Plain(StateBootstrapFunction):
+    mark = "old"
+
+    def process_element(self, value, ctx):
+        pass
+
+
+def test_what_is_changed_later_is_not_written():
+    elements = OperatorTransformation.bootstrap_with([1])
+    keyed, plain = Keyed(), Plain()
+    keyed.mark = plain.mark = "as handed over"
+    by_key = elements.key_by(lambda value: value, Types.LONG()).transform(keyed)
+    by_element = elements.transform(plain)
+    keyed.mark = plain.mark = "later"
+
+    assert pickle.loads(by_key._taken[0]).mark == "as handed over"
+    assert pickle.loads(by_element._taken).mark == "as handed over"
