@@ -20,6 +20,12 @@ class Plain(StateBootstrapFunction):
     def process_element(self, value, ctx):
         pass
 
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        pass
+
 
 def test_what_is_changed_later_is_not_written():
     elements = OperatorTransformation.bootstrap_with([1])
