@@ -6,7 +6,7 @@ import copy
 import datetime
 import decimal
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection
 from operator import is_
 from typing import Any
 
@@ -55,6 +55,8 @@ def _copied(value: Any, depth: int) -> Any:
         if kind is list:
             return _parts(value, depth)
         if kind is tuple:
+            if UNCHANGING.issuperset(map(type, value)):
+                return value
             parts = _parts(value, depth)
             return value if all(map(is_, parts, value)) else tuple(parts)
         if kind is dict:  # what is hashed isn't changed
@@ -64,7 +66,9 @@ def _copied(value: Any, depth: int) -> Any:
     return _of_any_kind(value)
 
 
-def _parts(values: Iterable[Any], depth: int) -> list[Any]:
+def _parts(values: Collection[Any], depth: int) -> list[Any]:
+    if UNCHANGING.issuperset(map(type, values)):
+        return [*values]
     return [part if type(part) in UNCHANGING else _copied(part, depth) for part in values]
 
 
