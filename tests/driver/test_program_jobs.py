@@ -94,6 +94,24 @@ def test_an_interrupt_of_the_program_cancels_its_job_and_waits_for_its_end(job, 
     assert "is cancelled" in capsys.readouterr().err
 
 
+def test_an_interrupt_in_front_of_a_jobs_turn_waits_for_no_other_job(job, log):
+    jobs, first, second = ProgramJobs(), job("a"), job("b")
+    jobs.start(first)
+    waits = second.wait
+
+    def interrupted():
+        second.wait = waits
+        raise KeyboardInterrupt
+
+    second.wait = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(second)
+    assert not first.has_ended
+    first._master.told.set()
+    with pytest.raises(JobCancelledError):
+        second.wait()
+
+
 def test_a_program_hears_of_the_failure_of_the_job_that_it_waits_for_and_nobody_else_does(job, capsys):
     jobs, running = ProgramJobs(), job("a")
     running._master.error = JobExecutionError("It broke.")

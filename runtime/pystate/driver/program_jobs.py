@@ -35,6 +35,9 @@ class ProgramJob(JobClient):
         master: Runs it.
         status: Where it stands.
         results: Where the program takes its results from; None where it takes none.
+
+    Attributes:
+        has_begun: Whether its turn has come.
     """
 
     def __init__(self, job_id: str, master: JobMaster, status: JobStatusStore, results: ResultQueue | None = None) -> None:
@@ -42,6 +45,7 @@ class ProgramJob(JobClient):
         self._master = master
         self._status = status
         self._results = results
+        self.has_begun = False
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()
 
@@ -51,6 +55,7 @@ class ProgramJob(JobClient):
         Raises:
             PystateError: It failed, or was cancelled.
         """
+        self.has_begun = True
         try:
             result = JobExecutionResult(self._job_id, self._master.run())
         except BaseException as error:
@@ -146,7 +151,8 @@ class ProgramJobs:
             PystateError: It failed, or was cancelled.
             BaseException: What has interrupted the program; the job is CANCELED.
         """
-        self.wait_for_turn()
+        for other in self._running():
+            sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins behind it.\n")
         with _interrupts_spare_spark():
             self.start(job, tell=False)
             try:
@@ -155,7 +161,8 @@ class ProgramJobs:
                 if not job.has_ended:
                     sys.stderr.write(f"Job {job.get_job_id()} is cancelled; a second interrupt doesn't wait for it.\n")
                     job.cancel()
-                    _end_of(job)
+                    if job.has_begun:  # else it ends when its turn comes
+                        _end_of(job)
                 raise
 
     def start(self, job: ProgramJob, *, tell: bool = True) -> None:
