@@ -15,8 +15,13 @@ import pytest
 
 from pystate.common.errors import PystateError
 from pystate.common.home import PystateHome, read_json, write_json
+from pystate.common.job_status import JobStatus
+from pystate.job_folder.job_record import JobRecord, RecordPhase
+from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.job_folder.small_files import EmbeddedProgramFile
 from pystate.jobmanager.found_drivers import processes
 from pystate.rest.jobs import JobIdsWithStatusOverview
+from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from tests.jobmanager.harness import eventually
@@ -226,3 +231,31 @@ def test_a_log_that_is_no_file_is_said_so_and_holds_up_nobody(home, no_hang, not
     assert caught.value.where == str(home.jobmanager_log)
     assert caught.value.hint.startswith(f"mv {home.jobmanager_log} ")
     assert processes_of(home) == []
+
+
+@pytest.mark.parametrize("other", [None, JobStatus.FINISHED, JobStatus.RUNNING])
+def test_a_job_manager_is_started_for_jobs_that_programs_run_where_none_would_be_started_again_by_it(home, other):
+    assert not has_embedded_jobs_only(home)
+    embedded = home.job("ab" * 16)
+    embedded.path.mkdir(parents=True)
+    EmbeddedProgramFile.of_this_process("ab" * 16).write_to(embedded.embedded)
+    if other is not None:
+        directory = home.job("cd" * 16)
+        directory.path.mkdir()
+        JobRecord("cd" * 16, "other", 1, RecordPhase.STARTED).write(directory, None)
+        JobStatusFile(other).write_to(directory.status)
+    assert has_embedded_jobs_only(home) is (other is not JobStatus.RUNNING)
+
+
+def test_the_first_command_that_asks_for_jobs_that_programs_run_starts_a_job_manager(home, pystate):
+    directory = home.job("ab" * 16)
+    directory.path.mkdir(parents=True)
+    begun = JobStatusFile.begun("counts", 1)
+    begun.moved_to(JobStatus.CREATED, 2).moved_to(JobStatus.RUNNING, 3).write_to(directory.status)
+    program = EmbeddedProgramFile.of_this_process("ab" * 16)
+    program.write_to(directory.embedded)
+    code, out, err = pystate("list")
+    assert code == 0
+    assert f"{'ab' * 16} : counts (RUNNING) : embedded in process {program.pid} on {program.host}" in out
+    assert "A job manager is started" in err
+    assert "is started" not in pystate("list").err
