@@ -162,7 +162,7 @@ def test_what_is_no_sink_and_caches_are_refused_with_the_way_out(env):
 
 def test_rocksdb_takes_its_older_settings(env):
     backend = EmbeddedRocksDBStateBackend(True)
-    backend.set_db_storage_paths("/a", "/b")
+    backend.set_db_storage_paths("file:///a", "/b")
     backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
     backend.set_options("a.Factory")
     backend.set_number_of_transfer_threads(2)
@@ -177,6 +177,9 @@ def test_rocksdb_takes_its_older_settings(env):
     }
     assert env.get_configuration().to_dict()["state.backend.rocksdb.checkpoint.transfer.thread.num"] == "2"
     assert EmbeddedRocksDBStateBackend() == EmbeddedRocksDBStateBackend()
+    for wrong in ("hdfs://host/a", "a/b", ""):
+        with pytest.raises(JobGraphError, match="absolute paths of local folders"):
+            backend.set_db_storage_paths("/a", wrong)
 
 
 def test_a_checkpoint_storage_says_what_it_was_given(env):

@@ -8,9 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass, field
 from enum import Enum
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.common.option_types import MemorySizeType
 from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
 from pystate.common.rocksdb_options import RocksDBOptions
@@ -72,8 +74,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(self.enable_incremental_checkpointing)
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Name folders for the files; has no effect: slots have theirs below `spark.local.dir`."""
-        self._settings["state.backend.rocksdb.localdir"] = ",".join(paths)
+        """Name local folders for the files; has no effect: slots have theirs below `spark.local.dir`.
+
+        Raises:
+            JobGraphError: One isn't absolute, or is of another scheme than `file`.
+        """
+        self._settings["state.backend.rocksdb.localdir"] = ",".join(map(_local_path, paths))
 
     def get_db_storage_paths(self) -> list[str] | None:
         """Return the folders that were named, None for none."""
@@ -236,3 +242,13 @@ def _apply_old(configuration: Configuration, backend: str, storage: CheckpointSt
 def _set_incremental(configuration: Configuration, wanted: bool | None) -> None:
     if wanted is not None:
         configuration.set(_INCREMENTAL, wanted)
+
+
+def _local_path(path: str) -> str:
+    """Return a path without the scheme `file`, as Flink does."""
+    parts = urlsplit(path)
+    local = unquote(parts.path) if parts.scheme == "file" else path
+    if parts.scheme not in ("", "file") or not PurePosixPath(local).is_absolute():
+        message = f"set_db_storage_paths() takes absolute paths of local folders, not {path!r}."
+        raise JobGraphError(message, hint="name one such as /var/rocksdb")
+    return local
