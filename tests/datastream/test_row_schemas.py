@@ -138,6 +138,15 @@ def test_what_was_read_fits_the_columns_that_carry_it_on():
     assert serializer_for(row_type).serialize(row)
 
 
+@pytest.mark.parametrize(
+    "digits", ["10", "10.0", "10.000", "0.99999999999999999", "1.230", "799.929496989092949698", "1E+3"]
+)
+def test_decimals_keep_their_digits_and_their_zeros_both_ways(digits):
+    writes, reads = json_schemas(Types.ROW_NAMED(["d"], [Types.BIG_DEC()]))
+    message = f'{{"d":{digits}}}'.encode()
+    assert writes.serialize(reads.deserialize(message)) == message
+
+
 def test_a_missing_field_is_an_error_where_it_was_asked_for():
     of = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.INT()])).fail_on_missing_field()
     assert of.build().deserialize(b'{"n":null}') == Row(n=None)
