@@ -135,18 +135,8 @@ class Scheduler:
         Raises:
             PystateError: It failed, or goes on in another driver.
         """
-        configuration = self._job.configuration
-        environment = JobEnvironment(
-            job_id=self._job.job_id,
-            job_name=self._job.name,
-            attempt=0,
-            configuration=configuration.to_dict(),
-            state_backend=self._state_settings.backend,
-            kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
-            working_directory="",
-            batch=plan.batch,
-        )
-        self._commits, self._older = commits(plan), OlderCheckpoints.of(plan, configuration)
+        environment = _environment(self._job, plan)
+        self._commits, self._older = commits(plan), OlderCheckpoints.of(plan, self._job.configuration)
         try:
             with scratch_folder(self._job.job_id) as scratch:
                 while True:
@@ -280,10 +270,7 @@ class Scheduler:
             how = self._resources.loss()
             if how is None:
                 return
-            # a JVM whose end is known needs no word of the connection that broke with it
-            told = "." if how.endswith(")") and _BROKEN.match(error.message) else f": {error.message}"
-            message = f"The job's Spark application {how}{told}"
-            lost = SparkLostError(message, where=error.where, hint=java_hint(message) or error.hint)
+            lost = _lost(how, error)
         if self._supervised:
             self._say(f"Attempt {self._number} failed: {lost}\nThis driver ends, the next one starts another application.")
             self._status.report_failure(failure_dict(lost, ""))
@@ -380,6 +367,33 @@ class Scheduler:
         if self._end_state is not None:
             return self._end_state
         return JobStatus.FINISHED if end.outcome is AttemptOutcome.FINISHED else JobStatus.CANCELED
+
+
+def _environment(job: JobContext, plan: JobPlan) -> JobEnvironment:
+    """Return what subtasks see of a job, but for the attempt."""
+    configuration = job.configuration
+    return JobEnvironment(
+        job_id=job.job_id,
+        job_name=job.name,
+        attempt=0,
+        configuration=configuration.to_dict(),
+        state_backend=StateSettings.of(configuration).backend,
+        kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
+        working_directory="",
+        batch=plan.batch,
+    )
+
+
+def _lost(how: str, error: PystateError) -> SparkLostError:
+    """Return the failure of a lost application.
+
+    Args:
+        how: How it is lost.
+        error: Of which that was noticed: a JVM whose end is known needs no word of the connection that broke with it.
+    """
+    told = "." if how.endswith(")") and _BROKEN.match(error.message) else f": {error.message}"
+    message = f"The job's Spark application {how}{told}"
+    return SparkLostError(message, where=error.where, hint=java_hint(message) or error.hint)
 
 
 def _end_in(state: JobStatus) -> AttemptEnd:
