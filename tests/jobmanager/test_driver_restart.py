@@ -209,7 +209,7 @@ def test_a_savepoint_in_flight_when_the_driver_dies_has_failed(manager):
     os.kill(pid, signal.SIGKILL)
 
     failure = manager.operation(job, trigger_id)["failure-cause"]
-    assert "The job's driver died before its savepoint was complete." in str(failure)
+    assert "The job's driver died before its savepoint was complete; the job goes on in another one" in str(failure)
     wait_for_another(manager, job, pid)
     assert "The job's driver died" in str(manager.operation(job, trigger_id)["failure-cause"])
 

@@ -97,7 +97,7 @@ def test_a_summary_has_flinks_fields_and_counts_subtasks():
             "failed": 0,
         },
         "pending-operators": 0,
-        "pystate": {"restarts": 0, "application-id": None, "embedded": None},
+        "pystate": {"restarts": 0, "application-id": None, "silent-since": None, "embedded": None},
     }
 
 
