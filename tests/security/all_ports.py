@@ -14,7 +14,7 @@ FILES = ("/files/job.py", "/jars/job.jar")
 _FAILURES = (2, 5, 8)
 """Of a chunk, a call and a stream: how Spark says that there is nothing, with a stack trace."""
 _CHALLENGE = b"#CHALLENGE#"
-_ERRORS_OF_PY4J = (b"!x", b"!yro", b"!e")
+_ERRORS_OF_PY4J = (b"!x", b"!z")
 _LOOPBACK = "127.0.0.1"
 
 

@@ -106,10 +106,23 @@ def _said(job: subprocess.Popen[bytes], output: Path, words: str) -> str:
         (struct.pack(">qb", 40, 1) + bytes(31), False),
         (struct.pack(">qb", 40, 4) + bytes(31), False),
         (struct.pack(">i", 4711), False),
+        (b"!xsAuthentication error: unexpected command.\n", True),
+        (b"!zspy4j.Py4JException: Unknown command received: GET", True),
         (b"!yv\n", False),
         (b"HTTP/1.1 200 OK\r\n", False),
     ],
-    ids=["nothing", "a challenge", "a failure of Spark's", "a chunk", "an answer", "a worker's pid", "py4j's yes", "a page"],
+    ids=[
+        "nothing",
+        "a challenge",
+        "a failure of Spark's",
+        "a chunk",
+        "an answer",
+        "a worker's pid",
+        "py4j's no",
+        "py4j knows no such word",
+        "py4j's yes",
+        "a page",
+    ],
 )
 def test_what_counts_as_a_refusal(answer, refuses):
     assert is_refusal(answer) is refuses
