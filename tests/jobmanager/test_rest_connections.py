@@ -7,10 +7,12 @@ import functools
 import gc
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,6 +166,41 @@ def test_without_a_handshake_tls_has_a_deadline_too(
     manager.start(Configuration(dict(zip(names, ("true", *certificate), strict=True))))
     assert heard(knock(manager)) == b""
     heard(knock(manager, b"\x16\x03\x01\x02\x00"))
+
+
+def test_what_is_no_tls_on_the_port_of_tls_reaches_nothing_and_others_are_served(
+    manager: ManagerThread, knock: Knock, monkeypatch: pytest.MonkeyPatch, certificate: tuple[str, str], caplog: Any
+) -> None:
+    in_time(monkeypatch, 0.5)
+    names = ("security.ssl.rest.enabled", "pystate.security.ssl.rest.certificate", "pystate.security.ssl.rest.key")
+    manager.start(Configuration(dict(zip(names, ("true", *certificate), strict=True))))
+    plain = b"GET /overview HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for said in (plain, *NONSENSE, b"\x16\x03\x01\xff\xff" + b"\0" * 70_000):
+        assert not heard(knock(manager, said)).startswith(b"HTTP/")
+
+    client = ssl.create_default_context(cafile=certificate[0])
+    client.check_hostname = False
+    with client.wrap_socket(knock(manager)) as sound:
+        assert sound.version() == "TLSv1.3"
+        sound.sendall(plain)
+        assert sound.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+def test_old_versions_of_tls_are_refused(
+    manager: ManagerThread, knock: Knock, certificate: tuple[str, str], version: ssl.TLSVersion
+) -> None:
+    names = ("security.ssl.rest.enabled", "pystate.security.ssl.rest.certificate", "pystate.security.ssl.rest.key")
+    manager.start(Configuration(dict(zip(names, ("true", *certificate), strict=True))))
+    client = ssl.create_default_context(cafile=certificate[0])
+    client.check_hostname = False
+    client.set_ciphers("ALL:@SECLEVEL=0")
+    client.minimum_version = ssl.TLSVersion.TLSv1
+    client.maximum_version = version
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        client.wrap_socket(knock(manager))
 
 
 class Clock:

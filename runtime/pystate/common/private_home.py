@@ -35,8 +35,8 @@ def close_to_others(home: PystateHome) -> list[str]:
         ForeignHomeError: Something in it belongs to another user, who could change what runs.
         OSError: It can't be looked at, or be changed.
     """
-    told = [*_closed_folder(home.root, "home"), *_closed_folder(home.jobs, "folder of jobs")]
-    open_folders = [path for path in _entries(home.jobs) if path.is_dir() and _closed_folder(path, "folder of a job")]
+    told = [*close_folder(home.root, "home"), *close_folder(home.jobs, "folder of jobs")]
+    open_folders = [path for path in _entries(home.jobs) if path.is_dir() and close_folder(path, "folder of a job")]
     open_files = [path for path in _secret_files(home) if _closed_file(path)]
     if open_folders:
         told.append(f"Others could look into {_counted(open_folders, 'folder')} of jobs in {home.jobs}; that is over now.")
@@ -46,12 +46,25 @@ def close_to_others(home: PystateHome) -> list[str]:
     return told
 
 
-def _closed_folder(path: Path, what: str) -> list[str]:
+def close_folder(path: Path, what: str) -> list[str]:
+    """Make a folder its owner's alone; nothing is done where there is none.
+
+    Args:
+        path: The folder.
+        what: What it is, for the sentence.
+
+    Returns:
+        What was changed, in a sentence.
+
+    Raises:
+        ForeignHomeError: It belongs to another user.
+        OSError: It can't be looked at, or be changed.
+    """
     try:
         found = path.stat()
     except FileNotFoundError:
         return []
-    _check_ours(found, path, what)
+    check_ours(found, path, what)
     if not found.st_mode & _OTHERS:
         return []
     path.chmod(0o700)
@@ -63,11 +76,11 @@ def _closed_folder(path: Path, what: str) -> list[str]:
 
 def _closed_file(path: Path) -> bool:
     """Take away what rights others have to a file; return whether they had any."""
-    _check_ours(path.lstat(), path, "file")
+    check_ours(path.lstat(), path, "file")
     descriptor = os.open(path, _OPEN)
     try:
         found = os.fstat(descriptor)
-        _check_ours(found, path, "file")
+        check_ours(found, path, "file")
         if not stat.S_ISREG(found.st_mode) or not found.st_mode & _OTHERS:
             return False
         os.fchmod(descriptor, 0o600)
@@ -82,7 +95,7 @@ def _renewed_token(home: PystateHome) -> list[str]:
         found = home.token.lstat()
     except FileNotFoundError:
         return []
-    _check_ours(found, home.token, "token")
+    check_ours(found, home.token, "token")
     if not found.st_mode & _OTHERS or not stat.S_ISREG(found.st_mode):
         return []
     write_file_atomically(home.token, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)
@@ -105,7 +118,12 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _check_ours(found: os.stat_result, path: Path, what: str) -> None:
+def check_ours(found: os.stat_result, path: Path, what: str) -> None:
+    """Refuse what belongs to another user.
+
+    Raises:
+        ForeignHomeError: It does.
+    """
     if found.st_uid == os.geteuid():
         return
     owner = _name_of(found.st_uid)

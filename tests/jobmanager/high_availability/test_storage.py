@@ -199,3 +199,25 @@ def test_a_candidate_that_slept_gets_no_token_below_the_highest(lease):
 def test_the_address_in_an_entry_is_one_of_a_url():
     assert host_and_port(ENTRY) == "127.0.0.1:8081"
     assert host_and_port({"address": "::1", "port": 1}) == "[::1]:1"
+
+
+@pytest.mark.parametrize("name", ["", "jobs", "leader"])
+def test_folders_that_others_could_write_to_are_closed_and_said(tmp_path, name, caplog):
+    storage = FolderStorage(tmp_path / "ha")
+    storage.prepare()
+    (storage.root / name).chmod(0o777)
+    with caplog.at_level("WARNING"):
+        storage.prepare()
+    assert (storage.root / name).stat().st_mode & 0o777 == 0o700
+    assert "so that others could change it; it is 700 now" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's folder")
+@pytest.mark.parametrize("name", ["", "jobs", "leader", "token"])
+def test_what_belongs_to_another_user_names_no_leader(tmp_path, name):
+    storage = FolderStorage(tmp_path / "ha")
+    storage.prepare()
+    os.chown(storage.root / name, 65534, 65534)
+    with pytest.raises(PystateError, match="belongs to") as raised:
+        storage.prepare()
+    assert "high-availability.storageDir" in raised.value.hint

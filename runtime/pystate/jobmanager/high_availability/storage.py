@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -13,9 +14,12 @@ from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.folders import make_private_folder
 from pystate.common.home import PystateHome, write_file_atomically
 from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+from pystate.common.private_home import ForeignHomeError, check_ours, close_folder
 from pystate.common.tokens import read_home_token
 from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore
 from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
+
+logger = logging.getLogger(__name__)
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -92,7 +96,9 @@ class FolderStorage:
         """
         try:
             for folder in (self.root, self.jobs, self._leader):
-                make_private_folder(folder)
+                # who can write there could name another leader, whom commands would send the token
+                for sentence in close_folder(make_private_folder(folder), "folder of high availability"):
+                    logger.warning("%s", sentence)
             self._check_file_system()
             if not self._token.exists():
                 draft = self.root / f".token-{secrets.token_hex(8)}"
@@ -103,7 +109,11 @@ class FolderStorage:
                     pass  # another job manager has been faster
                 finally:
                     draft.unlink()
+            check_ours(self._token.lstat(), self._token, "token of high availability")
             token = read_home_token(self._token)
+        except ForeignHomeError as error:
+            error.hint = "set high-availability.storageDir to another folder, or be its owner"
+            raise
         except OSError as error:
             message = f"The storage for high availability can't be used: {error}."
             raise PystateError(
