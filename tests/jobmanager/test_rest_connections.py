@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pystate.common.configuration import Configuration
+from pystate.common.rest_certificate import server_context
 from pystate.jobmanager import rest_connections, rest_server
 from pystate.jobmanager.rest_connections import RestConnections, RestListener, Stage
 from tests.jobmanager.harness import ManagerThread, eventually
@@ -185,6 +186,16 @@ def test_what_is_no_tls_on_the_port_of_tls_reaches_nothing_and_others_are_served
         sound.sendall(plain)
         assert sound.recv(65536).startswith(b"HTTP/1.1 200 ")
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_servers_refuse_renegotiation(certificate: tuple[str, str]) -> None:
+    pem, key = certificate
+    config = rest_server.RestConfig(lambda *_: None, RestConnections(16), ssl_certfile=pem, ssl_keyfile=key)  # type: ignore[arg-type,return-value]
+    config.load()
+    assert config.ssl is not None
+    for context in (config.ssl, server_context((pem, key))):
+        assert context.options & ssl.OP_NO_RENEGOTIATION
+        assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")

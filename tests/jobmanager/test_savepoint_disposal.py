@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -215,6 +216,19 @@ def test_a_link_that_is_called_like_a_snapshot_deletes_nothing_elsewhere(manager
         cause = disposed(manager, path)["failure-cause"]["pystate"]
         assert "chk-1 is a link, not a folder" in cause["message"]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_hard_links_to_files_of_a_disposed_savepoint_stay_whole(manager: Manager, tmp_path: Path) -> None:
+    """A copy made with `cp -al`, and who reads a file at this moment, lose nothing."""
+    location = write_savepoint(tmp_path / "sp")
+    copy = tmp_path / "copy" / folder(location).name
+    shutil.copytree(folder(location), copy, copy_function=os.link)
+    content = {path.name: path.read_bytes() for path in copy.iterdir()}
+    with (folder(location) / "_metadata").open("rb") as being_read:
+        assert disposed(manager, location.uri) == {}
+        assert being_read.read() == content["_metadata"]
+    assert not folder(location).exists()
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == content
 
 
 def test_a_link_above_a_snapshot_is_a_way_to_it(manager: Manager, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
     """
     pem, key = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     try:
         context.load_cert_chain(pem, key, password=_no_password)
     except (OSError, ValueError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from typing import Any
 
@@ -72,6 +73,12 @@ class RestConfig(uvicorn.Config):
             **options,
         )
         self.connections = connections
+
+    def load(self) -> None:
+        """Load what serves."""
+        super().load()
+        if self.ssl is not None:
+            self.ssl.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for it again and again
 
 
 class BoundedProtocol(H11Protocol):
