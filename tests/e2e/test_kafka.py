@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from pystate.common.errors import PystateError
 from pystate.common.serialization import SimpleStringSchema
 from pystate.common.time import Duration
 from pystate.common.type_info import Types
@@ -256,3 +257,18 @@ def test_each_partition_has_a_watermark_of_its_own(kafka, run_job):
     order = [int(text.partition(":")[2]) for text in seen()]
     assert order[:2] == [1000, 2000], "timers fire in the order of time, whichever partition brought them"
     assert order == sorted(order)
+
+
+def test_a_topic_that_was_made_anew_is_refused_behind_a_savepoint(kafka, run_job, tmp_path):
+    topic, out = kafka.new_topic(), kafka.new_topic()
+    kafka.send(topic, [(None, text) for text in "ab"])
+    job = run_job(identity(kafka, source(kafka, topic, end=None), out), OFTEN)
+    job.wait_for(lambda: copied(kafka, out) == ["a", "b"])
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    kafka.remake_topic(topic, 1)
+    kafka.send(topic, [(None, text) for text in "cdefg"])
+    options = {**OFTEN, "execution.state-recovery.path": path, "restart-strategy.type": "none"}
+    with pytest.raises(PystateError, match="deleted and made anew"):
+        run_job(identity(kafka, source(kafka, topic), out), options).result()
+    assert copied(kafka, out) == ["a", "b"]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 from pystate.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.api.row_decoder import RowDecoder
-from pystate.api.source_stream import CompletedOffsets, StoppingOffsets
+from pystate.api.source_stream import CompletedOffsets, SourceIdentity, StoppingOffsets
 from pystate.api.state import MapStateDescriptor
 from pystate.api.window.operation import WindowOperation
 from pystate.common.errors import JobGraphError
@@ -171,6 +171,7 @@ class SourceTransformation(Transformation):
         decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
         stopping: Where it ends; None where it has no end, or Spark finds it.
         completed_offsets: Hears how far checkpoints have it read; None for nobody.
+        identity: What Spark's offsets of it are offsets of; None where nobody asks.
         in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
             elements. None where there is no such source.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
@@ -194,6 +195,7 @@ class SourceTransformation(Transformation):
     decoder: RowDecoder | None = None
     stopping: StoppingOffsets | None = None
     completed_offsets: CompletedOffsets | None = None
+    identity: SourceIdentity | None = None
     in_slots: Callable[[Any], tuple[Any, TypeInformation]] | None = None
     partitioned_by: tuple[str, ...] = field(default=(), init=False)
     not_replayable: str | None = None

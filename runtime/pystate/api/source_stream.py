@@ -35,6 +35,20 @@ class StoppingOffsets(Protocol):
         """Let go of what it holds, until it is asked again."""
 
 
+class SourceIdentity(Protocol):
+    """What the offsets of a stream are offsets of. Snapshots keep it: a name may stand for something else by now."""
+
+    def check(self, known: bytes | None) -> bytes:
+        """Return what snapshots are to keep.
+
+        Args:
+            known: What a snapshot holds; None for none.
+
+        Raises:
+            PystateError: What the stream reads isn't what the snapshot's offsets are of, or doesn't say.
+        """
+
+
 class CompletedOffsets(Protocol):
     """Hears how far a stream was read at each completed checkpoint."""
 

@@ -152,6 +152,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             frame=lambda: source.to_frame(self.spark, name, timed=timed),
             stopping=source.stopping(lambda: self.spark, name, timed=timed),
             completed_offsets=source.group_offsets(lambda: self.spark, name),
+            identity=source.identity(lambda: self.spark, name),
             in_slots=lambda spark: source.in_slots(name, timed=timed),  # noqa: ARG005 - no Spark is needed for it
             bounded=source.bounded,
             watermark_strategy=strategy,

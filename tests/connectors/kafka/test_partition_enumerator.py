@@ -178,3 +178,13 @@ def test_where_it_begins_is_known_for_what_is_promised(how, starts):
     source = KafkaSplitSource(settings(**how))
     assert source.starts_at is starts
     assert source.get_boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
+
+
+def test_positions_of_sparks_go_on_with_the_ids_of_their_topics():
+    source, context = KafkaSplitSource(settings()), Context()
+    source.go_on_behind('{"t":{"0":5}}', {"pystate-identity": b'{"t": "one"}'})
+    enumerator = KafkaPartitionEnumerator(context, settings(), Cluster(0, 1), begin=source._begin, ids=source._ids)
+    enumerator.start()
+    all_given(enumerator, context)
+    given = {split.partition.partition: split.topic_id for splits in context.given.values() for split in splits}
+    assert given == {0: "one", 1: None}, "nothing was read of the other one"

@@ -92,5 +92,6 @@ def reason(error: BaseException) -> str:
 
 def topic_id_of(described: Any) -> str | None:
     """Return the id of a topic as the client describes it; None where brokers are too old to have any."""
-    found = str(described.topic_id) if described.topic_id is not None else ""
+    found = str(described.topic_id).rstrip("=") if described.topic_id is not None else ""
+    found = found.replace("+", "-").replace("/", "_")  # as the Java client writes it
     return None if found.strip("A=") == "" else found

@@ -48,6 +48,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         begin: Where partitions begin that Spark has read, in a job that starts from no state.
         ends: Where partitions end, as a snapshot of Spark's has it.
         clock: Returns the time, ms since 1970.
+        ids: Of the topics that Spark has read.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         begin: Mapping[KafkaTopicPartition, int] | None = None,
         ends: Mapping[KafkaTopicPartition, int] | None = None,
         clock: Callable[[], int] = current_time_ms,
+        ids: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
         self._settings = settings
@@ -69,6 +71,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         self._waiting = {split.partition: split for split in waiting or []}
         self._begin = begin
         self._ends = ends or {}
+        self._ids = ids or {}
         self._clock = clock
         self._look_at = 0
         self._lock = threading.Lock()
@@ -135,7 +138,11 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         for partition in partitions:
             read = begin is not None and begin.get(partition, 0) > 0
             self._waiting[partition] = KafkaPartitionSplit(
-                partition, starts[partition], ends.get(partition), has_records=read
+                partition,
+                starts[partition],
+                ends.get(partition),
+                has_records=read,
+                topic_id=self._ids.get(partition.topic) if begin is not None and partition in begin else None,
             )
 
     def _add(self, partitions: list[KafkaTopicPartition]) -> None:

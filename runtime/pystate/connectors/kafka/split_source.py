@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from pystate.connectors.source import Boundedness, Source, SourceReaderContext, 
 _CHECK_TIMEOUT_S = 15.0
 _ENDS = "pystate-stopping"
 """The file beside Spark's log of a source that says where it ends."""
+_IDS = "pystate-identity"
+"""The one with the ids of its topics."""
 
 
 class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
@@ -33,6 +36,7 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         self._settings = settings
         self._begin: dict[KafkaTopicPartition, int] | None = None
         self._ends: dict[KafkaTopicPartition, int] = {}
+        self._ids: dict[str, str] = {}
 
     @property
     def starts_at(self) -> StartsAt:
@@ -62,18 +66,19 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         try:
             self._begin = partition_offsets(offset)
             self._ends = partition_offsets(log[_ENDS].decode()) if _ENDS in log else {}
+            self._ids = dict(json.loads(log[_IDS])) if _IDS in log else {}
         except (ValueError, TypeError, AttributeError) as error:
             message = "The snapshot was written with another kind of source in the place of this one of Kafka."
             raise RestoreError(message, where=self._settings.name, hint="give the new source another uid") from error
 
     def begin_anew(self) -> None:
         """Begin where the program says."""
-        self._begin, self._ends = None, {}
+        self._begin, self._ends, self._ids = None, {}, {}
 
     def create_enumerator(self, context: SplitEnumeratorContext[KafkaPartitionSplit]) -> KafkaPartitionEnumerator:
         """Return what finds the partitions."""
         cluster = KafkaCluster(self._settings)
-        return KafkaPartitionEnumerator(context, self._settings, cluster, begin=self._begin, ends=self._ends)
+        return KafkaPartitionEnumerator(context, self._settings, cluster, begin=self._begin, ends=self._ends, ids=self._ids)
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[KafkaPartitionSplit], checkpoint: Any

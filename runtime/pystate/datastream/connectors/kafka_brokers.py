@@ -94,6 +94,20 @@ class KafkaBrokers:
                     found.append(KafkaTopicPartition(topic, int(info.partition())))
         return sorted(found)
 
+    def topic_ids(self, topics: tuple[str, ...], pattern: str | None) -> dict[str, str]:
+        """Return the ids of topics, or of those whose whole name a pattern matches; none where brokers are too old.
+
+        Raises:
+            JobGraphError: The brokers don't answer, or don't know a topic.
+        """
+        with self._admin() as admin:
+            if pattern is not None:
+                names = [str(name) for name in admin.listTopics().names().get()]
+                topics = tuple(name for name in names if re.fullmatch(pattern, name))
+            described = admin.describeTopics(self._list(topics)).allTopicNames().get()
+            found = {topic: str(described.get(topic).topicId().toString()) for topic in topics}
+        return {topic: topic_id for topic, topic_id in found.items() if topic_id.strip("A=")}
+
     def offsets(
         self, initializer: KafkaOffsetsInitializer, partitions: list[KafkaTopicPartition], group: str | None
     ) -> dict[KafkaTopicPartition, int]:

@@ -26,6 +26,7 @@ from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.datastream.connectors.kafka_brokers import KafkaBrokers, check_connector
 from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
 from pystate.datastream.connectors.kafka_stopping import KafkaStoppingOffsets
+from pystate.datastream.connectors.kafka_topic_ids import KafkaTopicIds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -218,6 +219,24 @@ class KafkaSource:
         if group is None or not self.settings.commits_offsets:
             return None
         return KafkaGroupOffsets(lambda: self.brokers(spark(), where), group, where)
+
+    def identity(self, spark: Callable[[], SparkSession], where: str) -> KafkaTopicIds:
+        """Return what tells whether topics are those that a snapshot's offsets are of.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for errors.
+        """
+        settings = self.settings
+        takes_losses = settings.options.get(_LOSSES, "true").lower() == "false"
+
+        def topic_ids() -> dict[str, str]:
+            with self.brokers(spark(), where) as brokers:
+                return brokers.topic_ids(
+                    settings.topics or tuple({topic for topic, _ in settings.partitions}), settings.pattern
+                )
+
+        return KafkaTopicIds(topic_ids, where, takes_losses=takes_losses)
 
     def _subscription(self) -> dict[str, str]:
         settings = self.settings

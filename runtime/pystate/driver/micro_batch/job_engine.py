@@ -28,6 +28,7 @@ from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
 from pystate.driver.micro_batch.offset_reports import OffsetReports
 from pystate.driver.micro_batch.source_restore import RestoredSources, SourceRestore
 from pystate.driver.micro_batch.stream_ends import BoundedStreams
+from pystate.driver.micro_batch.stream_identities import checked_identities
 from pystate.driver.micro_batch.stream_options import stream_option_notices
 from pystate.driver.sources_in_slots import sources_in_slots
 from pystate.driver.spark_positions import take_over_from_spark
@@ -164,7 +165,8 @@ class MicroBatchJobEngine:
         if self._collected is not None:
             self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.epoch)
         restored = self._restored(plan, snapshot)
-        frames, restored.spark_files, ends = bounded.begin(self._frames, restored.spark_files)
+        files = checked_identities(plan, self._sources, restored.spark_files)
+        frames, restored.spark_files, ends = bounded.begin(self._frames, files)
         self._running = MicroBatchEngine(
             self._spark,
             plan,

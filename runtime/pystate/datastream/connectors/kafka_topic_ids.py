@@ -1,0 +1,54 @@
+"""The ids of the topics that Spark reads, kept in snapshots: an offset says nothing in another topic of the name."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+
+from pystate.common.errors import JobGraphError
+from pystate.connectors.kafka.client import KafkaConnectorError
+
+_LOG = logging.getLogger(__name__)
+
+
+class KafkaTopicIds:
+    """Those of one source.
+
+    Args:
+        topic_ids: Asks the brokers.
+        where: The source's name, for errors.
+        takes_losses: A topic that was made anew is gone on with, as Spark's connector does.
+    """
+
+    def __init__(self, topic_ids: Callable[[], dict[str, str]], where: str, *, takes_losses: bool) -> None:
+        self._topic_ids = topic_ids
+        self._where = where
+        self._takes_losses = takes_losses
+
+    def check(self, known: bytes | None) -> bytes:
+        """Return the ids; those of topics that aren't there stay.
+
+        Raises:
+            KafkaConnectorError: A topic has another id by now, or the brokers don't answer.
+        """
+        before: dict[str, str] = {} if known is None else json.loads(known)
+        try:
+            now = self._topic_ids()
+        except JobGraphError as error:  # of brokers that are away, which is no fault of the program's
+            raise KafkaConnectorError(error.message, where=error.where, hint=error.hint) from error
+        for topic, topic_id in now.items():
+            if before.get(topic, topic_id) == topic_id:
+                continue
+            message = (
+                f"Topic {topic!r} was deleted and made anew since the snapshot was taken ({before[topic]}, now {topic_id}): "
+                "its offsets are those of the old topic."
+            )
+            if not self._takes_losses:
+                hint = (
+                    "set_property('failOnDataLoss', 'false') goes on with what is there; or give the source another uid, "
+                    "and resume with --allowNonRestoredState: it begins where the program says"
+                )
+                raise KafkaConnectorError(message, where=self._where, hint=hint)
+            _LOG.warning("%s: %s It is gone on with.", self._where, message)
+        return json.dumps({**before, **now}, sort_keys=True).encode()
