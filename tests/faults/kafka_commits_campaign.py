@@ -93,7 +93,8 @@ class CommitsCampaign:
             if not self.steps:
                 self.steps = self.chance.sample(STEPS, len(STEPS))  # each round has all of them
             self._round(self.chance.choice(TROUBLES), self.steps.pop())
-        assert self._run(self._settings("", 1)) == 0
+        last = self._settings("", 1)
+        assert self._asked(last, self._run(last)) == 0
         self._compare()
         self.report.seconds = time.monotonic() - started
         return self.report
@@ -112,9 +113,7 @@ class CommitsCampaign:
             if "foreign" in trouble:
                 others.enter_context(self.kafka.open_transaction(self.markers, marker_partition(self.own)))
             code = self._run(settings)
-        if code == UNKNOWN:
-            self.report.unknown += 1
-            code = self._run(replace(settings, unknown="LEAVE_OUT" if self._is_there() else "WRITE"))
+        code = self._asked(settings, code)
         if code == WAITS:
             self.report.waited += 1
         elif code == -signal.SIGKILL:
@@ -122,6 +121,13 @@ class CommitsCampaign:
             self.told(f"{self.report.kills.total()} kills, {self.report.processes} processes")
         else:
             assert code == 0
+
+    def _asked(self, settings: Settings, code: int) -> int:
+        """Say what becomes of a commit nobody knows of, as an operator does, and return how it goes on."""
+        if code != UNKNOWN:
+            return code
+        self.report.unknown += 1
+        return self._run(replace(settings, unknown="LEAVE_OUT" if self._is_there() else "WRITE"))
 
     def _settings(self, step: str, count: int) -> Settings:
         kafka, folder = self.kafka, str(self.folder)
