@@ -17,6 +17,7 @@ from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_frames import program_line
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
 from pystate.connectors.source import Source, SourceFunction
 from pystate.connectors.source_operator import SourceOperator
@@ -91,7 +92,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
                 raise JobGraphError(message, where=source_name, hint=f"did you mean {near[0]!r}?" if near else None)
             strategy = watermark_strategy or WatermarkStrategy.for_monotonous_timestamps()
             watermark_strategy = strategy.with_timestamp_assigner(ColumnTimestampAssigner(event_time))
-        check_frame(frame, source_name)
+        check_frame(frame, ", ".join(filter(None, [source_name, program_line()])))
         step = SourceTransformation(
             name=source_name,
             frame=lambda: frame,
