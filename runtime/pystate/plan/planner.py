@@ -174,11 +174,11 @@ class JobPlanner:
             self._place_without_key(step)
         elif isinstance(step, OneInputTransformation) and not isinstance(step.parent, KeyByTransformation):
             self._place_without_key(step)
-        elif isinstance(step, (OneInputTransformation, TwoInputTransformation)) or self._is_live_source(step):
+        elif isinstance(step, (OneInputTransformation, TwoInputTransformation)) or _is_live_source(step):
             self._head_task(step)
         else:
             return
-        self._warn_of_missing_uid(step)
+        self._warnings.extend(filter(None, [_uid_warning(step)]))
 
     def _place_without_key(self, step: Transformation) -> None:
         edges = list(edges_into(step.parent))
@@ -201,10 +201,6 @@ class JobPlanner:
             self._set_max_parallelism(task.spec, step.max_parallelism)
         task.steps.append(step)
         self._task_of[id(step)] = task
-
-    @staticmethod
-    def _is_live_source(step: Transformation) -> TypeGuard[OwnSourceTransformation]:
-        return isinstance(step, OwnSourceTransformation) and bool(live_children(step))
 
     def _head_task(self, step: OneInputTransformation | TwoInputTransformation | OwnSourceTransformation) -> None:
         uid = self._uids[id(step)]
@@ -240,7 +236,7 @@ class JobPlanner:
             edges = list(edges_into(root))
             key_by = root if isinstance(root, KeyByTransformation) else None
             routings = [Routing.KEY if key_by is not None else self._routing(edge, step) for edge in edges]
-            key = None if key_by is None else self._key_column(key_by)
+            key = None if key_by is None else _key_column(key_by)
             broadcast = all(routing is Routing.BROADCAST for routing in routings)
             asking = [step] if spec.uid == self._uids[id(step)] else root.children
             timestamped = self._time.goes_to(asking, root)
@@ -286,11 +282,6 @@ class JobPlanner:
 
     def _followers_of(self, step: Transformation, tag: str | None = None) -> list[Transformation | _TaskEdge]:
         return self._followers.setdefault(id(step), {}).setdefault(tag, [])
-
-    def _key_column(self, key_by: KeyByTransformation) -> KeyColumn:
-        if key_by.column is None:
-            return KeyColumn(KEY_FIELD, key_by.key_type)
-        return named_key_column(key_by.column, key_by.parent.output_type, key_by.key_type, key_by.place)
 
     # -- what runs in a task
 
@@ -338,14 +329,7 @@ class JobPlanner:
         *,
         kept: bool = False,
     ) -> Chain:
-        """Return the chain of `items` and all that follows them up to the next task.
-
-        Args:
-            items: What follows.
-            build: What it is built with.
-            type_info: Of the elements.
-            kept: What makes the elements may have them still when they have been handed on.
-        """
+        """Return the chain of `items` and all that follows them up to the next task; `_copies` says what `kept` is."""
         chain = Chain()
         for item in items:
             if isinstance(item, _TaskEdge):
@@ -354,11 +338,8 @@ class JobPlanner:
                 chain.outputs.append(self._sink_output(item, build))
             else:
                 chain.children.append(self._node(item, build))
-        if not self._object_reuse and (type_info is None or not is_immutable(type_info)):
-            if kept and chain.children:
-                chain.copies = Copies.ALL
-            elif len(chain.children) > 1:
-                chain.copies = Copies.BUT_LAST
+        if not self._object_reuse:
+            chain.copies = _copies(chain, type_info, kept=kept)
         return chain
 
     def _node(self, step: Transformation, build: _ChainBuild) -> ChainNode:
@@ -411,17 +392,37 @@ class JobPlanner:
             build.sinks.append(SinkPlan(build.task_uid, tag, sink))
         return output
 
-    # -- what the author should know
 
-    def _warn_of_missing_uid(
-        self, step: OneInputTransformation | TwoInputTransformation | SinkTransformation | OwnSourceTransformation
-    ) -> None:
-        function = function_object(step.function)
-        takes_part = isinstance(function, CHECKPOINT_MIXINS)
-        # a plain function on a keyed stream has no context to ask for state
-        keyed = step.keeps_state and (isinstance(function, Function) or step.kind is OperatorKind.REDUCE)
-        if step.uid is None and (takes_part or keyed):
-            self._warnings.append(
-                f"The operator {step.name!r} keeps state and has no uid: its state is found again only while the program's "
-                'shape stays the same. Add .uid("...") to it.'
-            )
+def _uid_warning(
+    step: OneInputTransformation | TwoInputTransformation | SinkTransformation | OwnSourceTransformation,
+) -> str | None:
+    """Return what the author of a step with state and without a uid should know; None for nothing."""
+    function = function_object(step.function)
+    takes_part = isinstance(function, CHECKPOINT_MIXINS)
+    # a plain function on a keyed stream has no context to ask for state
+    keyed = step.keeps_state and (isinstance(function, Function) or step.kind is OperatorKind.REDUCE)
+    if step.uid is not None or not (takes_part or keyed):
+        return None
+    return (
+        f"The operator {step.name!r} keeps state and has no uid: its state is found again only while the program's "
+        'shape stays the same. Add .uid("...") to it.'
+    )
+
+
+def _copies(chain: Chain, type_info: TypeInformation | None, *, kept: bool) -> Copies:
+    """Return which operators of a place get copies of elements of a type, which what made them may have kept."""
+    if type_info is not None and is_immutable(type_info):
+        return Copies.NONE
+    if kept and chain.children:
+        return Copies.ALL
+    return Copies.BUT_LAST if len(chain.children) > 1 else Copies.NONE
+
+
+def _is_live_source(step: Transformation) -> TypeGuard[OwnSourceTransformation]:
+    return isinstance(step, OwnSourceTransformation) and bool(live_children(step))
+
+
+def _key_column(key_by: KeyByTransformation) -> KeyColumn:
+    if key_by.column is None:
+        return KeyColumn(KEY_FIELD, key_by.key_type)
+    return named_key_column(key_by.column, key_by.parent.output_type, key_by.key_type, key_by.place)
