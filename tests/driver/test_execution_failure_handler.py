@@ -27,11 +27,9 @@ LOST = JobExecutionError("A slot was lost.")
 
 @pytest.fixture
 def handler(tmp_path):
-    def make(*, taken_over=False, saved_batch=lambda: None, again=False, has_begun=lambda: True, **options):
+    def make(*, taken_over=False, saved_batch=lambda: None, embedded=False, **options):
         configuration = Configuration({**TWICE, **options})
-        one = ExecutionFailureHandler(
-            configuration, JobDirectory(tmp_path), saved_batch, tries_start_again=again, has_begun=has_begun
-        )
+        one = ExecutionFailureHandler(configuration, JobDirectory(tmp_path), saved_batch, alone=embedded)
         one.begin(taken_over=taken_over)
         return one
 
@@ -192,21 +190,22 @@ WORKERS_TRACE = "Caused by: org.apache.spark.SparkException: Python worker faile
 
 @pytest.mark.parametrize(("error", "trace"), [(LATE, ""), (WORKER, WORKERS_TRACE)])
 def test_a_start_for_which_the_machine_had_no_time_is_tried_once_more_without_restarts(handler, error, trace):
-    one = handler(again=True, **NO_RESTARTS)
+    one = handler(embedded=True, **NO_RESTARTS)
     one.attempt_created()
     assert [one.delay_ms(error, trace) for _ in range(2)] == [0, None]
 
 
 @pytest.mark.parametrize(("has_begun", "delay"), [(True, None), (False, 0)])
 def test_once_it_has_done_something_a_failure_is_the_jobs(handler, has_begun, delay):
-    one = handler(again=True, has_begun=lambda: has_begun, **NO_RESTARTS)
+    one = handler(embedded=True, **NO_RESTARTS)
     one.attempt_created()
     one.attempt_runs()
+    one.attempt_over(has_begun=has_begun)
     assert one.delay_ms(WORKER, WORKERS_TRACE) == delay
 
 
 def test_other_failures_of_a_start_and_starts_that_a_job_manager_watches_are_as_the_strategy_says(handler):
-    one = handler(again=True, **NO_RESTARTS)
+    one = handler(embedded=True, **NO_RESTARTS)
     one.attempt_created()
     assert one.delay_ms(WORKER) is None
     assert handler(**NO_RESTARTS).delay_ms(LATE) is None

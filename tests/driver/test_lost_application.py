@@ -37,6 +37,7 @@ def scheduler_in(*, supervised=True, number=1, loss=None, **changes):
     parts = {
         "_supervised": supervised,
         "_number": number,
+        "is_cancelled": False,
         "_resources": Mock(loss=Mock(return_value=loss)),
         "_say": Mock(),
         "_status": Mock(),

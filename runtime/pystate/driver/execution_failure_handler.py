@@ -29,8 +29,8 @@ class ExecutionFailureHandler:
         configuration: The options in force.
         directory: The job's files.
         saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None for none.
-        tries_start_again: Whether a start for which the machine had no time is tried once more, whatever the strategy.
-        has_begun: Whether a job that runs has done anything yet.
+        alone: Whether no job manager watches over starts. Then one for which the machine had no time is tried once more,
+            whatever the strategy.
     """
 
     def __init__(
@@ -39,8 +39,7 @@ class ExecutionFailureHandler:
         directory: JobDirectory,
         saved_batch: Callable[[], int | None] = lambda: None,
         *,
-        tries_start_again: bool = False,
-        has_begun: Callable[[], bool] = lambda: True,
+        alone: bool = False,
     ) -> None:
         self._directory = directory
         self._strategy = restart_strategy(configuration)
@@ -51,8 +50,8 @@ class ExecutionFailureHandler:
         self._repeated = RepeatedFailures()
         self._wrong_data = RepeatedFailures()
         self._why: str | None = None
-        self._start_left = tries_start_again
-        self._has_begun = has_begun
+        self._has_begun = False
+        self._start_left = alone
 
     def begin(self, *, taken_over: bool) -> None:
         """Begin to count; where another driver has run the job before, behind its last failure.
@@ -76,12 +75,16 @@ class ExecutionFailureHandler:
         """Take note that all its state is restored, and user code has begun well."""
         self._was_running = True
 
+    def attempt_over(self, *, has_begun: bool) -> None:
+        """Take note of the end of an attempt that ran, and whether it had done anything."""
+        self._has_begun = has_begun
+
     def delay_ms(self, error: PystateError, stack_trace: str = "") -> int | None:
         """Count a failure; return how long to wait for the next attempt, None where the job has failed for good."""
         self._why = self._hopeless(error, stack_trace)
         if self._why is not None:
             return None
-        if self.starts_once_more(error, stack_trace):
+        if self._starts_once_more(error, stack_trace):
             return 0
         decision = self._strategy.after_failure(current_time_ms())
         self._strategy = decision.strategy
@@ -96,10 +99,10 @@ class ExecutionFailureHandler:
         """Whether the restart strategy may allow another attempt."""
         return self._strategy.restarts_at_all
 
-    def starts_once_more(self, error: PystateError, stack_trace: str) -> bool:
+    def _starts_once_more(self, error: PystateError, stack_trace: str) -> bool:
         """Whether this was the one start that may fail for want of time, and counts as no failure of the job."""
-        begun = self._was_running and self._has_begun()
-        again, self._start_left = self._start_left and not begun and is_late_start(error, stack_trace), False
+        has_begun = self._was_running and self._has_begun
+        again, self._start_left = self._start_left and not has_begun and is_late_start(error, stack_trace), False
         return again
 
     def job_ends(self, state: JobStatus) -> None:

@@ -28,6 +28,7 @@ from pystate.driver.job_context import JobContext
 from pystate.driver.job_engine import JobEngine
 from pystate.driver.job_metrics import JobMetrics
 from pystate.driver.job_planning import plan_job
+from pystate.driver.late_start import is_late_start
 from pystate.driver.older_checkpoints import OlderCheckpoints
 from pystate.driver.outside_failures import as_failure, may_pass
 from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
@@ -134,6 +135,7 @@ class JobMaster:
         self._status.runs_in(self._resources.application_id)
         taken_over = self._status.attempt > 0
         self._scheduler.begin(taken_over=taken_over)
+        again = False
         while True:
             try:
                 plan, restore = self._prepare(taken_over=taken_over)
@@ -145,7 +147,9 @@ class JobMaster:
                 if ours and self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)
                 self._scheduler.check_resources(failure)
-                if not taken_over and self._scheduler.starts_once_more(failure):
+                if not (taken_over or again or self._supervised) and is_late_start(failure, traceback.format_exc()):
+                    again = True
+                    self._job.say(f"The job could not be prepared, which is tried once more: {failure}")
                     continue
                 if not (may_pass(error, begun=taken_over) or (taken_over and ours)):
                     if ours:

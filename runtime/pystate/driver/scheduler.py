@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -75,13 +74,7 @@ class Scheduler:
         self._status = job.status
         self._say = job.say
         self._state_settings = StateSettings.of(job.configuration)
-        self._failures = ExecutionFailureHandler(
-            job.configuration,
-            job.directory,
-            self._saved_up_to,
-            tries_start_again=not supervised,
-            has_begun=lambda: self._begun,
-        )
+        self._failures = ExecutionFailureHandler(job.configuration, job.directory, self._saved_up_to, alone=not supervised)
         self._number = job.status.attempt
         self._attempt: ExecutionAttempt | None = None
         self._restore: RestoreReport | None = None
@@ -90,7 +83,6 @@ class Scheduler:
         self._end_behind: Future[tuple[CompletedCheckpoint, JobStatus]] = Future()
         self._commits = False
         self._older = OlderCheckpoints([], allowed=True)
-        self._begun = False
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
 
@@ -117,13 +109,6 @@ class Scheduler:
             PystateError: What the other has written is damaged.
         """
         self._failures.begin(taken_over=taken_over)
-
-    def starts_once_more(self, error: PystateError) -> bool:
-        """Whether a failure before the first attempt is one of a start that is tried once more; says so."""
-        again = self._failures.starts_once_more(error, traceback.format_exc())
-        if again:
-            self._say(f"The job could not be prepared, which is tried once more: {error}")
-        return again
 
     def starts_behind(self, snapshot: Snapshot) -> None:
         """Take note of the snapshot that the job was started from."""
@@ -291,11 +276,10 @@ class Scheduler:
             self._status.update(JobStatus.CREATED)
         self._failures.attempt_created()
         end = attempt.run(self._is_deploying, self._is_running)
-        self._begun = self._has_begun()
+        self._failures.attempt_over(has_begun=_has_begun(self._engine))
         self._engine.attempt_over()
         with self._lock:
-            self._attempt = None
-        self._restore = None
+            self._attempt = self._restore = None
         return end
 
     def _create(self, plan: JobPlan, restore: RestorePlan, environment: JobEnvironment, folder: Path) -> ExecutionAttempt:
@@ -349,13 +333,6 @@ class Scheduler:
         if restore is not None:
             self._say(restore.sentence(self._number))
 
-    def _has_begun(self) -> bool:
-        """Whether an attempt that ran has done anything: its query starts in the background, its first epoch ends later."""
-        try:
-            return self._engine.progress().get("epoch", 0) is not None
-        except Exception:  # Spark may be gone
-            return True
-
     def _saved_up_to(self) -> int | None:
         """Return how far a checkpoint of the job has read the sources; one can complete before the first row, too."""
         snapshot = self._job.coordinator.latest_snapshot()
@@ -394,6 +371,14 @@ def _lost(how: str, error: PystateError) -> SparkLostError:
     told = "." if how.endswith(")") and _BROKEN.match(error.message) else f": {error.message}"
     message = f"The job's Spark application {how}{told}"
     return SparkLostError(message, where=error.where, hint=java_hint(message) or error.hint)
+
+
+def _has_begun(engine: JobEngine) -> bool:
+    """Whether an attempt that ran has done anything: its query starts in the background, its first epoch ends later."""
+    try:
+        return engine.progress().get("epoch", 0) is not None
+    except Exception:  # Spark may be gone
+        return True
 
 
 def _end_in(state: JobStatus) -> AttemptEnd:

@@ -349,14 +349,6 @@ def test_programs_get_the_flink_clients_lines():
     ]
 
 
-def test_a_job_that_its_program_runs_is_listed_with_the_process():
-    program = {"embedded": {"host": "vm\x1b", "pid": 4711, "program": "/jobs/counts.py"}}
-    groups = job_lines.JobGroups([job("RUNNING", pystate=program)], None, None)
-    assert job_lines.plain_lines(groups)[1].endswith(" : keyed-count (RUNNING) : embedded in process 4711 on vm?")
-    assert "process 4711 on vm?" in rendered(job_list.table(groups, 160, unicode=True, now=NOW), 160)
-    assert "mbedded" not in rendered(job_list.table(job_lines.JobGroups([job("RUNNING")], [], []), 160, unicode=True), 160)
-
-
 def test_restarts_are_counted_while_a_job_restarts():
     restarted = {"pystate": {"restarts": 3}}
     groups = job_lines.JobGroups([job("RESTARTING", **restarted), job("RUNNING", **restarted)], [], None)
