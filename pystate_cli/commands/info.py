@@ -130,7 +130,7 @@ def info(
         console.result_json(said if restore is None else {**said, "restore": restore})
     elif not console.is_terminal:
         if restore is None:
-            console.result(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
+            console.result_text(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
             console.guarantees(guarantees)
     else:
         console.render(plan_view(answer, console.width, unicode=console.has_unicode))

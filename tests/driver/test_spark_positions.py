@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from types import SimpleNamespace
 
@@ -32,7 +31,7 @@ def snapshot_of(*sources, **logs):
         "pystate-sources": json.dumps([[uid, part, log] for log, (uid, part, _) in enumerate(sources)]).encode(),
     }
     position = SimpleNamespace(epoch=3, files=None)
-    location = SimpleNamespace(open=lambda handle: io.BytesIO(pack_archive(files)))
+    location = SimpleNamespace(read_whole=lambda handle: pack_archive(files))
     return SimpleNamespace(metadata=SimpleNamespace(source_position=position, job_id="another"), location=location)
 
 

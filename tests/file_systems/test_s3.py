@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import CheckpointFailedError, SnapshotError, SnapshotExistsError
+from pystate.common.errors import SnapshotError, SnapshotExistsError, StorageError
 from pystate.common.file_system_settings import initialize
 from pystate.file_systems.stores import store_of
 from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
@@ -50,7 +50,7 @@ def test_a_bucket_must_be_named() -> None:
 
 def test_a_bucket_is_not_made_but_missed(s3_place: Place) -> None:
     storage = CheckpointStorageAccess("s3://no-such-bucket-here/checkpoints", None, JOB_ID)
-    with pytest.raises(CheckpointFailedError, match="bucket does not exist"):
+    with pytest.raises(StorageError, match="bucket does not exist"):
         storage.initialize()
 
 

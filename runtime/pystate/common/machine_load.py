@@ -27,7 +27,8 @@ def core_count() -> int:
 
 def cpu_share() -> float:
     """Return which part of a core each thread that can run gets just now: 1 where there are no more threads than cores."""
-    return min(1.0, max(_LEAST_SHARE, core_count() / max(1.0, _can_run())))
+    # the kernel counts the threads of the whole machine, those beside a container's few cores, too
+    return min(1.0, max(_LEAST_SHARE, (os.cpu_count() or 1) / max(1.0, _can_run())))
 
 
 def patient(seconds: float) -> float:

@@ -144,7 +144,7 @@ class JobMaster:
                 raise
             except Exception as error:  # of ours, or of py4j or PySpark, which Spark's end may bring about in any class
                 failure, ours = as_failure(error), isinstance(error, PystateError)
-                if ours and self._scheduler.is_cancelled:
+                if self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)
                 self._scheduler.check_resources(failure)
                 if not (taken_over or again or self._supervised) and is_late_start(failure, traceback.format_exc()):
@@ -221,7 +221,10 @@ class JobMaster:
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:
         job, configuration = self._job, self._job.configuration
         self._proxy = self._proxy or start_proxy(job, self._home)
-        plan = plan_job(self._graph, job, self.engine, self._resources, restart=taken_over, supervised=self._supervised)
+        # a copy, as planning puts sources into slots: a try after this one gives steps the same automatic uids
+        plan = plan_job(
+            self._graph.copy(), job, self.engine, self._resources, restart=taken_over, supervised=self._supervised
+        )
         if taken_over:
             job.term.check()  # what this deletes may be a checkpoint that another driver writes
             self.coordinator.recover(job.say, OlderCheckpoints.of(plan, configuration).check)

@@ -13,7 +13,7 @@ class StartTimeoutError(JobExecutionError):
     """What a job consists of did not come up in time."""
 
 
-def late_start(came: str, timeout_s: float, lack: str | None) -> StartTimeoutError:
+def late_start(came: str, timeout_s: float, lack: str | None) -> JobExecutionError:
     """Return the error of a start that has taken too long.
 
     Args:
@@ -22,7 +22,7 @@ def late_start(came: str, timeout_s: float, lack: str | None) -> StartTimeoutErr
         lack: What the others lack, as Spark says; None where it lets them run.
     """
     if lack is not None:
-        return StartTimeoutError(f"{came} within {timeout_s:g} s: {lack}.", hint="give Spark more cores")
+        return JobExecutionError(f"{came} within {timeout_s:g} s: {lack}.", hint="give Spark more cores")
     busy = busy_sentence()
     message = f"{came} within {timeout_s:g} s{'' if busy is None else ' and the longer time that a busy machine has'}."
     return StartTimeoutError(message, hint=busy or "look at the job's log, or raise pystate.slot.startup-timeout")

@@ -85,6 +85,9 @@ def _in_slots(
         non_parallel=alone,
         parallelism=1 if alone else source.parallelism,
     )
+    # Before each attempt it is told where to go on (`spark_positions.py`), so it travels as it is then; the author's own
+    # code in it was taken when the program handed that over.
+    del own.taken["function"]
     own.from_the_end = split_source.starts_at is StartsAt.THE_END
     own.from_the_group = split_source.starts_at is StartsAt.THE_GROUPS_OFFSETS
     own.children, source.children = source.children, []

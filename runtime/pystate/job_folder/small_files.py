@@ -118,8 +118,9 @@ class EmbeddedProgramFile(FileContent):
 
     def runs(self) -> bool | None:
         """Whether the process is there; None where that can't be told from this machine."""
-        if self.machine != this_machine() and self.host != socket.gethostname():
-            return None
+        here = this_machine()
+        if self.machine != here and (self.host != socket.gethostname() or _boot_of(self.machine) == _boot_of(here)):
+            return None  # another host, or another container of this one, whose processes have other numbers
         if self.started is None:
             return is_alive(self.pid)
         return started_at(self.pid) == self.started
@@ -214,3 +215,8 @@ class EnvironmentFile(FileContent):
 @dataclass(frozen=True)
 class _Variables(PlainData):
     variables: dict[str, str]
+
+
+def _boot_of(machine: str) -> str:
+    """Return which start of which kernel `this_machine` is about."""
+    return machine.partition("/")[0]

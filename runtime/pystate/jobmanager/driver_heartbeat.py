@@ -110,7 +110,7 @@ class DriverHeartbeat:
         pid: Its process.
         terms: How often, and how long it may be silent.
         on_silence: Called with the silence that is to be told, with None once the driver answers again.
-        on_lost: Called once, where it is to be replaced.
+        on_lost: Called where it is to be replaced; returns whether that is done, else it is called again.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class DriverHeartbeat:
         pid: int,
         terms: HeartbeatTerms,
         on_silence: Callable[[Silence | None], object],
-        on_lost: Callable[[Silence], object],
+        on_lost: Callable[[Silence], bool],
     ) -> None:
         self._directory = directory
         self._pid = pid
@@ -147,8 +147,8 @@ class DriverHeartbeat:
                 told = False
             elif self._terms.is_lost(silence):
                 self._on_silence(silence)
-                self._on_lost(silence)
-                return
+                if self._on_lost(silence):
+                    return
             elif self._terms.is_told(silence):
                 self._on_silence(silence)
                 told = True

@@ -28,10 +28,13 @@ from pystate.jobmanager.driver_process import DriverProcess, DriverRefusedError
 from pystate.jobmanager.job_leftovers import remove_job_copies
 from pystate.jobmanager.job_status_provider import JobStatusProvider
 from pystate.jobmanager.kept_record import KeptRecord
-from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.jobmanager.leadership import LeadershipInDoubtError, LeadershipLostError
 from pystate.jobmanager.shared_services import JobManagerSharedServices
 
 logger = logging.getLogger(__name__)
+
+_OF_ITS_OWN_CODE = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT))
+"""Signals that a process gets for what it does itself: who kills a driver sends others."""
 
 _CANCEL_RETRY_SECONDS = 0.1
 
@@ -102,11 +105,19 @@ class JobManagerRunner:
             logger.warning("job %s: %s", self._job_id, said)
         self._status.silence = self._gateway.silence = silence
 
-    def _fence(self, pid: int, started: str | None, silence: Silence) -> None:
-        """Kill a driver that gives no sign of life: it can complete no checkpoint then, and the next one takes its place."""
-        self._services.leadership.check()
+    def _fence(self, pid: int, started: str | None, silence: Silence) -> bool:
+        """Kill a driver that gives no sign of life: it can complete no checkpoint then, and the next one takes its place.
+
+        Returns:
+            Whether that is done: not while this job manager may have been replaced itself.
+        """
+        try:
+            self._services.leadership.check()
+        except LeadershipInDoubtError:
+            return False
         self._fenced = f"{silence.describe(pid)} It was killed after {silence.idle_ms / 1000:.0f} s."
         signal_process(pid, started, signal.SIGKILL)
+        return True
 
     def _await_end(self, process: DriverProcess, heartbeat: DriverHeartbeat) -> None:
         exit_code = process.wait()
@@ -154,7 +165,7 @@ class JobManagerRunner:
             return 0
         if self._due is None:
             code = self._record.current.exit_code
-            by_itself = code is not None and code >= 0
+            by_itself = code is not None and (code >= 0 or -code in _OF_ITS_OWN_CODE)
             follows = self._failures.after_death(self._status.of_driver(), message, by_itself=by_itself)
             if isinstance(follows, JobVerdict):
                 self._record.change(verdict=follows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from pystate.api.state import explain_missing_method
 from pystate.slot.operators.source_input import SourceInput
 from pystate.state.base.backend import KeyedStateBackend
@@ -23,19 +25,21 @@ class FailedRecord:
         self._context = None if backend is None else backend.key_context
         self._source = source
         self._key: str | None = None
+        self._before: Hashable = NO_KEY
 
     def place(self) -> str | None:
         """Say where the record comes from, or which key it has; None where that isn't known, or nothing has raised."""
         return self._key if self._source is None else self._source.failed_at
 
     def __enter__(self) -> None:
-        """Enter."""
+        """Note the key of the calls before: what raises before it sets another one has none."""
+        self._before = NO_KEY if self._context is None else self._context.active_key
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Keep the key; the error goes on, with a sentence where it tells of a method that a function doesn't have."""
         if not isinstance(error, Exception):
             return
-        if self._context is not None and self._context.active_key is not NO_KEY:
+        if self._context is not None and self._context.active_key not in (NO_KEY, self._before):
             text = self._context.shown(self._context.active_key)
             self._key = text if len(text) <= _MOST_OF_A_KEY else f"{text[:_MOST_OF_A_KEY]}..."
         if isinstance(error, AttributeError):

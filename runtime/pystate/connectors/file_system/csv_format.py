@@ -10,6 +10,7 @@ from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.connectors.file_system import text_values
 from pystate.connectors.file_system.csv_schema import CsvSchema
+from pystate.connectors.file_system.csv_text import escape_of
 from pystate.connectors.file_system.file_content import UTF_8, TextEncoding, content_of
 from pystate.connectors.file_system.lines import Lines
 from pystate.connectors.file_system.split_format import FileRecords, RowRecords, SplitFormat
@@ -102,7 +103,7 @@ class CsvRows(Iterator[str]):
             delimiter=schema.column_separator,
             quotechar=schema.quote_char,
             quoting=csv.QUOTE_NONE if schema.quote_char is None else csv.QUOTE_MINIMAL,
-            escapechar=schema.escape_char,
+            escapechar=escape_of(schema.escape_char, schema.quote_char),
             strict=True,
         )
 

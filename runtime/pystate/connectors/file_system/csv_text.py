@@ -9,6 +9,11 @@ from typing import Any
 _SPACE = "".join(map(chr, range(33)))
 
 
+def escape_of(escape: str | None, quote: str | None) -> str | None:
+    """Return the escape character for Python's csv: a quote that is its own escape is a doubled one, as always."""
+    return None if escape == quote else escape
+
+
 class CsvText:
     """Writes rows.
 
@@ -44,7 +49,7 @@ class CsvText:
             lineterminator=self._ends,
             quotechar=quote,
             quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
-            escapechar=escape,
+            escapechar=escape_of(escape, quote),
         )
 
     def row(self, values: Sequence[Any]) -> None:

@@ -188,7 +188,13 @@ class Markers:
         """Refuse to look for a marker in a topic that isn't the one where it would be."""
         if topic_id is None:
             return
-        there = self.topic_id(topic)
+        client = kafka_client()
+        try:
+            there = self.topic_id(topic)
+        except client.KafkaException as error:
+            if error.args[0].code() != client.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            there = None  # it was deleted
         if there != topic_id:
             message = (
                 f"The topic for markers, {topic!r}, was made anew since a committable was made ({topic_id}, now {there}): "
@@ -200,6 +206,10 @@ class Markers:
         """Refuse to look for a marker that the brokers may have dropped by now."""
         client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
         resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
+        # Whatever the topic keeps now: it may have kept less, or somebody has deleted records. The oldest go first, so a
+        # record that is older than what is looked for shows that none of these is gone.
+        first = self._listed(topic, partition, admin.OffsetSpec.earliest())
+        dropped = first > 0 and begin in (-1, first)
         asking = new_admin(self._properties, self._where)  # what it answers ends with it
         asked = asking.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
         try:
@@ -208,12 +218,9 @@ class Markers:
             if error.args[0].code() != client.KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise
             _LOG.warning("How long %s keeps markers can't be asked: %s", topic, reason(error))
-            return
-        kept_ms = int(config["retention.ms"].value)
-        dropped = 0 <= kept_ms < self._clock_ms() - since_ms or "compact" in config["cleanup.policy"].value
-        if not dropped and int(config["retention.bytes"].value) >= 0:
-            first = self._listed(topic, partition, admin.OffsetSpec.earliest())
-            dropped = first > 0 and begin in (-1, first)  # no record is left that is older than what is looked for
+        else:
+            kept_ms = int(config["retention.ms"].value)
+            dropped |= 0 <= kept_ms < self._clock_ms() - since_ms or "compact" in config["cleanup.policy"].value
         if dropped:
             message = (
                 f"The topic {topic!r} has dropped markers of the time when a committable was made: nobody knows any "

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pystate.common.errors import JobGraphError, RestoreError
-from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.common.errors import RestoreError
 from pystate.connectors.kafka.cluster import KafkaCluster
 from pystate.connectors.kafka.fetcher import PartitionFetcher
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, OffsetsKind, partition_offsets
@@ -98,8 +97,6 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         cluster = KafkaCluster(self._settings)
         try:
             return cluster.topic_ids(topics)
-        except JobGraphError as error:  # of brokers that are away, which is no fault of the program's
-            raise KafkaConnectorError(error.message, where=error.where, hint=error.hint) from error
         finally:
             cluster.close()
 

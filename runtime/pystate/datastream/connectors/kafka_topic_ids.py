@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable
 
-from pystate.common.errors import JobGraphError
 from pystate.connectors.kafka.client import KafkaConnectorError
 
 _LOG = logging.getLogger(__name__)
@@ -30,13 +29,11 @@ class KafkaTopicIds:
         """Return the ids; those of topics that aren't there stay.
 
         Raises:
-            KafkaConnectorError: A topic has another id by now, or the brokers don't answer.
+            ExternalSystemError: The brokers don't answer.
+            KafkaConnectorError: A topic has another id by now.
         """
         before: dict[str, str] = {} if known is None else json.loads(known)
-        try:
-            now = self._topic_ids()
-        except JobGraphError as error:  # of brokers that are away, which is no fault of the program's
-            raise KafkaConnectorError(error.message, where=error.where, hint=error.hint) from error
+        now = self._topic_ids()
         for topic, topic_id in now.items():
             if before.get(topic, topic_id) == topic_id:
                 continue

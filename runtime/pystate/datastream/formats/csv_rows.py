@@ -11,7 +11,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import LISTS, SCALAR_RULES, as_list, as_row, is_byte_array
-from pystate.connectors.file_system.csv_text import CsvText
+from pystate.connectors.file_system.csv_text import CsvText, escape_of
 from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, reader
 from pystate.datastream.formats.json_writing import Write, instant_text, writer
 
@@ -49,7 +49,12 @@ class _Layout:
     def dialect(self) -> dict[str, Any]:
         """Return the settings for Python's csv."""
         quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
-        return {"delimiter": self.delimiter, "quotechar": self.quote, "escapechar": self.escape, "quoting": quoting}
+        return {
+            "delimiter": self.delimiter,
+            "quotechar": self.quote,
+            "escapechar": escape_of(self.escape, self.quote),
+            "quoting": quoting,
+        }
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):

@@ -275,12 +275,12 @@ class AttemptEpochs:
         for (uid, _), share in finished.items():
             self._records.add(uid, share.rows_in, share.rows_out)
 
-    def measure_alignment(self, epoch: int, measure: Callable[[int, int], int | None]) -> None:
+    def measure_alignment(self, epoch: int, measure: Callable[[str, int, int], int | None]) -> None:
         """Note for the barrier on an epoch how long its upstream partitions were apart at their ends.
 
         Args:
             epoch: Which; nothing is measured where it carries none.
-            measure: Called with a task's stage and the trigger's time, ms since 1970; returns ms, None for unknown.
+            measure: Called with a task's uid, its stage and the trigger's time, ms since 1970; returns ms, None for unknown.
         """
         with self._lock:
             riding = self._barriers.behind(epoch)
@@ -288,7 +288,7 @@ class AttemptEpochs:
                 return
             self._barriers.check_live()
             stages = {uid: share.stage_id for (uid, _), share in self._tracker.prepared.items()}
-        measured = {uid: measure(stage, riding[0].trigger_timestamp) for uid, stage in stages.items()}
+        measured = {uid: measure(uid, stage, riding[0].trigger_timestamp) for uid, stage in stages.items()}
         with self._lock:
             for checkpoint in riding:
                 checkpoint.alignment = measured

@@ -170,6 +170,11 @@ class MicroBatchEngine:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = _started(self._spark, writer)
 
+    def _alignment(self, uid: str, stage: int, triggered: int) -> int | None:
+        if any(task.uid == uid for task in self._plan.own_sources):
+            return 0  # a source has nothing to align
+        return alignment_ms(self._stages.ends(stage - 1), triggered)
+
     def look(self) -> None:
         """Tell the attempt if the query has ended, and the sources in the slots."""
         query, events, own = self._query, self._events, self._plan.own_sources
@@ -310,7 +315,7 @@ class MicroBatchEngine:
             prove(prepared)
             pool.finish_epoch(epoch, prepared, epochs.decide(epoch), epochs.slot_finished)
             epochs.subtasks_finished(epoch)
-            epochs.measure_alignment(epoch, lambda stage, since: alignment_ms(self._stages.ends(stage - 1), since))
+            epochs.measure_alignment(epoch, self._alignment)
             self._block_manager.look()
             for sink in self._plan.sinks:
                 epochs.check_live()  # the sink before may have held this thread past the attempt's end

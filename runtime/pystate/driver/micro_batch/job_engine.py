@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.errors import JobGraphError
 from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.job_status import JobStatus
@@ -85,6 +86,7 @@ class MicroBatchJobEngine:
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
         """Have files read in slots, and leave those sources there that a job of the real-time engine had there."""
+        self._notices = []  # of a try before this one
         stay = StayingSources(self._job).uids()
         for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
             self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
@@ -139,14 +141,21 @@ class MicroBatchJobEngine:
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])
+        if self._reports is None:
+            self._job.coordinator.completed_listeners.append(self._completed)
+        else:
+            self._reports.close()
         self._reports = OffsetReports(plan)
-        self._job.coordinator.completed_listeners.append(self._reports.completed)
         self.epochs.describe(plan.tasks)
         if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
             configuration = self._job.configuration
             restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE
             holds = restarts and is_checkpointing_enabled(configuration)
             self._collected = CollectedResults(plan, self._completed_epoch, holds=holds)
+
+    def _completed(self, checkpoint: CompletedCheckpoint) -> None:
+        if self._reports is not None:
+            self._reports.completed(checkpoint)
 
     def _completed_epoch(self) -> int:
         snapshot = self._job.coordinator.latest_snapshot()
