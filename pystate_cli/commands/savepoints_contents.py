@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -139,7 +138,7 @@ def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *
     for change, key in key_changes(*sides):
         counts[change] = counts.get(change, 0) + 1
         if as_json:  # a line per key: there may be more of them than memory
-            session.console.result(json.dumps({"change": change.value, "key": _plain(key)}))
+            session.console.result_json_line({"change": change.value, "key": _plain(key)})
         else:
             session.console.result(key_line(change, key))
     told = [

@@ -32,6 +32,7 @@ ShowProgress = Callable[[int, int, int, str], None]
 
 _RED, _YELLOW, _DIM, _RESET = "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _MIN_WIDTH = 40
+_DELETE, _DELETE_IN_JSON = "\x7f", "\\u007f"
 _INDENT = "  "
 _MAX_UNFINISHED_BYTES = 1 << 20
 
@@ -92,7 +93,13 @@ class Console:
         from pystate.common.plain_data import to_plain
         from pystate_cli.console.json_keys import with_our_keys
 
-        self.result_text(json.dumps(with_our_keys(to_plain(data)), indent=2))
+        self.result_text(json.dumps(with_our_keys(to_plain(data)), indent=2).replace(_DELETE, _DELETE_IN_JSON))
+
+    def result_json_line(self, data: Any) -> None:
+        """Print one of many results as JSON, in a line."""
+        import json
+
+        self.result(json.dumps(data).replace(_DELETE, _DELETE_IN_JSON))
 
     def raw(self, data: bytes) -> None:
         """Hand on what a job has printed: into a pipe as it is, to a terminal what can't steer it.

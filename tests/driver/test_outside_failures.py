@@ -45,6 +45,7 @@ _OF_THE_PROGRAM = {
     "common/tokens.py": "of the job manager and the command line",
     "connectors/file_system/date_pattern.py": "the name of a time zone",
     "connectors/kafka/client.py": "the names of properties; nobody is asked",
+    "snapshot/readability.py": "a file that is there and may not be read; a storage that doesn't answer is told as that",
     "snapshot/storage.py": "a file that is missing in a storage that answers; whether that is mounted is looked at then",
     "spark/application.py": "an address that is none of this machine's",
     "spark/secret_settings.py": "a file of arguments that an option names",
@@ -90,8 +91,8 @@ def _term(folder):
 
 def _parquet(_):
     spark = Mock()
-    spark.read.parquet.side_effect = RuntimeError("java.net.ConnectException: Connection refused")
-    ParquetColumnarRowInputFormat().reader(spark, ["hdfs://nn/words"])
+    spark.read.option.return_value.parquet.side_effect = RuntimeError("java.net.ConnectException: Connection refused")
+    ParquetColumnarRowInputFormat().in_slots(spark, ["hdfs://nn/words"])
 
 
 def _master(_):

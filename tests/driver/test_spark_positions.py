@@ -6,6 +6,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from pyspark import cloudpickle
 
 from pystate.common import Types
 from pystate.common.errors import RestoreError
@@ -15,8 +16,12 @@ from pystate.connectors.file_system.split_format import TextLines
 from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.driver.micro_batch.source_restore import SourceRestore
+from pystate.driver.sources_in_slots import sources_in_slots
 from pystate.driver.spark_positions import go_on_behind_spark, take_over_from_spark
+from pystate.plan.planner import JobPlanner
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource, pack_archive
 from tests.connectors.kafka.fake_consumer import settings
 
@@ -125,3 +130,43 @@ def test_files_that_spark_has_read_go_on_in_slots_beside_a_stream_that_spark_rea
     assert (alone.batch_id, alone.epoch, alone.spark_files) == (-1, 5, {})
     with pytest.raises(RestoreError, match="no source 'files'"):
         SourceRestore(plan, [frame], allow_non_restored=False).from_snapshot(snapshot, 5, "job")
+
+
+def test_the_slots_get_a_source_that_goes_on_where_spark_was_and_not_as_it_was_made(tmp_path):
+    for name in "abc":
+        (tmp_path / name).touch()
+    env = StreamExecutionEnvironment.get_execution_environment()
+    files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
+    env.from_source(files, None, "files").uid("files").print()
+    graph = env._graph()
+    uids = graph.assign_uids(auto=True)
+    sources_in_slots(graph, uids, None)
+    plan = JobPlanner(graph, uids, 1).plan([])
+    log = f'v1\n{{"path":"file://{tmp_path}/a","timestamp":1,"batchId":0}}'.encode()
+
+    take_over_from_spark(plan, snapshot_of(("files", 0, '{"logOffset":0}'), **{"sources/0/0": log}))
+
+    (task,) = plan.own_sources
+    sent = cloudpickle.loads(cloudpickle.dumps(task.head)).function.source
+    given = []
+    context = SimpleNamespace(assign_split=lambda split, subtask: given.append(split.file.uri), signal_no_more_splits=print)
+    enumerator = sent.create_enumerator(context)
+    enumerator.start()
+    for _ in range(3):
+        enumerator.handle_split_request(0, None)
+    assert [uri[-1] for uri in given] == ["b", "c"]
+
+
+def test_automatic_uids_are_the_same_at_each_planning_of_a_program(tmp_path):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
+    env.from_source(files, None, "files").key_by(lambda word: word).reduce(lambda one, other: one).print()
+    graph = env._graph()
+    found = []
+    for _ in range(2):  # as `JobMaster` plans again where something outside has not answered
+        copy = graph.copy()
+        uids = copy.assign_uids(auto=True)
+        sources_in_slots(copy, uids, None)
+        found.append([uids[id(step)] for step in copy.transformations() if id(step) in uids])
+
+    assert found[0] == found[1]

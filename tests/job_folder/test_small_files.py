@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +105,12 @@ def test_what_a_job_is_started_again_with_has_a_version(file):
     write_json(file, {**read_json(file), "version": 2})
     with pytest.raises(PystateError, match="The kept submission has version 2; this version of pystate knows 1"):
         Resubmission.read_from(file)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells containers apart")
+def test_whether_a_program_of_another_container_of_this_machine_runs_is_not_known_here():
+    own = EmbeddedProgramFile.of_this_process("ab" * 16)
+    assert own.runs()
+    boot, _, namespace = own.machine.partition("/")
+    assert replace(own, machine=f"{boot}/pid:[1]").runs() is None
+    assert replace(own, machine=f"another-boot/{namespace}", started="88").runs() is False, "the machine was started anew"

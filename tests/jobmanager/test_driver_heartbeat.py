@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from pystate.common.configuration import Configuration
+from pystate.common.home import JobDirectory
 from pystate.common.processes import cpu_ticks
-from pystate.jobmanager.driver_heartbeat import HeartbeatTerms, Sign
+from pystate.jobmanager.driver_heartbeat import DriverHeartbeat, HeartbeatTerms, Sign
 from pystate_cli.client import job_manager
 from tests.jobmanager.harness import ManagerThread, eventually
 from tests.jobmanager.test_driver_restart import details, pid_of, wait_for_another
@@ -52,6 +53,19 @@ def test_an_answer_ends_the_silence():
 
 def test_what_passes_while_the_job_manager_itself_is_stopped_does_not_count():
     assert not TERMS.is_lost(silence_of(Sign.STOPPED, Sign.STOPPED, passed_ms=10**9))
+
+
+def test_one_that_may_not_be_replaced_yet_is_looked_at_again(monkeypatch, tmp_path):
+    answers, lost = iter([False, False, True]), []
+    heartbeat = DriverHeartbeat(
+        JobDirectory(tmp_path), 1, HeartbeatTerms(interval_ms=1, timeout_ms=1), lambda silence: None,
+        lambda silence: lost.append(silence) or next(answers),
+    )  # fmt: skip
+    monkeypatch.setattr(heartbeat, "_look", lambda: Sign.STOPPED)
+
+    heartbeat.run()
+
+    assert len(lost) == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")

@@ -180,6 +180,8 @@ def in_state_within_a_list(type_info, value):
 def as_a_key(type_info, value):
     if type_info.kind in (TypeKind.MAP, TypeKind.PICKLED_BYTE_ARRAY):
         pytest.skip("is no type of keys")
+    if type_info.kind is TypeKind.PRIMITIVE_ARRAY and value == [None]:
+        pytest.skip("keys of older snapshots have it")
     codec, column = KeyCodec(type_info), KeyColumn("key", type_info)
     prepare = column.preparer()
     (decoded,) = column.decoder(codec)(column.encode([value if prepare is None else prepare(value)], "here"))

@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 from pystate.common.configuration import Configuration
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ExternalSystemError
 from pystate.spark import authentication
 from pystate.spark.authentication import AUTHENTICATE, SOCKET_FOLDER, authentication_notices, local_settings
 from pystate.spark.local_dir import socket_folder
@@ -46,7 +46,7 @@ def test_no_place_for_sockets_is_said_with_what_to_do(monkeypatch):
         raise PermissionError(13, "Permission denied", "/tmp")  # noqa: S108
 
     monkeypatch.setattr(authentication, "socket_folder", no_room)
-    with pytest.raises(ConfigurationError) as error:
+    with pytest.raises(ExternalSystemError) as error:
         local_settings({})
     assert SOCKET_FOLDER in error.value.hint
 

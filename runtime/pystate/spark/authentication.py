@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ExternalSystemError
 from pystate.common.execution_target import local_threads
 from pystate.spark.local_dir import socket_folder
 from pystate.spark.python_daemons import UNIX_SOCKETS_KEY
@@ -24,7 +24,7 @@ def local_settings(users: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a local master that keep other users of the machine out, for the user's own to go above.
 
     Raises:
-        ConfigurationError: There is no place for sockets.
+        ExternalSystemError: There is no place for sockets, as on a full disk.
     """
     settings = {AUTHENTICATE: "true", UNIX_SOCKETS_KEY: "true"}
     # else Python's workers are forked for whoever connects to a port of their daemon
@@ -34,7 +34,7 @@ def local_settings(users: Mapping[str, str]) -> dict[str, str]:
         except OSError as error:
             message = f"There is no place for the sockets of Spark's Python workers: {error.strerror}."
             hint = f"set {SOCKET_FOLDER} to a folder of yours with a path of at most 60 characters"
-            raise ConfigurationError(message, where=str(error.filename), hint=hint) from error
+            raise ExternalSystemError(message, where=str(error.filename), hint=hint) from error
     return settings
 
 

@@ -42,7 +42,7 @@ def job(tmp_path):
 
 
 def test_a_pipe_gets_flinks_json_and_nothing_runs(pystate, job, own_home):
-    code, out, err = pystate("info", "-p", 2, job, "an argument", "-p")
+    code, out, err = pystate("info", "-p", 2, job, "--", "an argument", "-p")
 
     nodes = json.loads(out)["nodes"]
     assert code == 0, err

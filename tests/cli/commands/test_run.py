@@ -213,7 +213,7 @@ def test_what_is_no_source_file_is_left_to_python(manager, pystate):
 
 
 def test_an_attached_job_whose_driver_is_killed(manager, pystate):
-    code, _, err = pystate("run", manager.job_file, "--die", "0", "-9")
+    code, _, err = pystate("run", "-D", "restart-strategy.type=none", manager.job_file, "--die", "0", "-9")
 
     assert code == 1
     assert "error: The driver process ended with signal SIGKILL.\n" in err

@@ -130,6 +130,7 @@ FIELDS = ["", "a", " ", "\t", ",", '"', "'", "\\", "\n", "\r", "\r\n", "#", "# x
         {"line_separator": "\r\n"},
         {"line_separator": ";\n"},
         {"escape_char": "\\"},
+        {"escape_char": '"'},
         {"allow_comments": True},
         {"column_separator": "\t"},
         {"column_separator": ";", "quote_char": "'"},
@@ -184,3 +185,8 @@ def test_rows_of_another_charset():
     data = 'a,"ä\n本"\r\nb,c'.encode("UTF-16")
     records = CsvFormat(CsvSchema(TWO), "UTC", TextEncoding("UTF-16")).open(io.BytesIO(data), "f", 0)
     assert [tuple(row) for _ in range(2) for row in records.read(9)] == [("a", "ä\n本"), ("b", "c")]
+
+
+def test_a_quote_that_is_its_own_escape_is_a_doubled_one():
+    """As Spark's users have it: `.option("escape", '"')`."""
+    assert read('"say ""hi"", Bob",z\n"x,y",z\n', escape_char='"') == [('say "hi", Bob', "z"), ("x,y", "z")]

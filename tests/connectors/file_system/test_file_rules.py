@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common import Types
-from pystate.common.errors import JobGraphError, RecordError
+from pystate.common.errors import ExternalSystemError, JobGraphError, RecordError
 from pystate.common.time import Duration, current_time_ms
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.testing.source_harness import SourceTestHarness
@@ -157,5 +157,5 @@ def test_what_the_watch_of_a_folder_can_not_see_fails_an_epoch(tmp_path):
         lines_of(made, 1)
         folder.rename(tmp_path / "gone")
         wait_until(lambda: made.woken > 0, 30)
-        with pytest.raises(JobGraphError, match="Path does not exist"):
+        with pytest.raises(ExternalSystemError, match="Path does not exist"):
             made.run_epoch()

@@ -20,6 +20,7 @@ class Reading:
         self.now = 1000
         self.fetcher, self.output, self.context = Fetcher(), Output(room), Context()
         self.reader = KafkaPartitionReader(self.context, settings(**how), self.fetcher, lambda: self.now)
+        self.reader._size.count = 1000  # it begins with one
         self.reader.start()
         if answered:
             self.reader.handle_source_events(ASSIGNED)

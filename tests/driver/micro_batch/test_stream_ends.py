@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.common.errors import JobExecutionError, JobGraphError
+from pystate.common.errors import ExternalSystemError, JobExecutionError
 from pystate.driver.micro_batch.stream_ends import BoundedStreams, StreamEnds
 from pystate.spark.micro_batch.spark_checkpoint import SparkSource
 
@@ -108,7 +108,7 @@ def test_a_job_with_a_source_that_goes_on_does_not_end_with_the_bounded_one():
 
 @pytest.mark.parametrize("options", [{"batch": True}, {"others": [("files", None)]}], ids=["batch", "beside files"])
 def test_an_end_that_is_not_there_is_refused_where_the_query_runs_once(options):
-    with pytest.raises(JobGraphError, match="4 are wanted, 2 are there") as refused:
+    with pytest.raises(ExternalSystemError, match="4 are wanted, 2 are there") as refused:
         streams(Queue(end=4, there=2), **options)
     assert "once the records are there" in refused.value.hint
     streams(Queue(end=4, there=4), **options)

@@ -100,7 +100,7 @@ def test_a_wrong_value_is_refused_at_the_write_by_state_and_type(harness: Backen
             state.update(wrong)
     assert state.value() is None
     with pytest.raises(StateError, match=r"'list'.*LIST<LONG>"):
-        harness.state("k", "list", LIST).update((1, 2))
+        harness.state("k", "list", LIST).update({1, 2})
 
 
 def test_a_wrong_part_of_a_value_fails_the_flush_and_nothing_of_the_epoch_stays(harness: BackendHarness) -> None:

@@ -40,6 +40,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         self._found = dict.fromkeys([*known, *(split.file.uri for split in waiting)])
         self._asking: dict[int, None] = {}  # readers without a file, in the order in which they have asked
         self._served: set[int] = set()  # have a file in their mail that they hadn't when they asked last
+        self._has_mail = False  # one of them may not look for it soon
         self._clock = clock
         self._next = 0
 
@@ -67,6 +68,7 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
             self._context.assign_split(split, reader)
             if reader != subtask_id:
                 self._served.add(reader)
+                self._has_mail = True
         if self._interval_ms is None and subtask_id in self._asking:
             self._context.signal_no_more_splits(subtask_id)
 
@@ -77,7 +79,13 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         return [[uri for uri in self._found if uri not in waiting], [split.to_plain() for split in self._waiting]]
 
     def has_news(self) -> bool:
-        """Return whether there are files that weren't there at the last look; the next request looks. For any thread."""
+        """Return whether an epoch is wanted: there are files that weren't there at the last look, or one waits to be read.
+
+        For any thread; the next request looks.
+        """
+        if self._has_mail:
+            self._has_mail = False
+            return True
         news = bool(self._list(self._found))
         if news:
             self._next = 0

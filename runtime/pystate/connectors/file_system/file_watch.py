@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+
+_REST = 10
+"""So many times as long as a look took is the pause after it: very many files must not cost the slot its processor."""
 
 
 class FileWatch:
@@ -27,10 +31,13 @@ class FileWatch:
         self._closed.set()
 
     def _run(self) -> None:
-        while not self._closed.wait(self._interval_s):
+        pause_s = self._interval_s
+        while not self._closed.wait(pause_s):
+            begun = time.monotonic()
             try:
                 news = self._has_news()
             except Exception:  # a file system says no in many classes
                 news = True
+            pause_s = max(self._interval_s, _REST * (time.monotonic() - begun))
             if news and not self._closed.is_set():
                 self._wake()
