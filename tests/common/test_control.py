@@ -70,3 +70,11 @@ def test_listeners_take_the_free_ports_of_a_range_in_turn():
 
 def test_nothing_listens_on_all_addresses_unless_it_is_told_to(server):
     assert server.host == "127.0.0.1"
+
+
+def test_a_path_that_is_too_long_for_a_unix_socket_is_answered_with_a_port(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, kind in (("socket", str), ("long" * 30, tuple)):
+        server = ControlServer(SECRET, str, path=path)
+        assert type(server.address) is kind
+        server.close()

@@ -162,10 +162,12 @@ def test_automatic_uids_are_the_same_at_each_planning_of_a_program(tmp_path):
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
     env.from_source(files, None, "files").key_by(lambda word: word).reduce(lambda one, other: one).print()
     graph = env._graph()
+    graph.batch = True
     found = []
     for _ in range(2):  # as `JobMaster` plans again where something outside has not answered
         copy = graph.copy()
         uids = copy.assign_uids(auto=True)
+        assert copy.batch
         sources_in_slots(copy, uids, None)
         found.append([uids[id(step)] for step in copy.transformations() if id(step) in uids])
 

@@ -477,7 +477,7 @@ class StreamGraph:
             if isinstance(made, SourceTransformation):
                 made.follow_timestamps(copies)
         graph = StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources])
-        graph.notices = list(self.notices)
+        graph.notices, graph.batch = list(self.notices), self.batch
         return graph
 
     def detach(self) -> None:

@@ -46,6 +46,8 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """What `accept` fails with while there are too many open files."""
 _MOST_UNPROVEN = 256
 _MOST_UNPROVEN_OF_PEER = 128
+_LONGEST_PATH = 100
+"""Bytes of the path of a Unix socket, of which the kernel takes 107; a longer one is answered with a port."""
 _BACKLOG = 1024
 _BACK_OFF_SECONDS = 0.1
 _SAID_EVERY_SECONDS = 60.0
@@ -159,7 +161,7 @@ class AuthenticatedListener:
         serve: Called with each proven connection; the connection is closed when it returns.
         host: The address to bind to, loopback unless told otherwise; ignored with `path`.
         ports: The first of these that is free is taken; ignored with `path`.
-        path: Bind to a Unix socket at this path instead.
+        path: Bind to a Unix socket at this path instead; a path that is too long for one is left, and a port taken.
         name: A prefix for the threads' names.
 
     Raises:
@@ -187,7 +189,7 @@ class AuthenticatedListener:
         )
         self._exhausted = False
         self._said_at = -_SAID_EVERY_SECONDS
-        if path is None:
+        if path is None or len(os.fsencode(path)) > _LONGEST_PATH:
             self._socket = listening_socket(host, ports)
             self.address: Address = (host, int(self._socket.getsockname()[1]))
         else:
