@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pystate.common.control import ControlClient, ControlServer, connect
+from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer, connect
 from pystate.common.errors import ControlError
 
 SECRET, OTHER = b"a" * 64, b"b" * 64
@@ -75,6 +75,6 @@ def test_nothing_listens_on_all_addresses_unless_it_is_told_to(server):
 def test_a_path_that_is_too_long_for_a_unix_socket_is_answered_with_a_port(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path, kind in (("socket", str), ("long" * 30, tuple)):
-        server = ControlServer(SECRET, str, path=path)
+        server = AuthenticatedListener(SECRET, print, path=path, name="listener")
         assert type(server.address) is kind
         server.close()
