@@ -67,22 +67,28 @@ class CountEpochs:
         self.rows.update(rows)
         self.sizes.append(len(rows))
 
+    @property
+    def with_rows(self):
+        """The sizes of those that had any: a file may wait an epoch for its reader."""
+        return [size for size in self.sizes if size]
+
 
 def test_an_empty_epoch_and_an_epoch_of_one_row_reach_every_subtask(run_job, tmp_path):
     watched, sink = Watched(tmp_path), CountEpochs()
     job = run_job(counting(watched, sink, files_per_epoch=1), {"parallelism.default": "3"})
     job.wait_running()
     (watched.folder / "0-empty.txt").write_text("")
-    job.wait_for(lambda: sink.sizes == [0])
+    job.wait_for(lambda: sink.sizes)
     (watched.folder / "1-one.txt").write_text("alone")
-    job.wait_for(lambda: sink.sizes == [0, 1])
+    job.wait_for(lambda: sink.with_rows == [1])
+    assert sink.sizes[0] == 0
     # a savepoint is complete only when every subtask has taken its part, those that never saw a row too
     path = job.savepoint(tmp_path / "savepoints")
     details = job.master.coordinator.statistics()["latest"]["savepoint"]
     assert (details["num_subtasks"], details["num_acknowledged_subtasks"]) == (6, 6), "those of the source, too"
     assert state_in(path) == {"alone": 1}
     (watched.folder / "2-two.txt").write_text("alone\nother")
-    job.wait_for(lambda: sink.sizes == [0, 1, 2])
+    job.wait_for(lambda: sink.with_rows == [1, 2])
     assert state_in(cancel_with_savepoint(job, tmp_path)) == {"alone": 2, "other": 1}
 
 
