@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-from unittest.mock import Mock
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError, PystateError
@@ -66,15 +65,8 @@ class Relays:
         return made
 
 
-def _spark():
-    """Return a session without tasks."""
-    spark = Mock()
-    spark.sparkContext.statusTracker.return_value.getActiveStageIds.return_value = []
-    return spark
-
-
 class RealTimeJob:
-    def __init__(self, folder, program, parallelism=2, relays=None, **options):
+    def __init__(self, folder, program, parallelism=2, relays=None, spark=None, **options):
         folder.mkdir()
         self.lines = []
         self.said = []
@@ -101,7 +93,7 @@ class RealTimeJob:
             graph_of(program, settings),
             Configuration(settings),
             ToyResources(),
-            lambda context: RealTimeJobEngine(context, _spark(), self.relays),
+            lambda context: RealTimeJobEngine(context, spark, self.relays),
             directory,
             self.status,
             home=PystateHome(folder.parent / "home"),
