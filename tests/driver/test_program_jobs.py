@@ -10,6 +10,7 @@ from pystate.common.errors import JobCancelledError, JobExecutionError, JobTermi
 from pystate.common.job_status import JobStatus
 from pystate.datastream.collected_results import ResultQueue
 from pystate.driver.program_jobs import ProgramJob, ProgramJobs
+from tests.waiting import wait_until
 
 
 class Checkpoint:
@@ -79,8 +80,12 @@ def test_an_interrupt_of_the_program_cancels_its_job_and_waits_for_its_end(job, 
     jobs, running = ProgramJobs(), job("a")
     begin = running._master.run
 
+    def interrupt():
+        wait_until(lambda: log, 30)
+        signal.raise_signal(signal.SIGINT)
+
     def interrupted():
-        threading.Timer(0, signal.raise_signal, [signal.SIGINT]).start()
+        threading.Thread(target=interrupt).start()
         return begin()
 
     running._master.run = interrupted
