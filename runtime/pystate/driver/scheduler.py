@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import threading
@@ -320,7 +321,9 @@ class Scheduler:
         with self._lock:
             ends = self.is_cancelled or self._end_state is not None or not self._failures.restarts_at_all
             if not ends and self._status.state is JobStatus.RUNNING:
-                self._status.update(JobStatus.RESTARTING)
+                with contextlib.suppress(PystateError):  # the status may be another driver's by now
+                    self._job.term.check()
+                    self._status.update(JobStatus.RESTARTING)
 
     def _is_deploying(self) -> None:
         if self._number == 0:  # a later one may fail of the same before it runs
