@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.common.errors import JobGraphError
 from pystate.connectors.kafka.client import KafkaConnectorError
 from pystate.datastream.connectors.kafka_topic_ids import KafkaTopicIds
 from pystate.driver.micro_batch.stream_identities import FILE, checked_identities
@@ -37,11 +36,3 @@ def test_a_topic_that_was_made_anew_is_refused_with_the_choice_there_is():
 
 def test_who_takes_losses_goes_on():
     assert ids_of({"a": "2"}, takes_losses=True).check(b'{"a": "1"}') == b'{"a": "2"}'
-
-
-def test_brokers_that_are_away_are_no_fault_of_the_program():
-    def away():
-        raise JobGraphError("away")
-
-    with pytest.raises(KafkaConnectorError):
-        KafkaTopicIds(away, "words", takes_losses=False).check(None)

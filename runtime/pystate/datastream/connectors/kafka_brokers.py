@@ -98,7 +98,7 @@ class KafkaBrokers:
         """Return the ids of topics, or of those whose whole name a pattern matches; none where brokers are too old.
 
         Raises:
-            JobGraphError: The brokers don't answer, or don't know a topic.
+            ExternalSystemError: The brokers don't answer, or don't know a topic.
         """
         with self._admin() as admin:
             if pattern is not None:
