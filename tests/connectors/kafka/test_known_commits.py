@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+
 import pytest
 
 from pystate.common.errors import CommitError, PystateError
 from pystate.common.sink_options import SinkOptions, UnknownCommits
+from pystate.connectors.kafka import client, commit_register
 from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka import sink as sink_module
 from pystate.connectors.kafka.commit_register import MOST_KEPT, CommitRegister, CommitRegisters
+from pystate.connectors.kafka.failures import Failure, failure_of
 from pystate.connectors.kafka.markers import MARKER_TOPIC, PARTITIONS, Markers, marker_partition
 from tests.connectors.kafka.sinks import builder, opened, values
 
@@ -188,3 +193,16 @@ def test_a_register_that_dropped_some_says_nothing_of_those_that_are_as_old():
 @pytest.mark.parametrize("text", [None, "", "abc", "[2,3]", '["x"]', "{}", '[9,"g",-1,[]]'])
 def test_what_others_wrote_is_no_register(text):
     assert CommitRegister.of_text(text) is None
+
+
+def test_a_client_that_outlasts_its_timeout_is_left_behind(kafka, monkeypatch):
+    topic = kafka.new_topic()
+    registers = CommitRegisters({"bootstrap.servers": kafka.address}, "sink")
+    hanging = threading.Event()
+    producer = SimpleNamespace(send_offsets_to_transaction=lambda *_: hanging.wait())
+    monkeypatch.setattr(commit_register, "_ANSWER_S", 0.01)
+    monkeypatch.setattr(commit_register, "_SLACK_S", 0.01)
+    with pytest.raises(client.kafka_client().KafkaException) as told:
+        registers.write(producer, MINE, (topic, 0), CommitRegister.begun())
+    assert failure_of(told.value.args[0]) is Failure.PASSING
+    hanging.set()

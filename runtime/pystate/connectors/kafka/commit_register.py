@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -25,6 +29,7 @@ MOST_KEPT = 32
 """So many committables are in a register: 1.8 KB, of the 4 KB that brokers take (`offset.metadata.max.bytes`)."""
 _PAUSE_S = 0.05
 _ANSWER_S = 10.0
+_SLACK_S = 1.0
 
 
 class CommitRegister(NamedTuple):
@@ -133,7 +138,7 @@ class CommitRegisters:
         if transactional_id not in self._groups:
             with closing(self._consumer(transactional_id)) as consumer:
                 self._groups[transactional_id] = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction([offset], self._groups[transactional_id], REQUEST_TIMEOUT_S)
+        _bounded_call(producer.send_offsets_to_transaction, [offset], self._groups[transactional_id], _ANSWER_S)
 
     def refused(self, error: Any) -> bool:
         """Take note where an error means that there can't be registers; return whether it does."""
@@ -169,3 +174,31 @@ class CommitRegisters:
     def _consumer(self, transactional_id: str) -> Any:
         own = {"group.id": transactional_id, "isolation.level": "read_committed", "enable.auto.commit": False}
         return new_client("Consumer", {**client_settings(self._properties), **own}, self._where)
+
+
+def _bounded_call(function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function of the client whose last argument is its timeout in seconds, and wait hardly longer than that.
+
+    The client ignores the timeout where the coordinator of the group has left the cluster meanwhile, as at a restart of the
+    broker (librdkafka 5456 and 5511): it waits for ever then. The call goes on in its thread, with a producer that nobody
+    uses any more: the next one of the transactional id fences it.
+
+    Raises:
+        KafkaException: As the call, or `_TIMED_OUT`.
+    """
+    client, outcome = kafka_client(), Future[None]()
+
+    def call() -> None:
+        try:
+            function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=call, name="kafka-register", daemon=True).start()
+    try:
+        outcome.result(arguments[-1] + _SLACK_S)
+    except AnswerTimeoutError as error:
+        message = f"the coordinator of the group doesn't answer within {arguments[-1]:g} s"
+        raise client.KafkaException(client.KafkaError(client.KafkaError._TIMED_OUT, message)) from error  # noqa: SLF001
