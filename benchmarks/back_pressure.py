@@ -35,7 +35,7 @@ def memory(home):
     below, found = {}, {"python": 0, "java": 0}
     for pid, parent, size, command in rows:
         below.setdefault(parent, []).append((pid, int(size), command))
-    ways = [pid for pid, _, _, command in rows if "pystate.driver" in command and str(home) in command]
+    ways = [pid for pid, _, _, command in rows if "pystate.runtime.driver" in command and str(home) in command]
     while ways:
         for pid, size, command in below.get(ways.pop(), []):
             found["java" if "java" in command.split()[0] else "python"] += size

@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 INTERVALS_MS = (1_000, 3_000, 10_000)
 KINDS = {

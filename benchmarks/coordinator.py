@@ -20,25 +20,25 @@ from pathlib import Path
 import msgpack
 from keyed_count import machine
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.plan.chain import OperatorSpec
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 
 MAX_PARALLELISM = 32768
 THREADS = 4

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from keyed_count import machine
 
-from pystate.common.home import PystateHome
-from pystate.rest.cluster import SpareDriversInfo
+from pystate.common.files.home import PystateHome
+from pystate.runtime.rest.cluster import SpareDriversInfo
 from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +94,7 @@ def processor_seconds(session):
 
 def main():
     rounds, parallelism = (int(value) for value in (sys.argv[1:] + ["5", "1"][len(sys.argv) - 1 :]))
-    subprocess.run([sys.executable, "-m", "pystate.driver.class_data_training"], capture_output=True, check=True)
+    subprocess.run([sys.executable, "-m", "pystate.ops.warm_start.class_data_training"], capture_output=True, check=True)
     with tempfile.TemporaryDirectory() as folder:
         words = Path(folder, "words")
         words.mkdir()

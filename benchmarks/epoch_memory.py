@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
 
 BATCH = 10_000
 MAX_PARALLELISM = 128

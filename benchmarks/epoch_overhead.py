@@ -29,10 +29,10 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from pystate.common.configuration import Configuration
 from pystate.common.errors import JobCancelledError
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 LEFT_OUT = 5
 ROUNDS = 3

@@ -20,13 +20,13 @@ from epoch_overhead import LEFT_OUT
 from keyed_count import COUNTED, Count, machine
 
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
-from pystate.driver.micro_batch.engine import MicroBatchEngine
-from pystate.driver.micro_batch.epoch_slots import EpochSlots
-from pystate.spark.micro_batch.epoch_proof import EpochProof
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.engines.micro_batch.driver.engine import MicroBatchEngine
+from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
+from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
 
 TIMED = {
     "whole epoch": (MicroBatchEngine, "_run_batch"),

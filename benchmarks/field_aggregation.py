@@ -11,15 +11,15 @@ the best epoch; the sides take turns.
 import pyarrow as pa
 from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
-from pystate.api.aggregation import AccumulateType, FieldAggregation
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
+from pystate.core.api.aggregation import AccumulateType, FieldAggregation
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 MINI_BATCH = {"execution.mini-batch.enabled": "true"}
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -21,8 +21,8 @@ from pathlib import Path
 from incremental_checkpoint import MAX_PARALLELISM, Bench, megabytes, plain_copy
 from keyed_count import machine
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
+from pystate.core.api.state import ValueStateDescriptor
 
 EPOCH = 5_000
 BEFORE_S = 5.0

@@ -20,18 +20,18 @@ from pathlib import Path
 
 from keyed_count import machine
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import key_group_range
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 MAX_PARALLELISM = 128
 EPOCH_KEYS = 50_000

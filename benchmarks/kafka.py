@@ -30,8 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.serialization import SimpleStringSchema
+from pystate.core.api.executor import register_executor
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors import DeliveryGuarantee
 from pystate.datastream.connectors.kafka import (
@@ -40,9 +41,8 @@ from pystate.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
-from pystate.spark.session import create_session
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.spark.sessions.session import create_session
 from tests.servers.kafka_broker import running_broker, spark_jars
 
 PARTITIONS = 4

@@ -23,10 +23,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import pystate
 from pystate.common import Row, Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 COUNTED = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 SPARK_COUNTED = StructType([StructField("word", StringType()), StructField("count", LongType())])

@@ -28,26 +28,26 @@ from pathlib import Path
 import coordinator as alone
 from keyed_count import machine
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.common.control import ControlClient, ControlServer
 from pystate.common.job_status import JobStatus
+from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.metrics.slot_metrics import SlotMetrics
+from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.records.key_column import KeyColumn
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.driver.slot_pool import SlotPool
-from pystate.metrics.slot_metrics import SlotMetrics
-from pystate.metrics.store import SlotReport, SubtaskMetricStore
-from pystate.plan.chain import OperatorSpec
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.process import Deployment
-from pystate.slot.task_metrics import TaskMetrics
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.execution.slots.slot_pool import SlotPool
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
+from pystate.runtime.slot.process import Deployment
 
 UIDS = ("count", "window")
 ROUNDS = 5

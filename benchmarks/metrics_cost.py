@@ -21,7 +21,7 @@ import time
 from slot_throughput import BATCH, BATCHES, Count, SlotSide, arrow_batches
 
 from pystate.common import Types
-from pystate.state.base.keys import KeyCodec
+from pystate.core.state.keys.keys import KeyCodec
 
 
 class BareSide(SlotSide):

@@ -48,9 +48,9 @@ class Bench:
     def __init__(self, backend, kind, folder, *, one_by_one=None):
         import state_access as access
 
-        from pystate.api.state import ValueStateDescriptor
         from pystate.common import Types
-        from pystate.state.base.keys import KeyCodec
+        from pystate.core.api.state import ValueStateDescriptor
+        from pystate.core.state.keys.keys import KeyCodec
 
         self.access, self.kind = access, access.KINDS[kind]
         used = self.kind if one_by_one != "windows" else replace(self.kind, descriptor=ValueStateDescriptor("unused"))
@@ -62,7 +62,7 @@ class Bench:
         self.side.flush()
 
     def _in_windows(self):
-        from pystate.state.base.namespaces import TIME_WINDOWS
+        from pystate.core.state.keys.namespaces import TIME_WINDOWS
 
         handle = self.side.backend.get_or_create_keyed_state(self.kind.descriptor, TIME_WINDOWS)
         set_namespace, state, access = handle.set_current_namespace, handle.state, self.kind.in_state

@@ -17,7 +17,7 @@ import time
 from slot_throughput import BATCHES, SlotSide, arrow_batches
 
 from pystate.common import Types
-from pystate.state.base.keys import KeyCodec
+from pystate.core.state.keys.keys import KeyCodec
 
 SIZE = "state.backend.rocksdb.object-cache.size"
 SIDES = {"hashmap": ("hashmap", {}), "rocksdb": ("rocksdb", {})}

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.datastream import ValueStateDescriptor
-from pystate.spark.session import create_session
+from pystate.runtime.spark.sessions.session import create_session
 from pystate.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
 
 PYSTATE = [sys.executable, "-m", "pystate_cli", "state", "read"]

@@ -27,14 +27,14 @@ from keyed_count import machine
 
 from pystate.common import Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.connectors.source import SourceFunction
+from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.testing import SourceTestHarness
 
 LONG = Types.LONG()

@@ -20,11 +20,11 @@ BATCH = 5_000
 
 def run(panes, backend, slides, per_pane, elements, snapshots):
     """Return seconds an element, bytes of a snapshot, and (number, checksum) of the results."""
-    from pystate.api.aggregation import ElementCount
-    from pystate.api.window.assigners import SlidingEventTimeWindows
-    from pystate.api.window.functions import WindowFunction
     from pystate.common import Types
-    from pystate.slot.operators import operator
+    from pystate.core.api.aggregation import ElementCount
+    from pystate.core.api.window.assigners import SlidingEventTimeWindows
+    from pystate.core.api.window.functions import WindowFunction
+    from pystate.runtime.slot.operators import operator
     from pystate.testing import WindowOperatorTestHarness
 
     class WithKey(WindowFunction):

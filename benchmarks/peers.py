@@ -39,7 +39,8 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from pystate.common import Row, Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import (
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
@@ -47,8 +48,7 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
     ValueStateDescriptor,
 )
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 FILES = 8
 SCHEMA = "key STRING, number DOUBLE"

@@ -31,17 +31,17 @@ import msgpack
 from slot_throughput import SlotSide, arrow_batches
 
 from pystate.common import Types
-from pystate.common.option_types import ANY_PORT
+from pystate.common.configuration.option_types import ANY_PORT
+from pystate.core.queryable.kv_state_location import KvStateLocation
+from pystate.core.queryable.messages import QueryableState, QueryOutcome
+from pystate.core.state.base.committed_states import CommittedStates
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.driver.queryable.proxy_security import ProxySecurity
 from pystate.queryable import Consistency, KvStateRequest, QueryableStateClient
-from pystate.queryable.kv_state_location import KvStateLocation
-from pystate.queryable.messages import QueryableState, QueryOutcome
-from pystate.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.slot.queryable.kv_state_server import KvStateServer
-from pystate.state.base.committed_states import CommittedStates
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
+from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
+from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
+from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 
 JOB, TOKEN, SECRET = "5" * 32, "the token of the benchmark", b"the secret of the benchmark, 32b"
 ROWS = 2_000

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from keyed_count import machine
 
-from pystate.common.home import PystateHome
-from pystate.rest.cluster import SpareDriversInfo
+from pystate.common.files.home import PystateHome
+from pystate.runtime.rest.cluster import SpareDriversInfo
 from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]
@@ -120,7 +120,7 @@ class Job:
         return slots, [pid for pid in found if pid not in slots]
 
     def start_job_manager(self):
-        command = [sys.executable, "-m", "pystate.jobmanager", "--home", str(self.home), "--port", "0"]
+        command = [sys.executable, "-m", "pystate.ops.jobmanager", "--home", str(self.home), "--port", "0"]
         command += ["-D", f"jobmanager.spare-drivers={self.spare_drivers}"]
         self.home.mkdir(exist_ok=True, mode=0o700)
         with (self.home / "jobmanager.log").open("ab") as log:

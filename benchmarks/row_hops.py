@@ -31,10 +31,10 @@ from soak import inodes, listening_inodes
 
 from pystate.common import Row, Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAIR = Types.TUPLE([Types.LONG(), Types.DOUBLE()])

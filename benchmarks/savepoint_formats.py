@@ -18,11 +18,9 @@ from dataclasses import replace
 from incremental_checkpoint import MAX_PARALLELISM, THRESHOLD, Bench, megabytes, size
 from keyed_count import machine
 
-from pystate.catalog.garbage import named_files
-from pystate.catalog.inspection import inspect_operators
 from pystate.common import Types
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
@@ -31,9 +29,11 @@ from pystate.snapshot.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.snapshot.native_state import NativeUpload
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.keys import KEY_ENCODING
+from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.ops.catalog.garbage import named_files
+from pystate.ops.catalog.inspection import inspect_operators
 
 PARALLELISM = 2
 GB = 1e9

@@ -11,16 +11,16 @@ in the best epoch; the sides take turns. As in a slot, the garbage collector pas
 import pyarrow as pa
 from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, Types
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.garbage import leave_to_stay
-from pystate.slot.operator_chain import OperatorChain
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.garbage import leave_to_stay
 
 WORD = Types.STRING()
 READ = Types.ROW_NAMED(["word", "amount", "price"], [WORD, Types.LONG(), Types.DOUBLE()])

@@ -18,9 +18,9 @@ from pathlib import Path
 from keyed_count import Count, Progress, machine, run_pystate, write_words
 
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 KEYS = 20_000
 

@@ -28,21 +28,21 @@ import slot_rows
 import slot_throughput
 from slot_throughput import BATCH, BATCHES, MAX_PARALLELISM
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, Types
-from pystate.common.inlined_code import inlined
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.user_code.inlined_code import inlined
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.element_loops import KeyedRows, keyed_loop
-from pystate.slot.garbage import leave_to_stay
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.element_loops import KeyedRows, keyed_loop
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.garbage import leave_to_stay
 
 STEPS = ("decode", "loop", "call", "state", "append", "encode", "flush")
 WORD = Types.STRING()

@@ -17,17 +17,17 @@ import time
 
 import pyarrow as pa
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.garbage import leave_to_stay
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.garbage import leave_to_stay
 
 BATCH = 10_000
 BATCHES = 10

@@ -22,20 +22,20 @@ import time
 
 import pyarrow as pa
 
-from pystate.api.aggregation import ElementCount
-from pystate.api.functions import AggregateFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import EventTimeTrigger
 from pystate.common import Types
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
+from pystate.core.api.aggregation import ElementCount
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 BATCH = 10_000
 MAX_PARALLELISM = 128

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from keyed_count import machine
 
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource, pack_archive
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource, pack_archive
 
 
 def lay_out(root, files, per_batch):

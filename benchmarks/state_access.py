@@ -38,18 +38,18 @@ from typing import Any
 import msgpack
 from rocksdict import Options, Rdict, WriteOptions
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.common.key_groups import KeyGroupRange
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Types
-from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
 
 HOT_KEYS = 1_000
 HOT_ACCESSES = 40_000

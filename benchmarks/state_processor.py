@@ -24,19 +24,19 @@ from pyspark.sql import functions as F
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.time import Time
+from pystate.core.snapshot.metadata import OperatorSubtaskState, SavepointFormatType, read_metadata, write_metadata
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.metadata import OperatorSubtaskState, SavepointFormatType, read_metadata, write_metadata
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.session import create_session
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.runtime.spark.sessions.session import create_session
 from pystate.state_processor import (
     KeyedStateBootstrapFunction,
     KeyedStateReaderFunction,

@@ -18,12 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
 
 FILL_EPOCH, EPOCH = 100_000, 10_000
 MAX_PARALLELISM = 128

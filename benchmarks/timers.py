@@ -44,7 +44,7 @@ def chain_of(kind, function, backend, memory=None):
 
 def alarms(backend, memory=None):
     """Return an open harness for (key, time): a time registers a timer, a negative one deletes that of its amount."""
-    from pystate.api.job_graph import OperatorKind
+    from pystate.core.api.job_graph import OperatorKind
     from pystate.datastream import KeyedProcessFunction
 
     class Alarm(KeyedProcessFunction):
@@ -171,11 +171,11 @@ def at_once(backend, count, answers):
 
 def windows(backend, count, assigner, answers):
     """Count elements in windows; answer with seconds, how many results there were, and the entries that are left."""
-    from pystate.api.functions import AggregateFunction
-    from pystate.api.job_graph import OperatorKind
-    from pystate.api.window.functions import WindowFunction
-    from pystate.api.window.operation import WindowOperation
     from pystate.common import Types
+    from pystate.core.api.functions import AggregateFunction
+    from pystate.core.api.job_graph import OperatorKind
+    from pystate.core.api.window.functions import WindowFunction
+    from pystate.core.api.window.operation import WindowOperation
 
     class Count(AggregateFunction):
         def create_accumulator(self):
@@ -232,7 +232,7 @@ def alone(function, *arguments):
 
 
 def main():
-    from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+    from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--timers", type=int, default=1_000_000)

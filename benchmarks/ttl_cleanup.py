@@ -21,13 +21,13 @@ import tempfile
 import time
 from importlib.metadata import version
 
-from pystate.api.state import ValueStateDescriptor
-from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import Time, current_time_ms
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend, state_backend_names
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.api.state_ttl import StateTtlConfig
+from pystate.core.state.base.loader import create_state_backend, state_backend_names
+from pystate.core.state.keys.keys import KeyCodec
 
 MAX_PARALLELISM = 128
 HOT_KEYS = 1_000

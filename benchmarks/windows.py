@@ -32,17 +32,17 @@ from pyspark.sql import functions as f
 import pystate
 from pystate.common import Time, Types
 from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.core.api.executor import register_executor
 from pystate.datastream import (
     AggregateFunction,
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
     StreamExecutionEnvironment,
 )
-from pystate.datastream.executor import register_executor
 from pystate.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
 
 SIZE_S, SLIDE_S, SPAN_MS = 10, 2, 60_000
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

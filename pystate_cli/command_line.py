@@ -106,7 +106,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return 1
     except Exception as error:
         if isinstance(error, OSError):
-            from pystate.common.refused_files import is_of_files, refused
+            from pystate.common.files.refused_files import is_of_files, refused
 
             if is_of_files(error):
                 told = refused(error)

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.rest.jobs import JobStatusInfo
+from pystate.runtime.rest.jobs import JobStatusInfo
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from pystate_cli.console.console import Console
@@ -17,8 +17,8 @@ from pystate_cli.console.console import Console
 if TYPE_CHECKING:
     import typer
 
-    from pystate.common.configuration import LoadedConfiguration
-    from pystate.rest.job_details import JobDetailsInfo, JobExecutionResult
+    from pystate.common.configuration.configuration import LoadedConfiguration
+    from pystate.runtime.rest.job_details import JobDetailsInfo, JobExecutionResult
 
 
 class Session:
@@ -53,8 +53,8 @@ class Session:
 
     def configuration(self, conf_dir: str | None = None, overrides: dict[str, str] | None = None) -> LoadedConfiguration:
         """Read the settings and pass their notices on."""
-        from pystate.common.configuration import load_configuration
-        from pystate.common.file_system_settings import initialize
+        from pystate.common.configuration.configuration import load_configuration
+        from pystate.common.configuration.file_system_settings import initialize
 
         loaded = load_configuration(conf_dir, overrides, home=self.home)
         initialize(loaded.configuration)
@@ -73,7 +73,7 @@ class Session:
         Raises:
             NoJobManagerError: There is none.
         """
-        from pystate.common.service_options import ClientOptions, RestOptions
+        from pystate.common.configuration.service_options import ClientOptions, RestOptions
 
         configuration = self.configuration().configuration
         timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
@@ -100,8 +100,8 @@ def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
     Raises:
         UnreadableAnswerError: It has not.
     """
-    from pystate.rest.job_details import JobExecutionResultResponseBody
-    from pystate.rest.message import UnreadableAnswerError
+    from pystate.runtime.rest.job_details import JobExecutionResultResponseBody
+    from pystate.runtime.rest.message import UnreadableAnswerError
 
     result = client.get(f"/jobs/{job_id}/execution-result", JobExecutionResultResponseBody).job_execution_result
     if result is None:
@@ -112,8 +112,8 @@ def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
 
 def job_failure(client: RestClient, job_id: str) -> PystateError:
     """Return the error of a job that has FAILED."""
-    from pystate.rest.message import UnreadableAnswerError
-    from pystate.rest.our_jobs import DriverInfo
+    from pystate.runtime.rest.message import UnreadableAnswerError
+    from pystate.runtime.rest.our_jobs import DriverInfo
     from pystate_cli.client.failures import failure_of
 
     cause = job_result(client, job_id).failure_cause
@@ -131,7 +131,7 @@ def job_failure(client: RestClient, job_id: str) -> PystateError:
 
 def show_plan(console: Console, client: RestClient, job_id: str) -> None:
     """Tell what the job's plan warns of, and how often elements get through the job."""
-    from pystate.rest.job_details import JobDetailsInfo
+    from pystate.runtime.rest.job_details import JobDetailsInfo
 
     tell_plan(console, client.get(f"/jobs/{job_id}", JobDetailsInfo))
 

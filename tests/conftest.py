@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
-from pystate.driver.job_master import JobMaster
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.driver.job_master import JobMaster
 from tests import hypothesis_profiles
 from tests.common.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
@@ -86,8 +86,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    from pystate.spark.real_time.settings import application_settings
-    from pystate.spark.session import create_session
+    from pystate.runtime.spark.sessions.real_time_settings import application_settings
+    from pystate.runtime.spark.sessions.session import create_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break

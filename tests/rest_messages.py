@@ -7,8 +7,8 @@ from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pystate.common.plain_data import entries
-from pystate.rest.message import RestMessage
+from pystate.common.text.plain_data import entries
+from pystate.runtime.rest.message import RestMessage
 
 Message = TypeVar("Message", bound=RestMessage)
 

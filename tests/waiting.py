@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pystate.common.machine_load import PatientDeadline
+from pystate.common.processes.machine_load import PatientDeadline
 
 _FIRST_POLL_SECONDS = 0.005
 _LAST_POLL_SECONDS = 0.02

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pystate.common.errors import PystateError
-from pystate.rest.checkpoints import CheckpointingStatistics
-from pystate.rest.jobs import MultipleJobsDetails
-from pystate.rest.queryable_state import QueryableStates
+from pystate.runtime.rest.checkpoints import CheckpointingStatistics
+from pystate.runtime.rest.jobs import MultipleJobsDetails
+from pystate.runtime.rest.queryable_state import QueryableStates
 
 if TYPE_CHECKING:
     from pystate_cli.client.rest_client import RestClient
@@ -64,7 +64,7 @@ def complete_queryable_state(context: typer.Context, incomplete: str) -> list[Co
 
 def complete_key(incomplete: str) -> list[Completion]:
     """Offer the keys of the configuration."""
-    from pystate.common.options import ALL_OPTIONS
+    from pystate.common.configuration.options import ALL_OPTIONS
 
     return _offered(((key, option.description.partition(". ")[0]) for key, option in ALL_OPTIONS.items()), incomplete)
 
@@ -124,10 +124,10 @@ def _harmless(meaning: str) -> str:
 
 def _client(context: typer.Context) -> RestClient:
     """Return a client of the job manager that the command would ask, by the words so far and the settings."""
-    from pystate.common.configuration import load_configuration
-    from pystate.common.file_system_settings import initialize
-    from pystate.common.home import PystateHome
-    from pystate.common.service_options import ClientOptions
+    from pystate.common.configuration.configuration import load_configuration
+    from pystate.common.configuration.file_system_settings import initialize
+    from pystate.common.configuration.service_options import ClientOptions
+    from pystate.common.files.home import PystateHome
     from pystate_cli.client.job_manager import find_job_manager
 
     home = PystateHome()

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate.common.place_text import check_place
 from pystate.common.snapshot_message import check_message
+from pystate.common.text.place_text import check_place
 from pystate_cli.arguments.completions import complete_job, complete_running_job
 from pystate_cli.session import Session
 

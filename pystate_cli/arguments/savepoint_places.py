@@ -12,8 +12,8 @@ from pystate_cli.arguments.options import absolute_path
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
-    from pystate.snapshot.storage import SnapshotLocation
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.core.snapshot.storage.storage import SnapshotLocation
 
 DirectoryArgument = Annotated[
     str | None,
@@ -43,7 +43,7 @@ def directories(session: Session, given: str | None, *, checkpoints: bool) -> li
 
 def configured_directories(configuration: Configuration, *, checkpoints: bool) -> list[str]:
     """Return the savepoint directory of the settings, and the checkpoint directory where that is wanted."""
-    from pystate.common.options import CheckpointingOptions
+    from pystate.common.configuration.options import CheckpointingOptions
 
     options = [CheckpointingOptions.SAVEPOINT_DIRECTORY]
     if checkpoints:
@@ -61,7 +61,7 @@ def find_snapshot(session: Session, text: str) -> SnapshotLocation:
     configuration = session.configuration().configuration
     if means_id(text):
         return find_by_id(text, configured_directories(configuration, checkpoints=True))
-    from pystate.snapshot.storage import resolve_snapshot
+    from pystate.core.snapshot.storage.storage import resolve_snapshot
 
     return resolve_snapshot(absolute_path(text))
 
@@ -73,7 +73,7 @@ def find_by_id(text: str, where: list[str]) -> SnapshotLocation:
         UsageError: It may mean several.
         SnapshotError: There is none.
     """
-    from pystate.catalog.lookup import locate
+    from pystate.ops.catalog.lookup import locate
 
     return locate(text, where)
 
@@ -90,7 +90,7 @@ def check_starting_snapshot(path: str | None, *, here: bool) -> None:
     """
     if path is None or not (here or _is_everywhere(path)):
         return
-    from pystate.catalog.starting_point import read_starting_point
+    from pystate.core.snapshot.starting_point import read_starting_point
 
     read_starting_point(path)
 
@@ -111,13 +111,13 @@ def means_id(text: str) -> bool:
     """Whether a word means a snapshot by its id, not by its path."""
     if os.sep in text or ":" in text:  # as nearly always: nothing needs to be imported to see it
         return False
-    from pystate.catalog.lookup import may_be_id
+    from pystate.ops.catalog.lookup import may_be_id
 
     return may_be_id(text)
 
 
 def _is_there(directory: str) -> bool:
-    from pystate.snapshot.storage import parse_location
+    from pystate.core.snapshot.storage.storage import parse_location
 
     fs, path, _ = parse_location(directory)
     return bool(fs.isdir(path))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.job_manager_entry import read_job_manager
-from pystate.common.processes import is_alive, started_at
+from pystate.common.files.job_manager_entry import read_job_manager
+from pystate.common.processes.processes import is_alive, started_at
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 
 if TYPE_CHECKING:
-    from pystate.common.home import JobDirectory, PystateHome
+    from pystate.common.files.home import JobDirectory, PystateHome
 
 
 def absent_job_manager(home: PystateHome) -> NoJobManagerError:
@@ -30,7 +30,7 @@ def absent_job_manager(home: PystateHome) -> NoJobManagerError:
 
 def has_embedded_jobs_only(home: PystateHome) -> bool:
     """Whether there are jobs that programs run themselves, and none that a job manager would start again."""
-    from pystate.job_folder.job_liveness import has_ended
+    from pystate.runtime.job_folder.job_liveness import has_ended
 
     directories = _directories(home)
     embedded = [directory for directory in directories if directory.embedded.exists()]
@@ -39,7 +39,7 @@ def has_embedded_jobs_only(home: PystateHome) -> bool:
 
 def _jobs_left(home: PystateHome) -> str:
     """Return the sentence about jobs that have not ended."""
-    from pystate.job_folder.job_liveness import has_ended
+    from pystate.runtime.job_folder.job_liveness import has_ended
 
     left = [directory for directory in _directories(home) if not has_ended(directory)]
     running = sum(map(_has_driver, left))
@@ -63,7 +63,7 @@ def _directories(home: PystateHome) -> list[JobDirectory]:
 
 
 def _has_driver(directory: JobDirectory) -> bool:
-    from pystate.job_folder.small_files import DriverAddressFile
+    from pystate.runtime.job_folder.small_files import DriverAddressFile
 
     try:
         driver = DriverAddressFile.read_from(directory.driver)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pystate.common.errors import PystateError, UserFunctionError
-from pystate.common.user_frames import add_user_frame
-from pystate.rest.failures import OurError
+from pystate.common.user_code.user_frames import add_user_frame
+from pystate.runtime.rest.failures import OurError
 
 
 class JobStackTrace(Exception):

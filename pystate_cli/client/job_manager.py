@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import pystate
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.home import PystateHome
-from pystate.common.job_manager_entry import is_served, read_job_manager
-from pystate.common.machine_load import PatientDeadline, busy_sentence
-from pystate.common.processes import is_alive, signal_process, started_at
-from pystate.common.regular_files import NotRegularError, open_to_write
-from pystate.common.tokens import read_home_token
-from pystate.logs.reader import log_extent, read_log
-from pystate.rest.cluster import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
+from pystate.common.files.home import PystateHome
+from pystate.common.files.job_manager_entry import is_served, read_job_manager
+from pystate.common.files.regular_files import NotRegularError, open_to_write
+from pystate.common.files.tokens import read_home_token
+from pystate.common.processes.machine_load import PatientDeadline, busy_sentence
+from pystate.common.processes.processes import is_alive, signal_process, started_at
+from pystate.runtime.logs.reader import log_extent, read_log
+from pystate.runtime.rest.cluster import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
-    from pystate.common.config_option import ConfigOption
-    from pystate.common.configuration import Configuration
-    from pystate.jobmanager.high_availability.storage import HighAvailabilityStorage
+    from pystate.common.configuration.config_option import ConfigOption
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.ops.jobmanager.high_availability.storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)
 
-JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.jobmanager")
+JOB_MANAGER_COMMAND = (sys.executable, "-m", "pystate.ops.jobmanager")
 VERSION = pystate.__version__
 _ALREADY_RUNNING_EXIT_CODE = 3
 _START_SECONDS = 60.0
@@ -139,9 +139,9 @@ def start_job_manager(
     running = _healthy(home, timeout)
     if running is not None:
         return running[0], False
-    from pystate.common.folders import make_private_folder
-    from pystate.common.private_home import close_to_others
-    from pystate.common.refused_files import refused
+    from pystate.common.files.folders import make_private_folder
+    from pystate.common.files.private_home import close_to_others
+    from pystate.common.files.refused_files import refused
 
     make_private_folder(home.root)
     try:
@@ -182,8 +182,8 @@ def _check_room(home: PystateHome) -> None:
     Raises:
         FileRefusedError: Its home takes no files.
     """
-    from pystate.common.job_files import check_room
-    from pystate.common.refused_files import refused
+    from pystate.common.files.job_files import check_room
+    from pystate.common.files.refused_files import refused
 
     try:
         check_room(home.root)
@@ -241,9 +241,13 @@ def _properties(configuration: Configuration | None) -> list[str]:
 
 
 def _own_options() -> Iterator[ConfigOption[Any]]:
-    from pystate.common.job_manager_options import HeartbeatManagerOptions, HighAvailabilityOptions, JobManagerOptions
-    from pystate.common.options import options_of
-    from pystate.common.security_options import SecurityOptions
+    from pystate.common.configuration.job_manager_options import (
+        HeartbeatManagerOptions,
+        HighAvailabilityOptions,
+        JobManagerOptions,
+    )
+    from pystate.common.configuration.options import options_of
+    from pystate.common.configuration.security_options import SecurityOptions
 
     for group in (JobManagerOptions, HeartbeatManagerOptions, HighAvailabilityOptions, SecurityOptions):
         yield from options_of(group)
@@ -256,9 +260,9 @@ def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[s
         client: Of the job manager.
         asked: Options and their values; those of jobs don't count.
     """
-    from pystate.common.configuration import Configuration
-    from pystate.common.sensitive_keys import is_sensitive
-    from pystate.common.service_options import RestOptions
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.common.configuration.sensitive_keys import is_sensitive
+    from pystate.common.configuration.service_options import RestOptions
 
     own: list[ConfigOption[Any]] = [RestOptions.ADDRESS, RestOptions.PORT, *_own_options()]
     options = [option for option in own if option.key in asked and not is_sensitive(option.key)]
@@ -280,11 +284,11 @@ def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStor
     """Return the storage for high availability; None without one, or before a job manager was started with it."""
     if configuration is None:
         return None
-    from pystate.common.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+    from pystate.common.configuration.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
 
     if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
         return None
-    from pystate.jobmanager.high_availability.storage import shared_storage
+    from pystate.ops.jobmanager.high_availability.storage import shared_storage
 
     storage = shared_storage(configuration)
     return storage if storage is not None and storage.is_there else None
@@ -350,7 +354,7 @@ def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestCli
     """Return a client of a home's own job manager, by what that one has left in the home."""
     tls = None
     if entry.get("scheme") == "https":
-        from pystate.common.rest_client_security import tls_with
+        from pystate.common.processes.rest_client_security import tls_with
 
         tls = tls_with(entry["ca"])
     return RestClient(entry["address"], entry["port"], timeout=timeout, token=token, instance=entry["instance"], tls=tls)
@@ -368,7 +372,7 @@ def _remote_client(
     """Return a client of a job manager that is not found by the home."""
     if configuration is None:
         return RestClient(host, port, timeout=timeout, token=token, instance=instance)
-    from pystate.common.rest_client_security import configured_tls, configured_token
+    from pystate.common.processes.rest_client_security import configured_tls, configured_token
 
     tls, rest_token = configured_tls(configuration), configured_token(configuration)
     return RestClient(host, port, timeout=timeout, token=token, instance=instance, rest_token=rest_token, tls=tls)
@@ -382,7 +386,7 @@ def _token(home: PystateHome, configuration: Configuration | None = None) -> str
 
 
 def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
-    from pystate.common.file_system_settings import settings_environment
+    from pystate.common.configuration.file_system_settings import settings_environment
 
     environment = {**os.environ, **settings_environment()}
     if environment.get("PYTHONPATH"):
@@ -392,7 +396,7 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
     try:
         descriptor = open_to_write(home.jobmanager_log, os.O_WRONLY | os.O_APPEND)
     except (NotRegularError, IsADirectoryError) as error:
-        from pystate.common.refused_files import refused
+        from pystate.common.files.refused_files import refused
 
         raise refused(error, "The job manager's log can't be written") from error
     os.set_blocking(descriptor, True)  # the process that inherits it expects that

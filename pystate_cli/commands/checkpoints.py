@@ -9,7 +9,7 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
-from pystate.rest.checkpoints import (
+from pystate.runtime.rest.checkpoints import (
     CheckpointingStatistics,
     CheckpointStatistics,
     TaskCheckpointStatisticsWithSubtaskDetails,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.job_manager_entry import read_job_manager
+from pystate.common.files.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.rest.cluster import ITSELF, SpareDriversInfo, StandbyConfiguration
-from pystate.rest.jobs import JobIdsWithStatusOverview
+from pystate.runtime.rest.cluster import ITSELF, SpareDriversInfo, StandbyConfiguration
+from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import (
@@ -28,7 +28,7 @@ from pystate_cli.running.waiting import await_end
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
     from pystate_cli.views.cluster_status import ClusterStatus
 
 _STOP_SECONDS = 30.0
@@ -46,9 +46,9 @@ def start(
     verbose: VerboseOption = False,
 ) -> None:
     """Start the job manager where none runs, and print its address."""
-    from pystate.common.configuration import parse_dynamic_properties
-    from pystate.common.security_options import SecurityOptions, unauthenticated_warning
-    from pystate.common.service_options import RestOptions
+    from pystate.common.configuration.configuration import parse_dynamic_properties
+    from pystate.common.configuration.security_options import SecurityOptions, unauthenticated_warning
+    from pystate.common.configuration.service_options import RestOptions
 
     session = Session.of(context)
     asked = parse_dynamic_properties(properties or [])
@@ -219,6 +219,6 @@ def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
 
 
 def _timeout(configuration: Configuration) -> float:
-    from pystate.common.service_options import ClientOptions
+    from pystate.common.configuration.service_options import ClientOptions
 
     return configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000

@@ -18,7 +18,7 @@ from pystate_cli.session import Session
 from pystate_cli.views.setting_list import SETTINGS, SettingRow, details
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration, LoadedConfiguration
+    from pystate.common.configuration.configuration import Configuration, LoadedConfiguration
 
 config = typer.Typer(
     name="config",
@@ -46,7 +46,7 @@ def show_config(
     verbose: VerboseOption = False,
 ) -> None:
     """Show the value of each option as `pystate run` would see it here, and where it comes from."""
-    from pystate.common.configuration import parse_dynamic_properties
+    from pystate.common.configuration.configuration import parse_dynamic_properties
 
     session = Session.of(context)
     console = session.console
@@ -72,14 +72,14 @@ def show_config(
 
 def _below(loaded: LoadedConfiguration) -> str:
     """Say what lies below the file, where something of it is in force."""
-    from pystate.common.configuration import OriginKind
+    from pystate.common.configuration.configuration import OriginKind
 
     count = sum(origin.kind is OriginKind.BUILT_IN for _, _, origin in loaded.configuration.items())
     return f", over pystate's own settings (built-in), of which {count} are in force" if loaded.source and count else ""
 
 
 def _rows(configuration: Configuration) -> list[SettingRow]:
-    from pystate.common.options import ALL_OPTIONS
+    from pystate.common.configuration.options import ALL_OPTIONS
 
     rows = []
     for key, option in ALL_OPTIONS.items():
@@ -99,7 +99,7 @@ def _rows(configuration: Configuration) -> list[SettingRow]:
 
 
 def _restart_strategy(configuration: Configuration) -> tuple[str, str]:
-    from pystate.job_folder.restart_strategy import restart_strategy_type
+    from pystate.runtime.job_folder.restart_strategy import restart_strategy_type
 
     strategy = restart_strategy_type(configuration).value
     return strategy, f"default {'without' if strategy == 'none' else 'with'} checkpointing"
@@ -110,15 +110,15 @@ _DERIVED: dict[str, Callable[[Configuration], tuple[str, str]]] = {"restart-stra
 
 
 def _is_meant(key: str, asked: str) -> bool:
-    from pystate.common.options import canonical_key
+    from pystate.common.configuration.options import canonical_key
 
     return key == canonical_key(asked) or key.startswith(f"{asked.rstrip('.')}.")
 
 
 def _unknown(key: str) -> ConfigurationError:
-    from pystate.common.configuration import Origin, OriginKind, unknown_key
-    from pystate.common.keys_without_effect import why_without_effect
-    from pystate.common.refused_keys import refusal_of
+    from pystate.common.configuration.configuration import Origin, OriginKind, unknown_key
+    from pystate.common.configuration.keys_without_effect import why_without_effect
+    from pystate.common.configuration.refused_keys import refusal_of
 
     refusal = refusal_of(key, "")
     if refusal is not None:
@@ -133,7 +133,7 @@ def _unknown(key: str) -> ConfigurationError:
 
 
 def _source(loaded: LoadedConfiguration) -> str:
-    from pystate.common.configuration import CONF_DIR_VARIABLE
+    from pystate.common.configuration.configuration import CONF_DIR_VARIABLE
 
     if loaded.source is None:
         return "pystate's own settings (built-in); there is no flink-conf.toml in ./conf or ~/.config/pystate"

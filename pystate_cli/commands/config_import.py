@@ -27,7 +27,7 @@ def import_config(
     verbose: VerboseOption = False,
 ) -> None:
     """Take over the settings of a Flink; what means nothing here is listed with the reason."""
-    from pystate.common.home import write_file_atomically
+    from pystate.common.files.home import write_file_atomically
     from pystate_cli.config.flink_config import read_flink_file, sort_settings
 
     session = Session.of(context)
@@ -84,7 +84,7 @@ def _tell(session: Session, imported: Imported) -> None:
 
 def _is_in_force(target: Path) -> bool:
     """Return whether a command given in this folder reads the file."""
-    from pystate.common.configuration import find_file
+    from pystate.common.configuration.configuration import find_file
     from pystate.common.errors import ConfigurationError
 
     try:
@@ -95,7 +95,7 @@ def _is_in_force(target: Path) -> bool:
 
 
 def _in_force_sentence(target: Path, imported: Imported) -> str:
-    from pystate.common.conf_template import LIVE
+    from pystate.common.configuration.conf_template import LIVE
 
     below = ", ".join(f"{key} = {text}" for key, text in LIVE.items() if key not in imported.taken)
     sentence = "It is in force for commands given in this folder; `pystate config --set-only` shows what they see."
@@ -107,7 +107,7 @@ def _in_force_sentence(target: Path, imported: Imported) -> str:
 
 
 def _not_in_force_sentence(target: Path) -> str:
-    from pystate.common.configuration import CONF_DIR_VARIABLE, CONF_FILE_NAME, find_file
+    from pystate.common.configuration.configuration import CONF_DIR_VARIABLE, CONF_FILE_NAME, find_file
     from pystate.common.errors import ConfigurationError
 
     try:
@@ -122,8 +122,8 @@ def _not_in_force_sentence(target: Path) -> str:
 
 
 def _toml(imported: Imported, name: str) -> str:
-    from pystate.common.option_types import toml_string
-    from pystate.common.options import ALL_OPTIONS
+    from pystate.common.configuration.option_types import toml_string
+    from pystate.common.configuration.options import ALL_OPTIONS
 
     lines = [f"# Settings taken over from {name} by `pystate config import`.", ""]
     for key, text in imported.taken.items():

@@ -16,7 +16,7 @@ from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
 
 
 def doctor(
@@ -76,7 +76,7 @@ def _findings(
         stored = list(storage.check_storage(configuration))
     yield from stored
     yield from service.check_job_manager(session.home, configuration, address)
-    from pystate.common.job_manager_options import JobManagerOptions
+    from pystate.common.configuration.job_manager_options import JobManagerOptions
 
     limit = configuration.get(JobManagerOptions.MIN_FREE_DISK)
     yield from machine.check_disks(session.home, storage.local_places(configuration), limit)
@@ -86,7 +86,7 @@ def _findings(
 def _configuration(
     session: Session, conf_dir: str | None, properties: list[str]
 ) -> Generator[Finding, None, Configuration | None]:
-    from pystate.common.configuration import load_configuration, parse_dynamic_properties
+    from pystate.common.configuration.configuration import load_configuration, parse_dynamic_properties
 
     try:
         loaded = load_configuration(conf_dir, parse_dynamic_properties(properties), home=session.home)

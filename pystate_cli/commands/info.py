@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from pystate.common.errors import JobGraphError, RestoreError
-from pystate.common.home import read_json, write_json
-from pystate.common.plain_data import to_plain
+from pystate.common.files.home import read_json, write_json
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
-from pystate.rest.failures import OurError
+from pystate.common.text.plain_data import to_plain
+from pystate.runtime.rest.failures import OurError
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -43,7 +43,7 @@ from pystate_cli.programs.program_check import check_program
 from pystate_cli.session import Session
 from pystate_cli.views.plan_view import plan_view
 
-PLANNER = (sys.executable, "-m", "pystate.driver.program_plan")
+PLANNER = (sys.executable, "-m", "pystate.runtime.driver.program_plan")
 _FIELDS = ("id", "type", "pact", "contents", "parallelism", "uid", "predecessors")
 _SAVEPOINT = ("-s", "--fromSavepoint")
 _ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
@@ -97,7 +97,7 @@ def info(
     operator and source of the snapshot beside the program's, without starting Spark, and exit code 1 where something does
     not fit. The types of values are declared in open(), and compared when the slots restore them.
     """
-    from pystate.common.configuration import parse_dynamic_properties
+    from pystate.common.configuration.configuration import parse_dynamic_properties
 
     session = Session.of(context)
     console = session.console

@@ -12,8 +12,8 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
-from pystate.rest.our_jobs import JobSubmitResponseBody
-from pystate.rest.requests import JobSubmitRequestBody
+from pystate.runtime.rest.our_jobs import JobSubmitResponseBody
+from pystate.runtime.rest.requests import JobSubmitRequestBody
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -126,10 +126,10 @@ def run(
     Attached, the output is what the job prints. Ctrl-C lets go of the job, which goes on; a second one within 3 seconds
     cancels it.
     """
-    from pystate.common.configuration import parse_dynamic_properties
-    from pystate.common.execution_target import execution_target
-    from pystate.common.options import StateRecoveryOptions
-    from pystate.common.service_options import ClientOptions, RestOptions
+    from pystate.common.configuration.configuration import parse_dynamic_properties
+    from pystate.common.configuration.execution_target import execution_target
+    from pystate.common.configuration.options import StateRecoveryOptions
+    from pystate.common.configuration.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
     if job_name is not None and not job_name.strip():

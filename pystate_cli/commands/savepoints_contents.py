@@ -16,10 +16,10 @@ from pystate_cli.views.savepoint_changes import change_lines, change_parts, key_
 from pystate_cli.views.savepoint_details import Inspection, details_parts, plain_details
 
 if TYPE_CHECKING:
-    from pystate.catalog.difference import Change
-    from pystate.catalog.verification import Problem
-    from pystate.snapshot.metadata import CheckpointMetadata
-    from pystate.snapshot.storage import SnapshotLocation
+    from pystate.core.snapshot.metadata import CheckpointMetadata
+    from pystate.core.snapshot.storage.storage import SnapshotLocation
+    from pystate.ops.catalog.difference import Change
+    from pystate.ops.catalog.verification import Problem
 
 
 def inspect_savepoint(
@@ -47,8 +47,8 @@ def verify_savepoint(
     verbose: VerboseOption = False,
 ) -> int:
     """Read every byte of a savepoint and say all that is wrong with it; exit code 1 where something is."""
-    from pystate.catalog.verification import Problem, Verification
-    from pystate.spark.micro_batch.source_progress import check_logs
+    from pystate.ops.catalog.verification import Problem, Verification
+    from pystate.runtime.engines.micro_batch.spark.source_progress import check_logs
 
     session = Session.of(context)
     console = session.console
@@ -94,9 +94,9 @@ def diff_savepoints(
     verbose: VerboseOption = False,
 ) -> None:
     """Show how two savepoints differ: operators, states, types, entries, bytes, contents and sources; or key by key."""
-    from pystate.catalog.contents import ContentComparison
-    from pystate.catalog.difference import Change, compare, state_path
-    from pystate.catalog.source_difference import compare_sources
+    from pystate.ops.catalog.contents import ContentComparison
+    from pystate.ops.catalog.difference import Change, compare, state_path
+    from pystate.ops.catalog.source_difference import compare_sources
 
     session = Session.of(context)
     console = session.console
@@ -128,7 +128,7 @@ def diff_savepoints(
 
 
 def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *, as_json: bool) -> None:
-    from pystate.catalog.difference import SnapshotState, key_changes
+    from pystate.ops.catalog.difference import SnapshotState, key_changes
 
     sides = []
     for text in (before, after):
@@ -153,11 +153,11 @@ def _plain(key: Any) -> Any:
 
 
 def _inspected(session: Session, text: str) -> Inspection:
-    from pystate.catalog.inspection import inspect_operators
-    from pystate.catalog.split_positions import kafka_positions
-    from pystate.catalog.summary import SnapshotSummary
-    from pystate.snapshot.ownership import claimant
-    from pystate.spark.micro_batch.source_progress import SourceProgress, source_progress, words
+    from pystate.core.snapshot.storage.ownership import claimant
+    from pystate.ops.catalog.inspection import inspect_operators
+    from pystate.ops.catalog.split_positions import kafka_positions
+    from pystate.ops.catalog.summary import SnapshotSummary
+    from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, source_progress, words
 
     location = find_snapshot(session, text)
     metadata = _metadata(location)
@@ -177,6 +177,6 @@ def _inspected(session: Session, text: str) -> Inspection:
 
 
 def _metadata(location: SnapshotLocation) -> CheckpointMetadata:
-    from pystate.catalog.summary import read_snapshot
+    from pystate.ops.catalog.summary import read_snapshot
 
     return read_snapshot(location)

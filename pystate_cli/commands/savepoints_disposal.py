@@ -8,8 +8,8 @@ import typer
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.time import current_time_ms
-from pystate.rest.operations import DisposalResult, TriggerResponse
-from pystate.rest.requests import SavepointDisposalRequest
+from pystate.runtime.rest.operations import DisposalResult, TriggerResponse
+from pystate.runtime.rest.requests import SavepointDisposalRequest
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
 from pystate_cli.client.rest_client import NoJobManagerError
@@ -36,7 +36,7 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
     Raises:
         PystateError: There is none, a job needs it, or it can't be deleted.
     """
-    from pystate.jobmanager.savepoint_disposal import dispose as delete
+    from pystate.ops.jobmanager.savepoint_disposal import dispose as delete
 
     console = session.console
     location = find_snapshot(session, text)
@@ -82,8 +82,8 @@ def collect_garbage(
     verbose: VerboseOption = False,
 ) -> None:
     """Delete what belongs to no savepoint or checkpoint: snapshots that never completed, half-written and unnamed files."""
-    from pystate.catalog.garbage import GarbageCollection
-    from pystate.job_folder.job_liveness import job_runs
+    from pystate.ops.catalog.garbage import GarbageCollection
+    from pystate.runtime.job_folder.job_liveness import job_runs
 
     session = Session.of(context)
     console = session.console

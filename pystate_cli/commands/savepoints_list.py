@@ -13,7 +13,7 @@ from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, savepoi
 from pystate_cli.views.savepoint_tree import plain_tree, tree
 
 if TYPE_CHECKING:
-    from pystate.catalog.listing import Catalog
+    from pystate.ops.catalog.listing import Catalog
 
 
 def list_savepoints(
@@ -51,7 +51,7 @@ def savepoint_tree(
     verbose: VerboseOption = False,
 ) -> None:
     """Draw which savepoint grew out of which, over jobs and versions of their programs."""
-    from pystate.catalog.tree import version_forest
+    from pystate.ops.catalog.tree import version_forest
 
     session = Session.of(context)
     console = session.console
@@ -78,7 +78,7 @@ def _damaged(catalog: Catalog) -> list[dict[str, str]]:
 
 
 def _catalog(session: Session, directory: str | None, *, checkpoints: bool) -> tuple[Catalog, list[str]]:
-    from pystate.catalog.listing import find_snapshots
+    from pystate.ops.catalog.listing import find_snapshots
 
     where = directories(session, directory, checkpoints=checkpoints)
     with session.console.waiting("The savepoints are being read"):

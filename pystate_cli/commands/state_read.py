@@ -20,7 +20,7 @@ from pystate_cli.console.formats import printable
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
-    from pystate.snapshot.snapshot_table import Selection
+    from pystate.core.snapshot.reading.snapshot_table import Selection
     from pystate_cli.views.state_rows import Write
 
 state = typer.Typer(name="state", help="Look into the state of checkpoints and savepoints.", no_args_is_help=True)
@@ -65,8 +65,8 @@ def read_state(
     session = Session.of(context)
     console = session.console
     chosen = _format(form, as_json, output)
-    from pystate.snapshot.reader import SnapshotReader
-    from pystate.snapshot.snapshot_table import select_state
+    from pystate.core.snapshot.reading.reader import SnapshotReader
+    from pystate.core.snapshot.reading.snapshot_table import select_state
 
     selection = select_state(SnapshotReader(find_snapshot(session, snapshot).uri), uid, name, key)
     if chosen is StateFormat.PARQUET:
@@ -99,7 +99,7 @@ def _format(form: StateFormat | None, as_json: bool, output: Path | None) -> Sta
 
 
 def _write_text(selection: Selection, console: Console, output: Path | None, form: StateFormat, limit: int | None) -> int:
-    from pystate.snapshot.snapshot_table import SnapshotTable, state_table
+    from pystate.core.snapshot.reading.snapshot_table import SnapshotTable, state_table
     from pystate_cli.views.state_rows import write_csv, write_json, write_table
 
     table = state_table(selection)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pystate.common.configuration.keys_without_effect import why_without_effect
+from pystate.common.configuration.options import ALL_OPTIONS, canonical_key, is_known
+from pystate.common.configuration.refused_keys import refusal_of
 from pystate.common.errors import ConfigurationError, UsageError
-from pystate.common.keys_without_effect import why_without_effect
-from pystate.common.options import ALL_OPTIONS, canonical_key, is_known
-from pystate.common.refused_keys import refusal_of
 
 FLAT_NAME = "flink-conf.yaml"
 _LISTS = ";"

@@ -16,8 +16,8 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pystate.common.bounded_text import steady_line, steady_text
 from pystate.common.errors import PystateError
+from pystate.common.text.bounded_text import steady_line, steady_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,7 +90,7 @@ class Console:
         """Print the result as JSON, with our spelling of its keys."""
         import json
 
-        from pystate.common.plain_data import to_plain
+        from pystate.common.text.plain_data import to_plain
         from pystate_cli.console.json_keys import with_our_keys
 
         self.result_text(json.dumps(with_our_keys(to_plain(data)), indent=2).replace(_DELETE, _DELETE_IN_JSON))

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from pystate.common.bounded_text import steady_line, steady_text
+from pystate.common.text.bounded_text import steady_line, steady_text
 
 
 class SteadyScreen(Console):

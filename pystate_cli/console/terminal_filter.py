@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from pystate.common.bounded_text import steady_text
+from pystate.common.text.bounded_text import steady_text
 
 _COLOUR = r"(?:[12]?[0-9]|[34][0-79]|[34]8;5;[0-9]{1,3}|[34]8;2;[0-9]{1,3};[0-9]{1,3};[0-9]{1,3}|9[0-7]|10[0-7])"
 _NUMBERS = rf"0*{_COLOUR}(?:;0*{_COLOUR})*"

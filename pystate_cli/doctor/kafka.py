@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pystate_cli.doctor.finding import Finding, ok, warn
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
 
 _ARTIFACT = "spark-sql-kafka-0-10_2.13"
 _NEEDS = {"spark-token-provider-kafka-0-10": "spark-token-provider-kafka", "kafka-clients": "kafka-clients"}

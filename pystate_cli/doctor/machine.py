@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import JavaNotFoundError
-from pystate.common.machine_load import core_count
+from pystate.common.processes.machine_load import core_count
 from pystate_cli.console.formats import format_size
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
-    from pystate.common.home import PystateHome
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.common.files.home import PystateHome
 
 PACKAGES = (
     "typer",
@@ -45,8 +45,8 @@ _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:\s*,\s*\d+)?\])?")
 _TRY_SPARK = """
 import sys
 from pathlib import Path
-from pystate.common.configuration import Configuration
-from pystate.spark.session import create_session
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.session import create_session
 session = create_session(Configuration({"pystate.spark.master": "local[1]"}), "pystate doctor", Path(sys.argv[1]))
 assert session.range(10).count() == 10
 session.stop()
@@ -73,7 +73,7 @@ def check_packages() -> Finding:
 
 def check_java(home: PystateHome) -> Finding:
     """Look for a Java that Spark can run on."""
-    from pystate.common.java import find_java
+    from pystate.common.processes.java import find_java
 
     try:
         java = find_java(home)
@@ -116,9 +116,9 @@ def check_spark(*, start: bool) -> Finding:
 
 def check_cores(configuration: Configuration) -> Finding:
     """Compare what Spark may use with what the parallelism needs."""
-    from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
-    from pystate.common.options import CoreOptions, SparkOptions
-    from pystate.spark.required_cores import micro_batch_cores, real_time_cores
+    from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.options import CoreOptions, SparkOptions
+    from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
@@ -146,10 +146,10 @@ def check_cores(configuration: Configuration) -> Finding:
 
 def check_authentication(configuration: Configuration) -> Iterator[Finding]:
     """Look who may speak to the Spark of jobs; a local master of ours with its own settings is not worth a line."""
-    from pystate.common.execution_options import ExecutionEngine, ExecutionOptions
-    from pystate.common.execution_target import local_threads
-    from pystate.common.options import SparkOptions
-    from pystate.spark.authentication import AUTHENTICATE, authentication_notices
+    from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.execution_target import local_threads
+    from pystate.common.configuration.options import SparkOptions
+    from pystate.runtime.spark.sessions.authentication import AUTHENTICATE, authentication_notices
 
     master = str(configuration.get(SparkOptions.MASTER) or "local[1]")
     is_local = local_threads(master) is not None

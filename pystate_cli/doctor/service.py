@@ -13,8 +13,8 @@ from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
-    from pystate.common.home import PystateHome
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.common.files.home import PystateHome
 
 
 def check_home(home: PystateHome) -> Finding:
@@ -35,8 +35,8 @@ def check_home(home: PystateHome) -> Finding:
 
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
     """Ask the job manager, and where there is none look at the port it would take."""
-    from pystate.common.service_options import ClientOptions, RestOptions
-    from pystate.rest.jobs import MultipleJobsDetails
+    from pystate.common.configuration.service_options import ClientOptions, RestOptions
+    from pystate.runtime.rest.jobs import MultipleJobsDetails
     from pystate_cli.client.job_manager import find_job_manager
     from pystate_cli.doctor.low_disks import low_disks
 

@@ -13,7 +13,7 @@ from pystate.common.errors import PystateError
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
 
 _CONTENT = b"pystate doctor was here\n"
 _SKEW_SECONDS = 10
@@ -43,7 +43,7 @@ def local_places(configuration: Configuration) -> list[str]:
 
 
 def _try(name: str, key: str, place: str) -> Finding:
-    from pystate.snapshot.storage import parse_location
+    from pystate.core.snapshot.storage.storage import parse_location
 
     try:
         fs, path, _ = parse_location(place)

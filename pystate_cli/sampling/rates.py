@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from pystate.rest.checkpoints import CheckpointingStatistics
-from pystate.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoints import CheckpointingStatistics
+from pystate.runtime.rest.our_jobs import JobProgress
 
 _WINDOW_SECONDS = 5.0
 

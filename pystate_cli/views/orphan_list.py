@@ -9,7 +9,7 @@ from pystate_cli.tables.kinds import SIZE, TEXT
 from pystate_cli.tables.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from pystate.catalog.garbage import Orphan
+    from pystate.ops.catalog.garbage import Orphan
 
 ORPHANS: TableSpec[Orphan] = TableSpec(
     (

@@ -16,9 +16,9 @@ from pystate_cli.views.savepoint_details import Inspection, kind_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pystate.catalog.difference import Change, OperatorDifference, StateDifference
-    from pystate.catalog.inspection import StateFigures
-    from pystate.catalog.source_difference import SourceDifference
+    from pystate.ops.catalog.difference import Change, OperatorDifference, StateDifference
+    from pystate.ops.catalog.inspection import StateFigures
+    from pystate.ops.catalog.source_difference import SourceDifference
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "same": "=", "alike": "?"}
 _STYLES = {"added": "green", "removed": "red", "changed": "yellow", "same": "dim", "alike": "dim"}

@@ -15,11 +15,11 @@ from pystate_cli.tables.table_spec import TableSpec
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pystate.catalog.inspection import OperatorFigures, StateFigures
-    from pystate.catalog.summary import SnapshotSummary
-    from pystate.catalog.timer_figures import TimerFigures
-    from pystate.snapshot.metadata import CheckpointMetadata
-    from pystate.spark.micro_batch.source_progress import SourceProgress
+    from pystate.core.snapshot.metadata import CheckpointMetadata
+    from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
+    from pystate.ops.catalog.summary import SnapshotSummary
+    from pystate.ops.catalog.timer_figures import TimerFigures
+    from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress
 
 
 @dataclass(frozen=True)

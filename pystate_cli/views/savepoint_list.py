@@ -14,8 +14,8 @@ from pystate_cli.tables.table_spec import TableSpec
 from pystate_cli.views.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:
-    from pystate.catalog.listing import Catalog, DamagedSnapshot
-    from pystate.catalog.summary import SnapshotSummary
+    from pystate.ops.catalog.listing import Catalog, DamagedSnapshot
+    from pystate.ops.catalog.summary import SnapshotSummary
 
 _LEAST_DIGITS = 6
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from pystate.catalog.tree import JobNode, Node, SnapshotNode
+    from pystate.ops.catalog.tree import JobNode, Node, SnapshotNode
 
 _INDENT = 4
 _JOB_DIGITS = 8
@@ -73,13 +73,13 @@ def _line(node: Node) -> str:
 
 
 def _children(node: Node) -> Sequence[Node]:
-    from pystate.catalog.tree import JobNode
+    from pystate.ops.catalog.tree import JobNode
 
     return node.snapshots if isinstance(node, JobNode) else node.jobs
 
 
 def _parts(node: Node) -> Iterator[Part]:
-    from pystate.catalog.tree import JobNode
+    from pystate.ops.catalog.tree import JobNode
 
     return _job_parts(node) if isinstance(node, JobNode) else _snapshot_parts(node)
 

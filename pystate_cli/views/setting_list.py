@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystate.common.sensitive_keys import HIDDEN, is_sensitive
+from pystate.common.configuration.sensitive_keys import HIDDEN, is_sensitive
 from pystate_cli.console.formats import UNKNOWN, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import TEXT, Kind, Look

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from pystate.common.json_text import json_text
+from pystate.common.text.json_text import json_text
 from pystate_cli.console.json_keys import camel_case
 
 Write = Callable[[str], None]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystate.common.execution_options import ExecutionEngine
+from pystate.common.configuration.execution_options import ExecutionEngine
 from pystate.common.time import current_time_ms
-from pystate.rest.our_jobs import JobProgress
+from pystate.runtime.rest.our_jobs import JobProgress
 from pystate_cli.console.formats import (
     UNKNOWN,
     format_count,

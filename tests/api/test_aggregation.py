@@ -1,8 +1,8 @@
 import pytest
 
-from pystate.api.aggregation import AccumulateType, FieldAggregation, Projection, check_field
 from pystate.common import Row, RowKind, Types
 from pystate.common.errors import JobGraphError, RecordError
+from pystate.core.api.aggregation import AccumulateType, FieldAggregation, Projection, check_field
 
 PAIR = Types.ROW_NAMED(["key", "value"], [Types.STRING(), Types.INT()])
 

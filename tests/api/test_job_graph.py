@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pystate.api.job_graph import StreamGraph
 from pystate.common import WatermarkStrategy
+from pystate.core.api.job_graph import StreamGraph
 from tests.plan.programs import keyed, mapped, printed, process, source, united
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import (
+from pystate.common.errors import JobGraphError
+from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
@@ -16,8 +17,7 @@ from pystate.api.job_graph import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from pystate.api.json_plan import json_plan
-from pystate.common.errors import JobGraphError
+from pystate.core.api.json_plan import json_plan
 
 
 def edges(graph: StreamGraph, parallelism: int = 2) -> dict[str, list[tuple[str, str, str]]]:

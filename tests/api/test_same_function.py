@@ -6,7 +6,7 @@ import threading
 import pytest
 from pyspark import cloudpickle
 
-from pystate.api.same_function import same_function
+from pystate.core.api.same_function import same_function
 from pystate.datastream import AggregatingStateDescriptor, ReduceFunction, ReducingStateDescriptor
 
 

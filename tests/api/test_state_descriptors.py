@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pystate.api import StateKind, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateError
+from pystate.core.api import StateKind, ValueStateDescriptor
 
 
 def test_a_descriptor_knows_its_name_kind_and_type() -> None:

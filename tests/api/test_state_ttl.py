@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from pystate.api.state_ttl import StateTtlConfig
 from pystate.common import Types
 from pystate.common.errors import StateError
 from pystate.common.time import Duration, Time
+from pystate.core.api.state import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from pystate.core.api.state_ttl import StateTtlConfig
+from pystate.core.state.operator.backend import OperatorStateBackend
 from pystate.datastream.state import StateTtlConfig as FromDatastream
-from pystate.state.operator.backend import OperatorStateBackend
 
 UpdateType = StateTtlConfig.UpdateType
 Visibility = StateTtlConfig.StateVisibility

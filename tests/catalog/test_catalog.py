@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pystate.catalog.listing import find_snapshots
-from pystate.catalog.lookup import locate, may_be_id
-from pystate.catalog.summary import SnapshotSummary, read_snapshot
-from pystate.catalog.tree import JobNode, Node, SnapshotNode, version_forest
 from pystate.common.errors import RestoreError, SnapshotError, UsageError
-from pystate.file_systems.stores import LocalStore
-from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
+from pystate.core.file_systems.stores import LocalStore
+from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
+from pystate.ops.catalog.listing import find_snapshots
+from pystate.ops.catalog.lookup import locate, may_be_id
+from pystate.ops.catalog.summary import SnapshotSummary, read_snapshot
+from pystate.ops.catalog.tree import JobNode, Node, SnapshotNode, version_forest
 from tests.snapshot.snapshots import V0, V1, write_checkpoint, write_savepoint
 
 

@@ -17,18 +17,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.catalog.contents import ContentComparison
-from pystate.catalog.difference import Change, SnapshotState, compare, key_changes, state_path
-from pystate.catalog.inspection import inspect_operators
-from pystate.catalog.source_difference import compare_sources
-from pystate.catalog.summary import read_snapshot
-from pystate.catalog.verification import Verification
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
-from pystate.snapshot.metadata import write_metadata
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_progress import SourceProgress, check_logs
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.snapshot.metadata import write_metadata
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.ops.catalog.contents import ContentComparison
+from pystate.ops.catalog.difference import Change, SnapshotState, compare, key_changes, state_path
+from pystate.ops.catalog.inspection import inspect_operators
+from pystate.ops.catalog.source_difference import compare_sources
+from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.verification import Verification
+from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, check_logs
 from tests.snapshot.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
 
 
@@ -93,7 +93,7 @@ def test_inspect_reads_headers_and_indexes_and_no_state(tmp_path: Path, monkeypa
         file.reads = reads.setdefault(os.path.basename(path), [])
         return file
 
-    monkeypatch.setattr("pystate.file_systems.stores.LocalStore.open", open_counting)
+    monkeypatch.setattr("pystate.core.file_systems.stores.LocalStore.open", open_counting)
     inspect_operators(location, metadata)
 
     assert set(reads) == {name for name in os.listdir(folder(location)) if "keyed" in name}

@@ -11,10 +11,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from pystate.catalog.garbage import GarbageCollection, Orphan, OrphanKind, named_files
-from pystate.catalog.summary import read_snapshot
-from pystate.snapshot.ownership import NoteKind, Notes, claim
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.ownership import NoteKind, Notes, claim
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.ops.catalog.garbage import GarbageCollection, Orphan, OrphanKind, named_files
+from pystate.ops.catalog.summary import read_snapshot
 from tests.snapshot.snapshots import V0, V1, write_checkpoint, write_incremental, write_savepoint
 
 HOUR = 3_600_000
@@ -289,7 +289,7 @@ def test_what_is_gone_already_is_no_error(tmp_path: Path) -> None:
 def test_what_has_no_known_age_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "savepoint-83f146-bbbbbbbbbbbb" / "x-0011aabb")
     assert found(tmp_path)
-    monkeypatch.setattr("pystate.catalog.garbage._TIMES", ())
+    monkeypatch.setattr("pystate.ops.catalog.garbage._TIMES", ())
 
     assert found(tmp_path) == []
 

@@ -5,22 +5,22 @@ import time
 from concurrent.futures import Future
 from dataclasses import replace
 
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.snapshot_metadata import JobDescription
 from pystate.common import Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.plan.job_plan import vertex_id
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.metadata import TaskState
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.job_plan import vertex_id
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
 

@@ -2,16 +2,16 @@
 
 from types import SimpleNamespace
 
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
-from pystate.common.configuration import Configuration
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
 from tests.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, FakeSpark
 
 TOLERANT = {"execution.checkpointing.tolerable-failed-checkpoints": "9"}

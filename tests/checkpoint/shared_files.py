@@ -17,27 +17,27 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from unittest.mock import patch
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint import coordinator_thread
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.snapshot_metadata import JobDescription
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.plan.chain import OperatorSpec
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
-from pystate.snapshot.native_state import NativeUpload
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.native import NativeSnapshot, NativeSource
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
+from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.native import NativeSnapshot, NativeSource
+from pystate.runtime.checkpoint import coordinator_thread
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.checkpoint.harness import TASK, CalledSlots, FakeSpark
 
 JOB_ID = "a" * 32

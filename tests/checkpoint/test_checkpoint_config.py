@@ -2,8 +2,8 @@
 
 import pytest
 
-from pystate.checkpoint.checkpoint_config import NO_INTERVAL, checkpoint_config
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.checkpoint.settings.checkpoint_config import NO_INTERVAL, checkpoint_config
 
 # Flink 2.3.0's answer for a job with these settings
 FLINKS = {

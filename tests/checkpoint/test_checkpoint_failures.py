@@ -2,9 +2,9 @@
 
 import pytest
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import CheckpointFailedError, DriverReplacedError
-from pystate.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from tests.checkpoint.parts import EVERY_EPOCH, TOLERANT
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from pystate.checkpoint.checkpoint_notices import checkpoint_notices
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.datastream import StreamExecutionEnvironment
+from pystate.runtime.checkpoint.settings.checkpoint_notices import checkpoint_notices
 
-HASHMAP = "pystate.state.hashmap.backend:HashMapKeyedStateBackend"
-ROCKSDB = "pystate.state.rocksdb.backend:RocksDBKeyedStateBackend"
+HASHMAP = "pystate.core.state.hashmap.backend:HashMapKeyedStateBackend"
+ROCKSDB = "pystate.core.state.rocksdb.backend:RocksDBKeyedStateBackend"
 FILES = {"execution.checkpointing.dir": "/c"}
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
@@ -67,14 +67,17 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
             FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": HASHMAP},
             [
                 "execution.checkpointing.incremental has no effect: each checkpoint of the "
-                "pystate.state.hashmap.backend:HashMapKeyedStateBackend state backend holds all state"
+                "pystate.core.state.hashmap.backend:HashMapKeyedStateBackend state backend holds all state"
             ],
         ),
         (
             FILES
-            | {"execution.checkpointing.incremental": "true", "state.backend.type": "pystate.state.base.loader:name_of"},
+            | {
+                "execution.checkpointing.incremental": "true",
+                "state.backend.type": "pystate.core.state.base.loader:name_of",
+            },
             [
-                "execution.checkpointing.incremental has an effect only if what pystate.state.base.loader:name_of makes"
+                "execution.checkpointing.incremental has an effect only if what pystate.core.state.base.loader:name_of makes"
                 " takes native snapshots"
             ],
         ),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 

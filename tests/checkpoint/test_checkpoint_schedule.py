@@ -2,12 +2,12 @@
 
 import pytest
 
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.coordinator_steps import DiscardLateParts, GiveUpStorageStep, PlaceBarrier, TriggerCheckpoint
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.errors import CheckpointFailedError
-from pystate.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.coordinator_steps import DiscardLateParts, GiveUpStorageStep, PlaceBarrier, TriggerCheckpoint
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 
 
 def test_what_is_to_be_done_comes_one_after_the_other(parts):

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.checkpoint_recovery import recover_checkpoints
-from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ConfigurationError
 from pystate.common.job_status import JobStatus
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.plan.chain import OperatorSpec
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import OperatorSubtaskState, TaskState
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.chain import OperatorSpec
 from tests.checkpoint.harness import JOB, Bench, FakeSlots
 from tests.slot.harness import Count
 

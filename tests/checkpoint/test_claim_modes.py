@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.snapshot_metadata import JobDescription
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import RecoveryClaimMode
 from pystate.common.errors import CheckpointFailedError, RestoreError, SnapshotError
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.common.options import RecoveryClaimMode
-from pystate.driver.micro_batch.epoch_coordinator import EpochCoordinator
-from pystate.driver.micro_batch.epoch_numbers import EpochNumbers
-from pystate.driver.restore import starting_snapshot
-from pystate.jobmanager.savepoint_disposal import dispose
-from pystate.jobmanager.snapshot_owners import SnapshotInUseError
-from pystate.plan.chain import OperatorSpec
-from pystate.snapshot.ownership import claimant
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.uploaded_files import UploadedFiles
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.storage.ownership import claimant
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
+from pystate.ops.jobmanager.savepoint_disposal import dispose
+from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.execution.restore import starting_snapshot
+from pystate.runtime.plan.chain import OperatorSpec
 from tests.checkpoint.harness import TASK, FakeSpark
 from tests.checkpoint.test_shared_state_files import Slots
 from tests.waiting import wait_until

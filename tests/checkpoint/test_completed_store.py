@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.completed_store import CompletedCheckpointStore
-from pystate.checkpoint.id_counter import CheckpointIdCounter
+from pystate.common.configuration.options import ExternalizedCheckpointRetention
 from pystate.common.job_status import JobStatus
-from pystate.common.options import ExternalizedCheckpointRetention
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter
+from pystate.runtime.checkpoint.retention.completed_store import CompletedCheckpointStore
 
 Make = Callable[..., CompletedCheckpoint]
 RETAIN = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import pystate.checkpoint
+import pystate.runtime.checkpoint
 
 _FOLDER = Path(pystate.checkpoint.__file__).parent
 _NUMBER = {

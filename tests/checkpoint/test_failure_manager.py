@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pystate
-from pystate.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 
 IGNORE = CheckpointFailureDecision.IGNORE
 TOLERATE = CheckpointFailureDecision.TOLERATE
@@ -17,40 +17,43 @@ EXPIRED = CheckpointFailureReason.CHECKPOINT_EXPIRED
 
 # where each reason is given: there it happens, and nowhere else is it guessed
 GIVEN = {
-    "IO_EXCEPTION": {"checkpoint/checkpoint_trigger.py", "checkpoint/checkpoint_failures.py"},  # no directory, no id for it
+    "IO_EXCEPTION": {
+        "runtime/checkpoint/checkpoint_trigger.py",
+        "runtime/checkpoint/checkpoint_failures.py",
+    },  # no directory, no id for it
     "TRIGGER_CHECKPOINT_FAILURE": {
-        "checkpoint/pending_checkpoint.py",  # the cut of the sources can't be taken, or not be restored from
-        "driver/micro_batch/epoch_barriers.py",  # nobody could be asked
-        "driver/real_time/barriers.py",  # nor here
+        "runtime/checkpoint/pending_checkpoint.py",  # the cut of the sources can't be taken, or not be restored from
+        "runtime/engines/micro_batch/driver/epoch_barriers.py",  # nobody could be asked
+        "runtime/engines/real_time/driver/barriers.py",  # nor here
     },
-    "CHECKPOINT_ASYNC_EXCEPTION": {"slot/subtask_checkpoints.py"},
-    "CHECKPOINT_EXPIRED": {"checkpoint/pending_checkpoint.py"},
-    "CHECKPOINT_SUBSUMED": {"checkpoint/checkpoint_completion.py"},
+    "CHECKPOINT_ASYNC_EXCEPTION": {"runtime/slot/subtask_checkpoints.py"},
+    "CHECKPOINT_EXPIRED": {"runtime/checkpoint/pending_checkpoint.py"},
+    "CHECKPOINT_SUBSUMED": {"runtime/checkpoint/checkpoint_completion.py"},
     "CHECKPOINT_DECLINED_SUBSUMED": {
-        "slot/real_time/checkpoint_barrier_tracker.py",
-        "slot/real_time/input_checkpoints.py",  # says it in words
-        "slot/real_time/single_checkpoint_barrier_handler.py",
+        "runtime/engines/real_time/slot/checkpoint_barrier_tracker.py",
+        "runtime/engines/real_time/slot/input_checkpoints.py",  # says it in words
+        "runtime/engines/real_time/slot/single_checkpoint_barrier_handler.py",
     },
     "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER": {
-        "slot/real_time/checkpoint_barrier_tracker.py",
-        "slot/real_time/single_checkpoint_barrier_handler.py",
+        "runtime/engines/real_time/slot/checkpoint_barrier_tracker.py",
+        "runtime/engines/real_time/slot/single_checkpoint_barrier_handler.py",
     },
-    "CHECKPOINT_DECLINED": {"driver/micro_batch/epoch_barriers.py"},  # a slot says no, or can't be reached
+    "CHECKPOINT_DECLINED": {"runtime/engines/micro_batch/driver/epoch_barriers.py"},  # a slot says no, or can't be reached
     "CHECKPOINT_COORDINATOR_SHUTDOWN": {
-        "checkpoint/checkpoint_failures.py",  # with the job
-        "checkpoint/stats/file.py",  # with the driver, as the next one finds out
+        "runtime/checkpoint/checkpoint_failures.py",  # with the job
+        "runtime/checkpoint/stats/file.py",  # with the driver, as the next one finds out
     },
     "CHECKPOINT_COORDINATOR_SUSPEND": {
-        "checkpoint/checkpoint_failures.py",  # with the attempt
-        "checkpoint/checkpoint_coordinator.py",  # an epoch that was to carry it can't begin
+        "runtime/checkpoint/checkpoint_failures.py",  # with the attempt
+        "runtime/checkpoint/checkpoint_coordinator.py",  # an epoch that was to carry it can't begin
     },
-    "TASK_CHECKPOINT_FAILURE": {"slot/subtask_checkpoints.py"},
+    "TASK_CHECKPOINT_FAILURE": {"runtime/slot/subtask_checkpoints.py"},
     "FINALIZE_CHECKPOINT_FAILURE": {
-        "checkpoint/checkpoint_completion.py",
-        "checkpoint/pending_checkpoints.py",  # too large for where it is kept
+        "runtime/checkpoint/checkpoint_completion.py",
+        "runtime/checkpoint/pending_checkpoints.py",  # too large for where it is kept
     },
 }
-RULES = {"checkpoint/failure_reason.py", "checkpoint/failure_manager.py"}  # list and count them
+RULES = {"runtime/checkpoint/failure_reason.py", "runtime/checkpoint/failure_manager.py"}  # list and count them
 
 
 def test_every_reason_has_a_sentence_of_its_own_and_is_given_where_it_happens() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.checkpoint.held_savepoint import HeldSavepoint
-from pystate.checkpoint.restore_points import RestorePoints
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.job_status import JobStatus
+from pystate.runtime.checkpoint.held_savepoint import HeldSavepoint
+from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from tests.checkpoint.harness import JOB
 
 PERIODIC = {"execution.checkpointing.interval": "1 h"}
@@ -74,7 +74,7 @@ def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeyp
         raise OSError(message)
 
     with monkeypatch.context() as patched:
-        patched.setattr("pystate.snapshot.storage.SnapshotLocation.write_metadata", full)
+        patched.setattr("pystate.core.snapshot.storage.storage.SnapshotLocation.write_metadata", full)
         failed = one.coordinator.trigger_savepoint(None, hold=True)
         assert failed.exception(10) is not None
     assert len(notes(tmp_path)) == 1

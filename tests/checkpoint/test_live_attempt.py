@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pystate.checkpoint.live_attempt import AttemptOverError, LiveAttempt
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError, LiveAttempt
 from tests.checkpoint.harness import JOB, FakeSlots
 
 

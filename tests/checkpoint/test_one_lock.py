@@ -3,9 +3,9 @@
 import pytest
 
 from pystate.common.errors import CheckpointFailedError
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_cut import SparkSourceCut
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.spark.source_cut import SparkSourceCut
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
 from tests.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread
 from tests.waiting import wait_until
 

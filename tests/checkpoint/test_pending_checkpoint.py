@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorSubtaskState,
     SavepointFormatType,
     TaskState,
 )
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 
 TASKS = {("count", 0), ("count", 1), ("map", 0)}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.request_decider import CheckpointRequestDecider
-from pystate.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.runtime.checkpoint.request_decider import CheckpointRequestDecider
 
 CHECKPOINT, SAVEPOINT = CheckpointType.CHECKPOINT, CheckpointType.SAVEPOINT
 

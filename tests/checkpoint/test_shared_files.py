@@ -6,8 +6,8 @@ import pytest
 
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.snapshot.metadata import SavepointFormatType
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.metadata import SavepointFormatType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from tests.checkpoint.shared_files import ModelJob, write_all
 
 

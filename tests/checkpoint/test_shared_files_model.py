@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pytest import MonkeyPatch
 
-from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.snapshot.metadata import SavepointFormatType
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.metadata import SavepointFormatType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
 from tests.checkpoint.shared_files import CrashError, ModelJob, write_all
 from tests.hypothesis_profiles import of_model
 

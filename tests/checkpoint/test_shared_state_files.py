@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.shared_state_files import SharedStateFiles
 from pystate.common.errors import CheckpointFailedError, ControlError
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
-from pystate.driver.slot_calls import answer_slot_call
-from pystate.plan.chain import OperatorSpec
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.snapshot.uploaded_files import UploadedFiles
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.chain import OperatorSpec
 from tests.checkpoint.harness import SUBTASKS, Bench, CalledSlots
 from tests.waiting import wait_until
 

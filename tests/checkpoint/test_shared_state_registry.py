@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.checkpoint.shared_state_registry import SharedStateRegistry
+from pystate.runtime.checkpoint.retention.shared_state_registry import SharedStateRegistry
 
 
 def registered(*uses):

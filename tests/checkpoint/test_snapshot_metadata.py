@@ -3,16 +3,16 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.snapshot_metadata import Parent, snapshot_metadata
-from pystate.plan.job_plan import vertex_id
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.input_channel_state import InputChannelStateHandle
-from pystate.snapshot.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType, TaskState
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.snapshot import Snapshot
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
+from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType, TaskState
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.snapshot_metadata import Parent, snapshot_metadata
+from pystate.runtime.plan.job_plan import vertex_id
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 from tests.checkpoint.harness import JOB
 
 

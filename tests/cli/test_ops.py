@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from tests.jobmanager.harness import REPOSITORY, eventually
 from tests.snapshot.snapshots import write_savepoint
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import Types
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tests.snapshot.snapshots import write_savepoint
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()

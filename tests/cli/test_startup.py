@@ -12,18 +12,18 @@ HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpa
 CHECKS = ("pydantic",)
 # of the project's own: what a terminal's table needs, and whole layers
 OWN = (
-    "pystate.api",
-    "pystate.checkpoint",
-    "pystate.driver",
-    "pystate.jobmanager",
-    "pystate.spark",
-    "pystate.state",
+    "pystate.core.api",
+    "pystate.runtime.checkpoint",
+    "pystate.runtime.driver",
+    "pystate.ops.jobmanager",
+    "pystate.runtime.spark",
+    "pystate.core.state",
     "pystate_cli.client.failures",
     "pystate_cli.console.live_region",
     "pystate_cli.tables.fitted_table",
     "pystate_cli.views.job_list",
     "pystate_cli.views.measured",
-    "pystate.common.rest_client_security",
+    "pystate.common.processes.rest_client_security",
 )
 
 REST_ONLY = [

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pystate.common.bounded_text import MAX_MESSAGE, bounded_text, first_line
+from pystate.common.text.bounded_text import MAX_MESSAGE, bounded_text, first_line
 
 
 def test_a_short_text_stays_and_a_long_one_loses_its_middle():

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import tomli
 
-from pystate.common.conf_template import LIVE, main, render_template
-from pystate.common.configuration import load_configuration
-from pystate.common.home import PystateHome
-from pystate.common.options import ALL_OPTIONS
+from pystate.common.configuration.conf_template import LIVE, main, render_template
+from pystate.common.configuration.configuration import load_configuration
+from pystate.common.configuration.options import ALL_OPTIONS
+from pystate.common.files.home import PystateHome
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.conf_template import LIVE
-from pystate.common.configuration import (
+from pystate.common.configuration.conf_template import LIVE
+from pystate.common.configuration.configuration import (
     Configuration,
     LoadedConfiguration,
     Origin,
@@ -13,9 +13,7 @@ from pystate.common.configuration import (
     load_configuration,
     parse_dynamic_properties,
 )
-from pystate.common.errors import ConfigurationError, UsageError
-from pystate.common.home import PystateHome
-from pystate.common.options import (
+from pystate.common.configuration.options import (
     CheckpointingMode,
     CheckpointingOptions,
     CoreOptions,
@@ -24,6 +22,8 @@ from pystate.common.options import (
     SparkOptions,
     StateBackendOptions,
 )
+from pystate.common.errors import ConfigurationError, UsageError
+from pystate.common.files.home import PystateHome
 from pystate.common.time import Duration
 
 

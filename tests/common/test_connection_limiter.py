@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pystate.common.connection_limiter import ConnectionLimiter, peer_name, places
+from pystate.common.processes.connection_limiter import ConnectionLimiter, peer_name, places
 
 
 class Limited(ConnectionLimiter[str]):

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer, connect
 from pystate.common.errors import ControlError
+from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer, connect
 
 SECRET, OTHER = b"a" * 64, b"b" * 64
 

@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 
 import pytest
 
-from pystate.common import control
-from pystate.common.connection_limiter import ConnectionLimiter
-from pystate.common.control import ControlClient, ControlServer, connect
 from pystate.common.errors import ControlError
+from pystate.common.processes import control
+from pystate.common.processes.connection_limiter import ConnectionLimiter
+from pystate.common.processes.control import ControlClient, ControlServer, connect
 from tests.jobmanager.harness import eventually
 
 SECRET = b"a" * 64
@@ -98,7 +98,7 @@ def test_who_does_not_prove_himself_in_time_is_cut_and_who_has_is_not(served, si
 
 
 def test_too_many_open_files_are_waited_for_and_said_once(served, silent, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, logger="pystate.common.control")
+    caplog.set_level(logging.INFO, logger="pystate.common.processes.control")
     server = served()
     real = server._listener._socket
     tries, free = [], threading.Event()

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.deployment_options import ExecutionTarget
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.deployment_options import ExecutionTarget
+from pystate.common.configuration.execution_target import execution_target, local_threads
 from pystate.common.errors import ConfigurationError
-from pystate.common.execution_target import execution_target, local_threads
 
 LOCAL, SPARK = ExecutionTarget.LOCAL, ExecutionTarget.SPARK
 

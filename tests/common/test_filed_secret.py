@@ -6,12 +6,12 @@ import pickle
 import pytest
 from pyspark import cloudpickle
 
-from pystate.common.control import new_secret
 from pystate.common.errors import ControlError
-from pystate.common.filed_secret import FiledSecret, read_secret
-from pystate.slot.process import SlotDescription
-from pystate.spark.micro_batch.exchange import SlotDirectory
-from pystate.spark.real_time.relay import RelayDirectory
+from pystate.common.files.filed_secret import FiledSecret, read_secret
+from pystate.common.processes.control import new_secret
+from pystate.runtime.engines.micro_batch.spark.exchange import SlotDirectory
+from pystate.runtime.engines.real_time.spark.relay import RelayDirectory
+from pystate.runtime.slot.process import SlotDescription
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.keys_without_effect import KEYS_WITHOUT_EFFECT, why_without_effect
+from pystate.common.configuration.options import ALL_OPTIONS, is_known, nearest_key
+from pystate.common.configuration.refused_keys import REFUSED_KEYS, refusal_of
 from pystate.common.errors import ConfigurationError
-from pystate.common.home import PystateHome
-from pystate.common.keys_without_effect import KEYS_WITHOUT_EFFECT, why_without_effect
-from pystate.common.options import ALL_OPTIONS, is_known, nearest_key
-from pystate.common.refused_keys import REFUSED_KEYS, refusal_of
+from pystate.common.files.home import PystateHome
 
 KEYS = [
     re.sub("<[^>]*>", "some", line) for line in Path(__file__).with_name("flink_keys.txt").read_text().splitlines() if line

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.foreign_json import parse_json
-from pystate.common.home import read_json
+from pystate.common.files.foreign_json import parse_json
+from pystate.common.files.home import read_json
 
 DEEP = ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000]
 

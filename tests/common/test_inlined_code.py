@@ -2,7 +2,7 @@ import traceback
 
 import pytest
 
-from pystate.common.inlined_code import MAX_DEPTH, MAX_LINES, Code, indented, inlined
+from pystate.common.user_code.inlined_code import MAX_DEPTH, MAX_LINES, Code, indented, inlined
 
 
 def adding(number, emit):

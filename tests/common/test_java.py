@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.common.errors import JavaNotFoundError
-from pystate.common.home import PystateHome
-from pystate.common.java import JavaHome, find_java, main
+from pystate.common.files.home import PystateHome
+from pystate.common.processes.java import JavaHome, find_java, main
 
 # what real ones print
 OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)'
@@ -57,7 +57,7 @@ def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
         keywords["env"] = {**keywords["env"], "PATH": os.defpath}
         return run(command, **keywords)
 
-    monkeypatch.setattr("pystate.common.java.subprocess.run", run_with_tools)
+    monkeypatch.setattr("pystate.common.processes.java.subprocess.run", run_with_tools)
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path, home: PystateHome) -> None:

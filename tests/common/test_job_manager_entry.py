@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from pystate.common.home import PystateHome
-from pystate.common.job_manager_entry import DamagedAddressError, is_damaged, is_served, read_job_manager
+from pystate.common.files.home import PystateHome
+from pystate.common.files.job_manager_entry import DamagedAddressError, is_damaged, is_served, read_job_manager
 
 ENTRY = {"pid": 1, "address": "127.0.0.1", "port": 8081, "instance": "x", "version": "0.1.0"}
 DAMAGES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common import machine_load
-from pystate.common.machine_load import PatientDeadline, busy_sentence, cpu_share, patient
+from pystate.common.processes import machine_load
+from pystate.common.processes.machine_load import PatientDeadline, busy_sentence, cpu_share, patient
 
 
 class Clock:

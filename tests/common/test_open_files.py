@@ -7,14 +7,14 @@ import pytest
 
 LIMITED = """
 import resource, sys
-from pystate.common.open_files import allow_open_files
+from pystate.common.processes.open_files import allow_open_files
 soft, hard, count = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(allow_open_files(count), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 POOL = """
 import resource, sys
-from pystate.driver.slot_pool import SlotPool
+from pystate.runtime.execution.slots.slot_pool import SlotPool
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv[1])))
 SlotPool("a" * 32, 0, 40, b"secret", None)
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])

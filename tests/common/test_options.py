@@ -4,7 +4,7 @@ from enum import Enum
 
 import pytest
 
-from pystate.common.option_types import (
+from pystate.common.configuration.option_types import (
     BooleanType,
     DurationType,
     EnumType,
@@ -16,7 +16,7 @@ from pystate.common.option_types import (
     ValueType,
     toml_string,
 )
-from pystate.common.options import (
+from pystate.common.configuration.options import (
     ALL_OPTIONS,
     OPTION_GROUPS,
     CheckpointingOptions,

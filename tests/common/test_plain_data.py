@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from pystate.common import plain_data
-from pystate.common.plain_data import MAX_INT, Natural, Pattern, PlainData, PlainDataError, entry, left_out, unless_none
+from pystate.common.text import plain_data
+from pystate.common.text.plain_data import MAX_INT, Natural, Pattern, PlainData, PlainDataError, entry, left_out, unless_none
 
 
 class Colour(Enum):

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import ConfigurationError
-from pystate.common.home import PystateHome
-from pystate.common.private_home import ForeignHomeError, close_to_others
-from pystate.common.tokens import read_token
+from pystate.common.files.home import PystateHome
+from pystate.common.files.private_home import ForeignHomeError, close_to_others
+from pystate.common.files.tokens import read_token
 from tests.jobmanager.harness import ManagerThread
 
 JOB = "83f146a87b5572d7c71730b6a8b1dbae"

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome, read_json, write_json
-from pystate.common.job_files import ReplicatedFile
-from pystate.common.job_manager_entry import is_damaged, is_served, read_job_manager
-from pystate.common.refused_files import refused
-from pystate.common.regular_files import (
+from pystate.common.files.home import PystateHome, read_json, write_json
+from pystate.common.files.job_files import ReplicatedFile
+from pystate.common.files.job_manager_entry import is_damaged, is_served, read_job_manager
+from pystate.common.files.refused_files import refused
+from pystate.common.files.regular_files import (
     MAX_SMALL_BYTES,
     NotRegularError,
     OddFileError,
     open_to_write,
     read_small_file,
 )
-from pystate.common.tokens import DamagedTokenError, read_home_token
-from pystate.job_folder.content import DamagedFileError
-from pystate.job_folder.job_record import JobRecord
-from pystate.job_folder.small_files import DriverAddressFile
+from pystate.common.files.tokens import DamagedTokenError, read_home_token
+from pystate.runtime.job_folder.content import DamagedFileError
+from pystate.runtime.job_folder.job_record import JobRecord
+from pystate.runtime.job_folder.small_files import DriverAddressFile
 from tests.memory import least_peak
 
 

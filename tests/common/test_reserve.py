@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.job_files import Reserve, replace_file
+from pystate.common.files.job_files import Reserve, replace_file
 
 
 def test_a_file_is_replaced_where_the_room_is_when_there_is_no_other(tmp_path: Path, no_new_files):

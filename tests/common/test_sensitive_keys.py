@@ -1,6 +1,6 @@
 import pytest
 
-from pystate.common.sensitive_keys import is_sensitive, without_secrets
+from pystate.common.configuration.sensitive_keys import is_sensitive, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import ConfigurationError
-from pystate.common.state_settings import StateSettings
 
 DIRECTORY = {"execution.checkpointing.dir": "/c"}
 INTERVAL = {"execution.checkpointing.interval": "10 s"}

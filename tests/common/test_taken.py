@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pystate.common.errors import JobGraphError
-from pystate.common.taken import SendsTaken, take
+from pystate.common.user_code.taken import SendsTaken, take
 
 scope = {"__name__": "__main__"}
 

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pystate.common.errors import JobGraphError
-from pystate.common.unpicklable import find_unpicklable
+from pystate.common.user_code.unpicklable import find_unpicklable
 from pystate.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,

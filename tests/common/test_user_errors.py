@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.bounded_text import MAX_MESSAGE, MAX_TRACE, text_of
-from pystate.common.java_errors import java_cause, java_hint
-from pystate.common.user_errors import error_sentence, user_failure
-from pystate.common.user_frames import user_stack_trace
+from pystate.common.text.bounded_text import MAX_MESSAGE, MAX_TRACE, text_of
+from pystate.common.text.java_errors import java_cause, java_hint
+from pystate.common.user_code.user_errors import error_sentence, user_failure
+from pystate.common.user_code.user_frames import user_stack_trace
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -13,7 +13,7 @@ from pystate.common.errors import JobGraphError, PystateError, StateError
 from pystate.connectors import function_feed
 from pystate.connectors.function_feed import CheckpointLock, SourceClosedError, WaitingElements
 from pystate.connectors.source_operator import SourceOperator
-from pystate.slot.chain_time import MAX_WATERMARK
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK
 from pystate.testing import SourceTestHarness
 from tests.connectors.own_sources import Blocking, Counter, InOneHold, MovesFirst, Raising, Timed
 from tests.waiting import wait_until

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.connectors.element_sizes import ElementSizes
 from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader
-from pystate.slot.operators.source_input import _Output
+from pystate.runtime.slot.operators.source_input import _Output
 
 
 class Time:

@@ -10,23 +10,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.api.aggregation import AccumulateType, FieldAggregation
-from pystate.api.functions import KeyedProcessFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.api.window.assigners import TumblingEventTimeWindows
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.key_groups import KeyGroupRange
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
-from pystate.snapshot.state_rows import PartDecoders
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.api.aggregation import AccumulateType, FieldAggregation
+from pystate.core.api.functions import KeyedProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.api.window.assigners import TumblingEventTimeWindows
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.reading.state_rows import PartDecoders
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.state_processor.entry_arrays import batches_of_entries
 from pystate.state_processor.state_frames import StateColumn, _Encoding, _Stage
 from pystate.testing import WindowOperatorTestHarness

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
 from tests.datastream.no_executor import NoExecutor
 
 

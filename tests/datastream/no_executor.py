@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.api.job_graph import StreamGraph
-from pystate.common.configuration import Configuration
-from pystate.datastream.executor import Executor
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.api.executor import Executor
+from pystate.core.api.job_graph import StreamGraph
 
 
 class NoExecutor(Executor):

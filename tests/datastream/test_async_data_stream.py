@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind, StreamGraph
 from pystate.common import Types, WatermarkStrategy
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
+from pystate.core.api.executor import current_executor, register_executor
+from pystate.core.api.job_graph import OperatorKind, StreamGraph
 from pystate.datastream import (
     AsyncDataStream,
     AsyncFunction,
@@ -22,9 +23,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.async_retry_strategies import NO_RETRY_STRATEGY
-from pystate.datastream.executor import current_executor, register_executor
 from pystate.datastream.window import TumblingEventTimeWindows
-from pystate.plan.planner import JobPlanner
+from pystate.runtime.plan.planner import JobPlanner
 from tests.datastream.test_joins import CLICK, SecondField
 from tests.fidelity.in_process import InProcessExecutor
 

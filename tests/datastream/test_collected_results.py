@@ -12,9 +12,9 @@ from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.job_id import JobID
 from pystate.common.job_status import JobStatus
+from pystate.core.api.collected_results import CloseableIterator, ResultQueue
+from pystate.core.api.executor import Executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.collected_results import CloseableIterator, ResultQueue
-from pystate.datastream.executor import Executor, register_executor
 
 
 class Job(JobClient):
@@ -126,7 +126,7 @@ class Collecting(Executor):
 
 @pytest.fixture
 def executor():
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
 
     made = Collecting(Configuration())
     register_executor(made)

@@ -9,8 +9,8 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
+from pystate.core.api.executor import register_executor
 from pystate.datastream import Partitioner, ProcessFunction, StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
 from tests.fidelity.in_process import InProcessExecutor
 
 NAMED = Types.ROW_NAMED(["key", "value", "note"], [Types.STRING(), Types.INT(), Types.STRING()])

@@ -5,13 +5,13 @@ import functools
 import pytest
 from pyspark import cloudpickle
 
-from pystate.api.functions import KeySelector, MapFunction, Partitioner
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source import SourceFunction
+from pystate.core.api.functions import KeySelector, MapFunction, Partitioner
 from pystate.datastream import (
     BroadcastProcessFunction,
     CoMapFunction,
@@ -22,8 +22,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.window import CountTumblingWindowAssigner, Trigger, TriggerResult
-from pystate.driver.early_check import check_before_spark
-from pystate.plan.planner import JobPlanner
+from pystate.runtime.driver.program.early_check import check_before_spark
+from pystate.runtime.plan.planner import JobPlanner
 
 
 class Marked:

@@ -14,6 +14,7 @@ from pystate.common import Row, Types, WatermarkStrategy
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.core.api.executor import current_executor, register_executor
 from pystate.datastream import (
     CheckpointedFunction,
     CoGroupFunction,
@@ -26,7 +27,6 @@ from pystate.datastream import (
     ProcessJoinFunction,
     StreamExecutionEnvironment,
 )
-from pystate.datastream.executor import current_executor, register_executor
 from pystate.datastream.window import (
     CountEvictor,
     CountTrigger,

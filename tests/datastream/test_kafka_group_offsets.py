@@ -8,8 +8,8 @@ import pytest
 
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import SimpleStringSchema
+from pystate.connectors.kafka.spark.kafka_group_offsets import KafkaGroupOffsets
 from pystate.datastream.connectors.kafka import KafkaSource, KafkaTopicPartition
-from pystate.datastream.connectors.kafka_group_offsets import KafkaGroupOffsets
 
 
 class Brokers:

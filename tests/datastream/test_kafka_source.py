@@ -4,14 +4,14 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema, SimpleStringSchema
 from pystate.common.type_info import Types
+from pystate.connectors.kafka.spark.kafka_brokers import check_connector
+from pystate.connectors.kafka.spark.kafka_source import KafkaValueDecoder
+from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaSource
-from pystate.datastream.connectors.kafka_brokers import check_connector
-from pystate.datastream.connectors.kafka_source import KafkaValueDecoder
 
 
 class Evens(DeserializationSchema):

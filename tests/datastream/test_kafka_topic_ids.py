@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.connectors.kafka.client import KafkaConnectorError
-from pystate.datastream.connectors.kafka_topic_ids import KafkaTopicIds
-from pystate.driver.micro_batch.stream_identities import FILE, checked_identities
+from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
+from pystate.runtime.engines.micro_batch.driver.stream_identities import FILE, checked_identities
 
 
 def ids_of(now, *, takes_losses=False):

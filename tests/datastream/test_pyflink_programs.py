@@ -14,8 +14,8 @@ import pytest
 from pystate.common import Duration, Time, WatermarkStrategy
 from pystate.common.typeinfo import Types
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.core.api.executor import register_executor
 from pystate.datastream import ProcessWindowFunction, StreamExecutionEnvironment, WindowFunction
-from pystate.datastream.executor import register_executor
 from pystate.datastream.functions import KeyedProcessFunction, RuntimeContext
 from pystate.datastream.state import StateTtlConfig, ValueStateDescriptor
 from pystate.datastream.window import (

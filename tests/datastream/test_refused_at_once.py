@@ -4,8 +4,8 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import JobGraphError
+from pystate.core.api.executor import register_executor
 from pystate.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
 from tests.datastream.no_executor import NoExecutor
 
 ORDERS = Types.ROW_NAMED(["order", "customer", "price"], [Types.LONG(), Types.STRING(), Types.DOUBLE()])

@@ -10,10 +10,10 @@ import pytest
 from pystate.common import Row, Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.time import Instant
+from pystate.core.records.codec import RecordCodec
+from pystate.core.state.values.serializers import serializer_for
 from pystate.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from pystate.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from pystate.records.codec import RecordCodec
-from pystate.state.base.serializers import serializer_for
 
 PRIMITIVE = Types.PRIMITIVE_ARRAY(Types.INT())
 INNER = Types.ROW_NAMED(["x"], [Types.DOUBLE()])

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import ConfigurationError
-from pystate.common.state_settings import StateSettings
+from pystate.core.api.executor import Executor, register_executor
 from pystate.datastream import (
     CheckpointingMode,
     CheckpointStorage,
@@ -25,7 +26,6 @@ from pystate.datastream import (
     StateBackend,
     StreamExecutionEnvironment,
 )
-from pystate.datastream.executor import Executor, register_executor
 
 FILE = {"execution.checkpointing.dir": "/file", "execution.checkpointing.interval": "10 s"}
 

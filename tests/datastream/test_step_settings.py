@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import StreamGraph
-from pystate.api.json_plan import json_plan
 from pystate.common.errors import JobGraphError
+from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.json_plan import json_plan
 from pystate.datastream import DataStream
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import StreamGraph, Transformation
 from pystate.common import Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobExecutionError, JobGraphError, RecordError, RestoreError
 from pystate.connectors.collection_offset import collection_offset
+from pystate.core.api.executor import for_widest_step, register_executor
+from pystate.core.api.job_graph import StreamGraph, Transformation
+from pystate.core.records.codec import RecordCodec
 from pystate.datastream import (
     BroadcastProcessFunction,
     CoMapFunction,
@@ -26,10 +28,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.datastream.executor import for_widest_step, register_executor
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.records.codec import RecordCodec
-from pystate.spark.collection_source import check_collection_offset
+from pystate.runtime.spark.collection_source import check_collection_offset
 from tests.datastream.no_executor import NoExecutor
 
 WORDS = Types.STRING()

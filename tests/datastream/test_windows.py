@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import pystate.datastream.window
-from pystate.api.job_graph import OperatorKind, StreamGraph, live_children
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Time
+from pystate.core.api.job_graph import OperatorKind, StreamGraph, live_children
 from pystate.datastream import (
     AggregateFunction,
     AllWindowFunction,
@@ -45,11 +45,11 @@ from pystate.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from pystate.plan.job_plan import JobPlan
-from pystate.plan.output import OutputKind
-from pystate.plan.plan_nodes import plan_nodes
-from pystate.plan.planner import JobPlanner
-from pystate.plan.time_steps import waits_for_time
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.output import OutputKind
+from pystate.runtime.plan.plan_nodes import plan_nodes
+from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.plan.time_steps import waits_for_time
 
 TUMBLING = TumblingEventTimeWindows.of(Time.seconds(5))
 NUMBERS = Types.LONG()

@@ -15,7 +15,7 @@ CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
 SEAM = (REPOSITORY / "docs" / "design" / "008-one-seam-for-engines.md").read_text("utf-8")
 PAGES = {"architecture": ARCHITECTURE, "contributing": CONTRIBUTING, "seam": SEAM}
 CONTRACTS = tomli.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-DRAWING = re.compile(r"^```layers of (\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DRAWING = re.compile(r"^```layers of ([\w.]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?P<path>[\w.*-]*(?:/[\w.*-]+)*(?:\.(?:py|md|toml|in|lock)|(?<=\w)/))(?:::(?P<name>\w+))?")
 FOLDER = re.compile(r"(?!build/)\w+(?:/\w+)+")

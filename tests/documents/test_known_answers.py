@@ -7,8 +7,8 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import UserFunctionError
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.snapshot.reader import SnapshotReader
 
 
 class RunningCount(KeyedProcessFunction):

@@ -12,10 +12,10 @@ import jsonschema_rs
 import pytest
 
 from pystate.common.errors import UsageError
-from pystate.common.plain_data import entries
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest.document import attributes, heading, messages, with_routes
-from pystate.jobmanager.rest.route import RestRoute
+from pystate.common.text.plain_data import entries
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.rest.document import attributes, heading, messages, with_routes
+from pystate.ops.jobmanager.rest.route import RestRoute
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import REPOSITORY, eventually

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.interval_join_operation import IntervalJoinOperation
-from pystate.api.join_functions import ProcessJoinFunction
 from pystate.common import Row, Types, WatermarkStrategy
 from pystate.common.time import Duration, Time
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.core.api.executor import current_executor, register_executor
+from pystate.core.api.interval_join_operation import IntervalJoinOperation
+from pystate.core.api.join_functions import ProcessJoinFunction
 from pystate.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
-from pystate.datastream.executor import current_executor, register_executor
 from pystate.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,

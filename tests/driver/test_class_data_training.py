@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.java import find_java
-from pystate.spark.class_data_archive import archive_path
+from pystate.common.processes.java import find_java
+from pystate.runtime.spark.sessions.class_data_archive import archive_path
 
-MAKE = (sys.executable, "-m", "pystate.driver.class_data_training")
+MAKE = (sys.executable, "-m", "pystate.ops.warm_start.class_data_training")
 START = """
 import sys
 from pathlib import Path
-from pystate.common.configuration import Configuration
-from pystate.spark.session import create_session
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.session import create_session
 options = {"spark.driver.extraJavaOptions": "-Xlog:class+load:file=" + sys.argv[1]}
 create_session(Configuration(options), "start", Path(sys.argv[2])).stop()
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pystate
-from pystate.driver.code_fingerprint import code_fingerprint, fingerprint
+from pystate.runtime.driver.program.code_fingerprint import code_fingerprint, fingerprint
 
 
 @pytest.fixture

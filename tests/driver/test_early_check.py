@@ -6,15 +6,15 @@ import shutil
 
 import pytest
 
-from pystate.api.job_graph import StreamGraph
 from pystate.common import Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, JobGraphError, RestoreError
-from pystate.common.home import PystateHome, read_json
+from pystate.common.files.home import PystateHome, read_json
+from pystate.core.api.executor import register_executor
+from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
-from pystate.driver.early_check import check_before_spark
-from pystate.driver.embedded import LocalExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.driver.program.early_check import check_before_spark
 from tests.fixtures import all_kinds
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_may_not_be_read_is_refused_before_it_is_tried(savepoint, tm
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
             return opened(path, *arguments, **options)
 
-        monkeypatch.setattr("pystate.snapshot.readability.os.open", open_as_others)
+        monkeypatch.setattr("pystate.core.snapshot.storage.readability.os.open", open_as_others)
 
     with pytest.raises(RestoreError, match="may not be read by the user that the job runs as") as raised:
         check(program(), copy)

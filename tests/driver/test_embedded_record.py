@@ -7,14 +7,14 @@ import stat
 
 import pytest
 
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.common.processes import started_at
+from pystate.common.processes.processes import started_at
+from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import EmbeddedExecutor
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
+from pystate.runtime.driver.embedded import EmbeddedExecutor
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 
 
 @pytest.fixture

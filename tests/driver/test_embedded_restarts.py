@@ -2,11 +2,11 @@
 
 import pytest
 
-from pystate.common.configuration import load_configuration
-from pystate.common.home import PystateHome
-from pystate.common.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
-from pystate.driver.embedded import with_own_restarts_only
-from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.common.configuration.configuration import load_configuration
+from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
+from pystate.common.files.home import PystateHome
+from pystate.runtime.driver.embedded import with_own_restarts_only
+from pystate.runtime.job_folder.restart_strategy import restart_strategy
 
 
 @pytest.fixture

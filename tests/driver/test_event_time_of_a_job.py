@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.api.job_graph import OperatorKind
-from pystate.driver.job_metrics import JobMetrics
-from pystate.metrics.sample import counter, gauge
-from pystate.metrics.store import SlotReport, SubtaskMetricStore
-from pystate.plan.chain import OperatorSpec
-from pystate.plan.task import TaskInput, TaskSpec
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.metrics.sample import counter, gauge
+from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.runtime.driver.job_metrics import JobMetrics
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 
 
 def job() -> JobMetrics:

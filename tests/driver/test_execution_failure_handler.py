@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import (
     JobExecutionError,
     RecordError,
@@ -11,11 +11,11 @@ from pystate.common.errors import (
     StateError,
     UserFunctionError,
 )
-from pystate.common.home import JobDirectory
+from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.driver.execution_failure_handler import ExecutionFailureHandler
-from pystate.driver.late_start import StartTimeoutError
-from pystate.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.driver.failures.execution_failure_handler import ExecutionFailureHandler
+from pystate.runtime.execution.late_start import StartTimeoutError
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
 
 TWICE = {
     "restart-strategy.type": "fixed-delay",

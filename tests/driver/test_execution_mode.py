@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import StreamGraph
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.options import RestartStrategyType, StateRecoveryOptions
+from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import JobGraphError
-from pystate.common.execution_options import ExecutionOptions, RuntimeExecutionMode
-from pystate.common.options import RestartStrategyType, StateRecoveryOptions
-from pystate.common.state_settings import is_checkpointing_enabled
+from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.driver.execution_mode import in_execution_mode
-from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.job_folder.restart_strategy import restart_strategy
 from tests.plan.programs import printed, source
 
 MODE = ExecutionOptions.RUNTIME_MODE

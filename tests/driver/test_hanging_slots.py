@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pystate.common.control import AuthenticatedListener, ControlClient, ControlServer
 from pystate.common.errors import CheckpointFailedError, JobExecutionError, SubtaskHangsError
-from pystate.driver.micro_batch.epoch_slots import EpochSlots
-from pystate.driver.slot_pool import SlotPool
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
+from pystate.runtime.execution.slots.slot_pool import SlotPool
 from tests.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 
 from pystate.common.errors import CommitError, JobExecutionError
-from pystate.driver import execution_attempt
-from pystate.driver.execution_attempt import AttemptOutcome, ExecutionAttempt
+from pystate.runtime.execution import execution_attempt
+from pystate.runtime.execution.execution_attempt import AttemptOutcome, ExecutionAttempt
 
 
 def read(monkeypatch, completed, *, commits):

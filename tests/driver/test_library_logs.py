@@ -11,7 +11,7 @@ import pytest
 PROGRAM = """
 import logging, sys
 {setup}
-from pystate.driver.library_logs import keep_libraries_off_stdout
+from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
 keep_libraries_off_stdout()
 keep_libraries_off_stdout()
 print("a row")

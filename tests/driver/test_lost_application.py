@@ -12,20 +12,20 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, JobExecutionError, SparkLostError
-from pystate.common.home import JobDirectory, PystateHome
+from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.driver import scheduler
-from pystate.driver.__main__ import DriverExecutor
-from pystate.driver.embedded import LocalExecutor
-from pystate.driver.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
-from pystate.driver.job_master import JobMaster
-from pystate.driver.micro_batch.engine import MicroBatchEngine
-from pystate.driver.scheduler import Scheduler
-from pystate.driver.status import JobStatusStore
-from pystate.spark import resource_manager
-from pystate.spark.jvm_end import describe_jvm_end, jvm_end
+from pystate.runtime.driver import scheduler
+from pystate.runtime.driver.__main__ import DriverExecutor
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.scheduler import Scheduler
+from pystate.runtime.engines.micro_batch.driver.engine import MicroBatchEngine
+from pystate.runtime.execution.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
+from pystate.runtime.execution.status import JobStatusStore
+from pystate.runtime.spark import resource_manager
+from pystate.runtime.spark.sessions.jvm_end import describe_jvm_end, jvm_end
 
 FAILED = JobExecutionError("Slot 0 was lost.")
 REFUSED = JobExecutionError("ConnectionRefusedError: [Errno 111] Connection refused")

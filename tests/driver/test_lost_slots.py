@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 import pystate
-from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
-from pystate.checkpoint.id_counter import CheckpointIdCounter
-from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
-from pystate.common.processes import can_run
-from pystate.driver import late_start, registered_slot, slot_gateways, slot_pool
-from pystate.driver.late_start import StartTimeoutError
-from pystate.driver.slot_pool import SlotPool
-from pystate.job_folder.driver_term import DriverTerm
-from pystate.slot.gateway import CoordinatorGateway
+from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.common.processes.processes import can_run
+from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds
+from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter
+from pystate.runtime.execution import late_start
+from pystate.runtime.execution.late_start import StartTimeoutError
+from pystate.runtime.execution.slots import registered_slot, slot_gateways, slot_pool
+from pystate.runtime.execution.slots.slot_pool import SlotPool
+from pystate.runtime.job_folder.driver_term import DriverTerm
+from pystate.runtime.slot.gateway import CoordinatorGateway
 from tests.faults.processes import needs_proc
 
 OUR_CODE = Path(pystate.__file__).parent

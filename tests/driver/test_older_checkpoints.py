@@ -12,18 +12,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.checkpoint.restore_points import RestorePoints
-from pystate.checkpoint.way_back import WayBack
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutionError, RestoreError, SnapshotError
-from pystate.common.home import JobDirectory
+from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.driver.execution_failure_handler import ExecutionFailureHandler
-from pystate.driver.older_checkpoints import OlderCheckpoints
-from pystate.driver.scheduler import Scheduler
-from pystate.job_folder.restart_strategy import is_fatal
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.checkpoint.way_back import WayBack
+from pystate.runtime.driver.failures.execution_failure_handler import ExecutionFailureHandler
+from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
+from pystate.runtime.driver.scheduler import Scheduler
+from pystate.runtime.job_folder.restart_strategy import is_fatal
 from tests.checkpoint.harness import JOB
 
 RETAINED = {"execution.checkpointing.interval": "1 h", "execution.checkpointing.num-retained": "3"}

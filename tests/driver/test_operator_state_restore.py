@@ -2,32 +2,32 @@
 
 import pytest
 
-from pystate.api.checkpointed import CheckpointedFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.snapshot_metadata import JobDescription, snapshot_metadata
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import key_group_range
 from pystate.connectors.sink_operator import COMMITTABLES
-from pystate.driver.restore import RestorePlan
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.job_plan import JobPlan
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.api.checkpointed import CheckpointedFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, StateMetaInfo
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorSubtaskState,
     SavepointFormatType,
     TaskState,
 )
-from pystate.snapshot.operator_state_handle import OperatorStateHandle, StateMetaInfo
-from pystate.snapshot.snapshot import Snapshot
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.operator.mode import OperatorStateMode
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, snapshot_metadata
+from pystate.runtime.execution.restore import RestorePlan
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
 

@@ -11,25 +11,25 @@ from unittest.mock import Mock
 import pytest
 
 import pystate
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ExternalSystemError, JobGraphError, PystateError, RestoreError, SnapshotError
-from pystate.common.home import JobDirectory, read_json
+from pystate.common.files.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.connectors.file_system.file_listing import found_files
 from pystate.connectors.kafka.cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.state_sink import storage_errors
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.driver import __main__ as driver
-from pystate.driver.job_master import JobMaster
-from pystate.driver.outside_failures import may_pass
-from pystate.driver.status import JobStatusStore
-from pystate.job_folder.driver_term import DriverTerm
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.restart_strategy import is_fatal
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.state_sink import storage_errors
-from pystate.spark import application, cluster_settings
+from pystate.runtime.driver import __main__ as driver
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.execution.outside_failures import may_pass
+from pystate.runtime.execution.status import JobStatusStore
+from pystate.runtime.job_folder.driver_term import DriverTerm
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.restart_strategy import is_fatal
+from pystate.runtime.spark.applications import application, cluster_settings
 from tests.connectors.kafka.fake_consumer import settings as kafka_settings
 
 _RUNTIME = Path(pystate.__file__).parent
@@ -39,16 +39,16 @@ _OF_THE_OUTSIDE = {
     *("KafkaException", "Py4JJavaError", "SQLAlchemyError", "DBAPIError", "FileNotFoundError", "PermissionError"),
 }
 _OF_THE_PROGRAM = {
-    "common/configuration.py": "a file of options, read before there is a job",
-    "common/rest_certificate.py": "of the job manager",
-    "common/rest_client_security.py": "of the command line",
-    "common/tokens.py": "of the job manager and the command line",
+    "common/configuration/configuration.py": "a file of options, read before there is a job",
+    "common/processes/rest_certificate.py": "of the job manager",
+    "common/processes/rest_client_security.py": "of the command line",
+    "common/files/tokens.py": "of the job manager and the command line",
     "connectors/file_system/date_pattern.py": "the name of a time zone",
     "connectors/kafka/client.py": "the names of properties; nobody is asked",
-    "snapshot/readability.py": "a file that is there and may not be read; a storage that doesn't answer is told as that",
-    "snapshot/storage.py": "a file that is missing in a storage that answers; whether that is mounted is looked at then",
-    "spark/application.py": "an address that is none of this machine's",
-    "spark/secret_settings.py": "a file of arguments that an option names",
+    "core/snapshot/storage/readability.py": "a file that may not be read; a storage that doesn't answer is told as that",
+    "core/snapshot/storage/storage.py": "a missing file in a storage that answers; whether that is mounted is looked at",
+    "runtime/spark/applications/application.py": "an address that is none of this machine's",
+    "runtime/spark/sessions/secret_settings.py": "a file of arguments that an option names",
 }
 
 
@@ -76,7 +76,7 @@ def _storage(_):
 
 def _new_directory(folder):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pystate.file_systems.stores.LocalStore.make_root", _away)
+        patch.setattr("pystate.core.file_systems.stores.LocalStore.make_root", _away)
         CheckpointStorageAccess(str(folder), None, "ab" * 16).initialize()
 
 

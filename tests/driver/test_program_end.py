@@ -4,14 +4,14 @@ import signal
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
-from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.files.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver import __main__ as driver
-from pystate.driver.embedded import LocalExecutor
-from pystate.driver.status import JobStatusStore
-from pystate.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.driver import __main__ as driver
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.execution.status import JobStatusStore
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
 
 
 class Executed:

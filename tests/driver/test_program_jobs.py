@@ -8,8 +8,8 @@ import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError, JobTerminatedError
 from pystate.common.job_status import JobStatus
-from pystate.datastream.collected_results import ResultQueue
-from pystate.driver.program_jobs import ProgramJob, ProgramJobs
+from pystate.core.api.collected_results import ResultQueue
+from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
 from tests.waiting import wait_until
 
 

@@ -6,14 +6,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import DriverReplacedError, SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.driver import job_master
-from pystate.driver.execution_attempt import AttemptOutcome
-from pystate.driver.job_master import JobMaster
-from pystate.driver.scheduler import Scheduler
-from pystate.plan.task import JobEnvironment
+from pystate.runtime.driver import job_master
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.scheduler import Scheduler
+from pystate.runtime.execution.execution_attempt import AttemptOutcome
+from pystate.runtime.plan.task import JobEnvironment
 
 REPLACED = DriverReplacedError("Another driver has taken the job over.")
 

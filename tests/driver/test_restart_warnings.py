@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.job_folder.restart_strategy import restart_warnings
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.job_folder.restart_strategy import restart_warnings
 
 OFF = "checkpointing is off (execution.checkpointing.interval is not set): "
 FIXED_DELAY = {"restart-strategy.type": "fixed-delay"}

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.type_info import Types
-from pystate.driver.restore import RestorePlan, load_snapshot
-from pystate.plan.chain import OperatorSpec
-from pystate.plan.job_plan import JobPlan, vertex_id
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.restored_operator import RestoredOperator
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.execution.restore import RestorePlan, load_snapshot
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.job_plan import JobPlan, vertex_id
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot
 from tests.fixtures import all_kinds

@@ -12,16 +12,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
-from pystate.common.home import JobDirectory
+from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.driver.execution_attempt import AttemptOutcome
-from pystate.driver.execution_failure_handler import ExecutionFailureHandler
-from pystate.driver.scheduler import Scheduler
-from pystate.driver.stop_with_savepoint import StopWithSavepoint
-from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.driver.failures.execution_failure_handler import ExecutionFailureHandler
+from pystate.runtime.driver.scheduler import Scheduler
+from pystate.runtime.driver.stop_with_savepoint import StopWithSavepoint
+from pystate.runtime.execution.execution_attempt import AttemptOutcome
 
 
 def made_savepoint(*, heard: bool = True) -> Any:

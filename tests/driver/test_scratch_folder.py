@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from pystate.driver import scratch_folder as module
-from pystate.driver.scratch_folder import remove_left_folders, scratch_folder
+from pystate.runtime.driver import scratch_folder as module
+from pystate.runtime.driver.scratch_folder import remove_left_folders, scratch_folder
 from tests.jobmanager.harness import PYTHON_PATH
 from tests.waiting import wait_until
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from pystate.driver import scratch_folder as module
+from pystate.runtime.driver import scratch_folder as module
 module._MEMORY = Path(sys.argv[1])
 with module.scratch_folder(sys.argv[2]) as folder:
     print(folder, flush=True)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.type_info import Types
+from pystate.core.api.executor import Executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import Executor, register_executor
-from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
 
 
 class Adapting(Executor):

@@ -1,7 +1,7 @@
 """How the metrics of slots reach the driver."""
 
-from pystate.common.control import ControlClient, ControlServer
-from pystate.driver.slot_pool import SlotPool
+from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.runtime.execution.slots.slot_pool import SlotPool
 from tests.driver.test_lost_slots import SECRET, Events
 
 

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError
-from pystate.driver.slot_pool import SlotPool
+from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.runtime.execution.slots.slot_pool import SlotPool
 
 SECRET = b"secret"
 

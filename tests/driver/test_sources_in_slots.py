@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import OwnSourceTransformation, StreamGraph
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
+from pystate.core.api.job_graph import OwnSourceTransformation, StreamGraph
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.datastream.formats.csv import CsvReaderFormat, CsvSchema
-from pystate.driver.sources_in_slots import sources_in_slots
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
 
 
 def graph_of(*streams):

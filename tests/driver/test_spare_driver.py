@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from pystate.common.home import new_job_id
-from pystate.job_folder.spare_messages import SpareReport, TakenJob, WarmUp
+from pystate.common.files.home import new_job_id
+from pystate.runtime.job_folder.spare_messages import SpareReport, TakenJob, WarmUp
 
 PROGRAM = """
 import os, subprocess, sys
-from pystate.driver import spare_driver
+from pystate.ops.warm_start import spare_driver
 
 class Session:
     jvm = subprocess.Popen(["sleep", "60"])

@@ -11,18 +11,18 @@ from pyspark import cloudpickle
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.file_system.formats.split_format import TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
-from pystate.connectors.file_system.split_format import TextLines
 from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.driver.micro_batch.source_restore import SourceRestore
-from pystate.driver.sources_in_slots import sources_in_slots
-from pystate.driver.spark_positions import go_on_behind_spark, take_over_from_spark
-from pystate.plan.planner import JobPlanner
-from pystate.spark.micro_batch.spark_checkpoint import SparkSource, pack_archive
+from pystate.runtime.engines.micro_batch.driver.source_restore import SourceRestore
+from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_behind_spark, take_over_from_spark
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource, pack_archive
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
+from pystate.runtime.plan.planner import JobPlanner
 from tests.connectors.kafka.fake_consumer import settings
 
 ELEMENTS = ["a", "b", "c", "d"]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pystate.api.job_graph import SourceTransformation
 from pystate.common.errors import JobExecutionError, RecordError, UserFunctionError
-from pystate.driver.micro_batch.epoch_failures import stage_failure
-from pystate.plan.job_plan import JobPlan, SourcePlan
+from pystate.core.api.job_graph import SourceTransformation
+from pystate.runtime.engines.micro_batch.driver.epoch_failures import stage_failure
+from pystate.runtime.plan.job_plan import JobPlan, SourcePlan
 
 WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

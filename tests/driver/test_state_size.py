@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pystate.driver.job_metrics import JobMetrics
-from pystate.plan.chain import Chain
-from pystate.plan.task import TaskInput, TaskSpec
+from pystate.runtime.driver.job_metrics import JobMetrics
+from pystate.runtime.plan.chain import Chain
+from pystate.runtime.plan.task import TaskInput, TaskSpec
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT, TOTAL
 

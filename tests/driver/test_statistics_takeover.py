@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.common.job_status import JobStatus
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from tests.checkpoint.harness import Bench
 from tests.checkpoint.stats.statistics import Statistics
 

@@ -3,11 +3,11 @@
 import pytest
 
 from pystate.common.errors import JobExecutionError, UserFunctionError
-from pystate.common.home import JobDirectory, read_json
+from pystate.common.files.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.status import JobStatusStore, failure_dict
-from pystate.job_folder.failure_history import MAX_FAILURES, MAX_STACK_TRACE, JobFailure, bounded_trace
-from pystate.job_folder.job_status_file import IllegalJobStatusMoveError, JobStatusFile
+from pystate.runtime.execution.status import JobStatusStore, failure_dict
+from pystate.runtime.job_folder.failure_history import MAX_FAILURES, MAX_STACK_TRACE, JobFailure, bounded_trace
+from pystate.runtime.job_folder.job_status_file import IllegalJobStatusMoveError, JobStatusFile
 
 
 @pytest.fixture

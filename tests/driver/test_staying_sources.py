@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
 from pystate.common import Types
-from pystate.common.configuration import Configuration
-from pystate.common.home import JobDirectory
-from pystate.driver import staying_sources
-from pystate.driver.sources_in_slots import sources_in_slots
-from pystate.driver.staying_sources import StayingSources
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import JobDirectory
+from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.runtime.engines.micro_batch.driver import staying_sources
+from pystate.runtime.engines.micro_batch.driver.staying_sources import StayingSources
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
 
 
 def job_of(folder, path):

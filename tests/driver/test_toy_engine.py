@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pystate.api.job_graph import OneInputTransformation, OperatorKind, StreamGraph
 from pystate.common import Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobCancelledError
-from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
+from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, StreamGraph
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.driver.job_master import JobMaster
-from pystate.driver.status import JobStatusStore
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.execution.status import JobStatusStore
 from tests.driver.toy_engine import ToyJobEngine, ToyResources
 from tests.plan.programs import WORD, keyed, printed, source
 from tests.waiting import wait_until

@@ -5,10 +5,10 @@ import os
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, new_job_id
-from pystate.driver.triggered_operations import TriggeredOperations
-from pystate.job_folder.late_writes import LateWrites
-from pystate.job_folder.operation import OperationFile, OperationKind
+from pystate.common.files.home import JobDirectory, new_job_id
+from pystate.runtime.driver.triggered_operations import TriggeredOperations
+from pystate.runtime.job_folder.late_writes import LateWrites
+from pystate.runtime.job_folder.operation import OperationFile, OperationKind
 
 DONE = OperationFile(OperationKind.SAVEPOINT, location="file:/s", checkpoint_id=1)
 

@@ -18,20 +18,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.errors import ControlError, PystateError
-from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.slot.subtask import Subtask
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.metadata import SourcePosition
-from pystate.spark.required_cores import micro_batch_cores
-from pystate.state.base.keys import KeyCodec
+from pystate.core.records.codec import KEY_GROUP_FIELD
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import SourcePosition
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.slot.subtask import Subtask
+from pystate.runtime.spark.applications.required_cores import micro_batch_cores
 from tests.plan.programs import WORD
 
 AT_ONCE = 5
 SLOT = """
 import pickle, sys
-from pystate.slot.process import SlotProcess
+from pystate.runtime.slot.process import SlotProcess
 SlotProcess(*pickle.load(sys.stdin.buffer), 0).run()
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from pystate.common.java import find_java
+from pystate.common.processes.java import find_java
 from tests.faults.processes import command_of, descendants, kill
 from tests.waiting import wait_until
 

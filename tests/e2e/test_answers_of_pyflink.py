@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from pystate.common import Row, Types
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.records.key_column import KeyColumn
-from pystate.spark.micro_batch.translator import _key_group
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.engines.micro_batch.spark.translator import _key_group
 
 
 class Count(KeyedProcessFunction):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.machine_load import core_count
+from pystate.common.processes.machine_load import core_count
 
 LOOPS_PER_CORE = 15
 SECONDS = 240

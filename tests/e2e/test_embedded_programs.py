@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.common.files.home import PystateHome
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 
 PROGRAM = """
 import json, os, pathlib, signal, threading, time

@@ -6,8 +6,8 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import ConfigurationError, JobCancelledError
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
-from pystate.snapshot.reader import SnapshotReader
 from tests.spark_lines import lines_by_spark
 
 OPTIONS = {

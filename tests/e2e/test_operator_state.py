@@ -5,6 +5,10 @@ import os
 import random
 
 from pystate.common import Duration, Types
+from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.storage.storage import resolve_snapshot
+from pystate.core.state.operator.format import OperatorStateReader
+from pystate.core.state.values.serializers import serializer_for
 from pystate.datastream import (
     CheckpointedFunction,
     CheckpointListener,
@@ -13,10 +17,6 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
-from pystate.snapshot.metadata import read_metadata
-from pystate.snapshot.storage import resolve_snapshot
-from pystate.state.base.serializers import serializer_for
-from pystate.state.operator.format import OperatorStateReader
 from tests.engines import slowly_on_real_time
 
 BUFFERED = ListStateDescriptor("buffered", Types.LONG())

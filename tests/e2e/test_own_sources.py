@@ -11,8 +11,8 @@ from collections import Counter as Counts
 import pytest
 
 from pystate.common import Types
+from pystate.common.configuration.execution_options import RuntimeExecutionMode
 from pystate.common.errors import JobExecutionError, JobGraphError, UserFunctionError
-from pystate.common.execution_options import RuntimeExecutionMode
 from pystate.connectors.source import SourceFunction
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy

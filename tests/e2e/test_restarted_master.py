@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, bare_python, library_of_tests
 from tests.e2e.test_run_on_a_cluster import Operator
 from tests.faults.processes import descendants, kill, needs_proc
@@ -21,7 +21,7 @@ pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 PROGRAM = """
 import sys
 from pathlib import Path
-from pystate.common.home import write_json
+from pystate.common.files.home import write_json
 from tests.faults.workload import Sink, counting
 
 class Folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome, read_json
+from pystate.common.files.home import PystateHome, read_json
 from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
 from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc
@@ -24,7 +24,7 @@ PORTS = range(21_100, 21_140)
 
 PROGRAM = """
 import sys
-import pystate.driver.execution_attempt as attempts
+import pystate.runtime.execution.execution_attempt as attempts
 from pystate.common import Types
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
@@ -68,7 +68,7 @@ def one_more(count):
 
 STRANGER = """
 import sys
-from pystate.common.control import connect
+from pystate.common.processes.control import connect
 from pystate.common.errors import ControlError
 for word in sys.argv[1:]:
     host, port = word.rsplit(":", 1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import RestoreError
-from pystate.snapshot.metadata import SavepointFormatType
-from pystate.snapshot.ownership import claimant
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.metadata import SavepointFormatType
+from pystate.core.snapshot.storage.ownership import claimant
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from tests.e2e.test_incremental import (
     INCREMENTAL,
     cancelled,

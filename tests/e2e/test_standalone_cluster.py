@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from tests.e2e.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.processes import descendants, kill, needs_proc
@@ -30,10 +30,10 @@ WORKERS_PID = 4
 DRIVER = """
 import json, sys, threading
 from pathlib import Path
-from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome, write_json
-from pystate.datastream.executor import register_executor
-from pystate.driver.embedded import LocalExecutor
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import PystateHome, write_json
+from pystate.core.api.executor import register_executor
+from pystate.runtime.driver.embedded import LocalExecutor
 from tests.faults.workload import Sink, Watched, counting
 
 class Folder:

@@ -10,6 +10,7 @@ import pytest
 
 from pystate.common import Duration, Types
 from pystate.common.errors import JobCancelledError, RestoreError
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -21,7 +22,6 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.snapshot.reader import SnapshotReader
 from tests.engines import slowly_on_real_time
 from tests.faults.workload import COUNTED, Count, Sink, Watched
 

@@ -122,7 +122,7 @@ def driver_log(machine: Machine, job_id: str) -> str:
 
 
 def drivers(machine: Machine) -> list[int]:
-    return [pid for pid in machine.processes() if "-m pystate.driver --home" in command_of(pid) and not is_gone(pid)]
+    return [pid for pid in machine.processes() if "-m pystate.runtime.driver --home" in command_of(pid) and not is_gone(pid)]
 
 
 def wait_for_last_word(machine: Machine, job_id: str, watched: Watched) -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.serialization import SimpleStringSchema
-from pystate.common.sink_options import UnknownCommits
 from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka.committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.kafka.markers import Markers, UnknownCommitError

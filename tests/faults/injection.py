@@ -30,7 +30,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pystate.common.execution_options import ExecutionEngine
+from pystate.common.configuration.execution_options import ExecutionEngine
 
 
 class Step(Enum):
@@ -99,19 +99,21 @@ class _Point:
 
 
 _IN_SLOTS = {
-    Step.PREPARED: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared"),
-    Step.TOLD: _Point("pystate.slot.micro_batch.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True),
-    Step.BARRIER: _Point("pystate.slot.real_time.subtask_output:SubtaskOutput", "barrier"),
-    Step.BARRIER_SENT: _Point("pystate.slot.real_time.subtask_output:SubtaskOutput", "barrier", behind=True),
-    Step.FINISH: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch"),
-    Step.FLUSHED: _Point("pystate.slot.operator_chain:OperatorChain", "finish_epoch", behind=True),
-    Step.SYNC: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier"),
-    Step.FROZEN: _Point("pystate.slot.operator_chain:OperatorChain", "on_barrier", behind=True),
-    Step.UPLOAD: _Point("pystate.file_systems.stores:LocalStore", "close"),
-    Step.ACKNOWLEDGE: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge"),
-    Step.ACKNOWLEDGED: _Point("pystate.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
-    Step.NOTIFY: _Point("pystate.slot.operator_chain:OperatorChain", "notify_checkpoint_complete"),
-    Step.RESTORE: _Point("pystate.slot.keyed_snapshots:KeyedSnapshots", "restore"),
+    Step.PREPARED: _Point("pystate.runtime.engines.micro_batch.slot.epoch_gateway:DriverEpochGateway", "epoch_prepared"),
+    Step.TOLD: _Point(
+        "pystate.runtime.engines.micro_batch.slot.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True
+    ),
+    Step.BARRIER: _Point("pystate.runtime.engines.real_time.slot.subtask_output:SubtaskOutput", "barrier"),
+    Step.BARRIER_SENT: _Point("pystate.runtime.engines.real_time.slot.subtask_output:SubtaskOutput", "barrier", behind=True),
+    Step.FINISH: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch"),
+    Step.FLUSHED: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch", behind=True),
+    Step.SYNC: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier"),
+    Step.FROZEN: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier", behind=True),
+    Step.UPLOAD: _Point("pystate.core.file_systems.stores:LocalStore", "close"),
+    Step.ACKNOWLEDGE: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge"),
+    Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
+    Step.NOTIFY: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "notify_checkpoint_complete"),
+    Step.RESTORE: _Point("pystate.runtime.slot.snapshots.keyed_snapshots:KeyedSnapshots", "restore"),
 }
 _IN_SINKS = {
     Step.COMMIT: _Point("pystate.connectors.committables:Committables", "commit"),
@@ -119,9 +121,9 @@ _IN_SINKS = {
     Step.COMMITTED: _Point("pystate.connectors.committables:Committables", "commit", behind=True),
 }
 _IN_DRIVERS = {
-    Step.METADATA: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata"),
-    Step.METADATA_WRITTEN: _Point("pystate.snapshot.storage:SnapshotLocation", "write_metadata", behind=True),
-    Step.TELL: _Point("pystate.driver.slot_pool:SlotPool", "notify"),
+    Step.METADATA: _Point("pystate.core.snapshot.storage.storage:SnapshotLocation", "write_metadata"),
+    Step.METADATA_WRITTEN: _Point("pystate.core.snapshot.storage.storage:SnapshotLocation", "write_metadata", behind=True),
+    Step.TELL: _Point("pystate.runtime.execution.slots.slot_pool:SlotPool", "notify"),
 }
 POINTS = {**_IN_SLOTS, **_IN_SINKS, **_IN_DRIVERS}
 _OF_MICRO_BATCH = (Step.PREPARED, Step.TOLD)

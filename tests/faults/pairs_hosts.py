@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from pystate.common.errors import PystateError
-from pystate.job_folder.temporary_folders import folder_prefix
+from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.e2e.test_command_line import Shell
 from tests.faults import pairs_job
 from tests.faults.campaign import victims_of

@@ -123,9 +123,9 @@ class Network:
     """
 
     def __init__(self, monkeypatch: Any) -> None:
-        from pystate.driver import slot_pool
-        from pystate.spark import resource_manager
-        from pystate.spark.application import driver_address
+        from pystate.runtime.execution.slots import slot_pool
+        from pystate.runtime.spark import resource_manager
+        from pystate.runtime.spark.applications.application import driver_address
 
         self.exchanges: list[Proxy] = []
         self.coordinators: list[Proxy] = []

@@ -30,7 +30,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
-from pystate.common.home import read_json, write_json
+from pystate.common.files.home import read_json, write_json
 from pystate.datastream import StreamExecutionEnvironment
 from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.campaign import OPTIONS, of_pytest, victims_of

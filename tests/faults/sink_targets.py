@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol
 from pystate.common import Types
 from pystate.common.serialization import Encoder
 from pystate.connectors.sink import Sink
+from pystate.core.file_systems.places import parse_location
 from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
-from pystate.file_systems.places import parse_location
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.connectors.folder_sink import FolderSink
 from tests.faults.workload import Generator, Watched

@@ -10,9 +10,9 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobCancelledError
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.snapshot.reader import SnapshotReader
 from tests.faults.shuffle_files import Damage, ShuffleFiles
 from tests.faults.workload import COUNTED, RECOVERING, Count
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, JobCancelledError
-from pystate.common.home import read_json, write_json
-from pystate.job_folder.recovery_terms import RecoveryTerms
-from pystate.job_folder.restart_strategy import restart_strategy
+from pystate.common.files.home import read_json, write_json
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.job_folder.restart_strategy import restart_strategy
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc

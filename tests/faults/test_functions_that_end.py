@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from pystate.driver import registered_slot
+from pystate.runtime.execution.slots import registered_slot
 from tests.faults.processes import needs_proc
 
 pytestmark = [needs_proc, pytest.mark.timeout(300), pytest.mark.slow]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json, write_json
-from pystate.job_folder.temporary_folders import folder_prefix
+from pystate.common.files.home import read_json, write_json
+from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.e2e.test_command_line import Shell, state
 from tests.engines import MICRO_BATCH, on_both_engines
 from tests.faults.injection import IN_DRIVERS, Action, Faults
@@ -52,7 +52,7 @@ class Job:
         return int(read_json(self.shell.home / "jobmanager.json")["pid"])
 
     def start_job_manager(self) -> None:
-        command = [sys.executable, "-m", "pystate.jobmanager", "--home", str(self.shell.home), "--port", "0"]
+        command = [sys.executable, "-m", "pystate.ops.jobmanager", "--home", str(self.shell.home), "--port", "0"]
         with (self.shell.home / "jobmanager.log").open("ab") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=self.shell.environment
@@ -214,7 +214,7 @@ def test_a_stopped_driver_that_was_replaced_ends_when_it_goes_on(job):
     try:
         job.kill_job_manager()  # it would leave a driver alone that is alive; this one is replaced by hand
         write_json(job.directory / "status.json", {**job.status, "state": "RESTARTING", "attempt": 1})
-        command = [sys.executable, "-m", "pystate.driver", "--home", str(job.shell.home), "--job-id", job.id, "--"]
+        command = [sys.executable, "-m", "pystate.runtime.driver", "--home", str(job.shell.home), "--job-id", job.id, "--"]
         with (job.directory / "job.log").open("ab") as log:
             program = [str(job.shell.program), str(job.shell.folder), "1000"]
             second = subprocess.Popen(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
-from pystate.job_folder.temporary_folders import folder_prefix
+from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.engines import MICRO_BATCH, REAL_TIME, on_micro_batch, slowly_on_real_time
 from tests.faults.processes import children, daemons, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in

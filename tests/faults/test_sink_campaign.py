@@ -6,8 +6,8 @@ import secrets
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.file_system_settings import initialize, put_in_force
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import initialize, put_in_force
 from tests.engines import on_both_engines
 from tests.faults.processes import needs_proc
 from tests.faults.sink_campaign import HEADER, Reader, SinkCampaign

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from pystate.common.errors import JobCancelledError, UserFunctionError
-from pystate.driver import registered_slot
-from pystate.spark.slot_job import SlotJob
+from pystate.runtime.execution.slots import registered_slot
+from pystate.runtime.spark.slot_job import SlotJob
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, slowly_on_real_time
 from tests.faults.injection import IN_DRIVERS, IN_SLOTS, POINTS, Action, Faults, Step, strike_in_driver
 from tests.faults.processes import is_gone, is_slot, kill, needs_proc

@@ -12,6 +12,10 @@ from typing import Any
 
 from pystate.common import Types
 from pystate.connectors.source import SourceFunction
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import resolve_snapshot
+from pystate.core.state.operator.format import OperatorStateReader
+from pystate.core.state.values.serializers import serializer_for
 from pystate.datastream import (
     CheckpointedFunction,
     CheckpointListener,
@@ -23,10 +27,6 @@ from pystate.datastream import (
     ValueStateDescriptor,
 )
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import resolve_snapshot
-from pystate.state.base.serializers import serializer_for
-from pystate.state.operator.format import OperatorStateReader
 from tests.faults.injection import Faults, Step
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -18,23 +18,31 @@ from unittest import mock
 import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer
 
-from pystate.api.job_graph import SinkKind, SourceTransformation, StreamGraph
-from pystate.common.configuration import Configuration
-from pystate.common.execution_options import PipelineOptions
-from pystate.common.options import CoreOptions
-from pystate.datastream.executor import Executor, JobExecutionResult
-from pystate.driver.execution_mode import in_execution_mode
-from pystate.plan.job_plan import JobPlan, SourcePlan, edges_of, vertex_id
-from pystate.plan.output import OutputSpec, Routing, with_watermarks
-from pystate.plan.planner import JobPlanner
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.slot.operator_chain import OperatorChain
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.spark.micro_batch.exchange import forward_rows
-from pystate.spark.micro_batch.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, LevelWriter, Port, levels_of
-from pystate.spark.micro_batch.source_stage import SourceStage, SourceStageSpec
-from pystate.state.base.keys import KeyCodec
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.options import CoreOptions
+from pystate.core.api.executor import Executor, JobExecutionResult
+from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.engines.micro_batch.spark.exchange import forward_rows
+from pystate.runtime.engines.micro_batch.spark.level import (
+    PORT_FIELD,
+    ROWS_FIELD,
+    TURN_FIELD,
+    Level,
+    LevelWriter,
+    Port,
+    levels_of,
+)
+from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStage, SourceStageSpec
+from pystate.runtime.plan.job_plan import JobPlan, SourcePlan, edges_of, vertex_id
+from pystate.runtime.plan.output import OutputSpec, Routing, with_watermarks
+from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 START_MS = 1_600_000_000_000
 ALL = 1 << 40

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pystate.common import Types
+from pystate.core.api.executor import current_executor, register_executor
 from pystate.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from pystate.datastream.executor import current_executor, register_executor
 from tests.fidelity.answers import Labelled, Program, answers
 from tests.fidelity.in_process import ALL, InProcessExecutor
 

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
-from pystate.api.job_graph import StreamGraph
-from pystate.common.configuration import Configuration
-from pystate.datastream.executor import JobExecutionResult
-from pystate.plan.job_plan import JobPlan
-from pystate.plan.planner import JobPlanner
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.memory_storage import MemorySnapshotLocation
-from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, OperatorState, SavepointFormatType
-from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.snapshot.storage import MEMORY_SCHEME
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.api.executor import JobExecutionResult
+from pystate.core.api.job_graph import StreamGraph
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, OperatorState, SavepointFormatType
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
+from pystate.core.snapshot.storage.storage import MEMORY_SCHEME
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.fidelity.in_process import Clock, InProcessExecutor, InProcessJob
 
 MAX_PARALLELISM = 16

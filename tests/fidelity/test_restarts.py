@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pystate.core.api.executor import current_executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import current_executor, register_executor
 from tests.fidelity.answers import Program, load_programs
 from tests.fidelity.ours import Collected
 from tests.fidelity.recorded import expected, read

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from pystate.common import Encoder, Types
+from pystate.core.api.executor import current_executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSink
-from pystate.datastream.executor import current_executor, register_executor
 from tests.connectors.folder_sink import FolderSink
 from tests.fidelity.in_process import ALL, InProcessExecutor
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.file_system_settings import SETTINGS_VARIABLE, initialize, put_in_force
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import SETTINGS_VARIABLE, initialize, put_in_force
 from tests.servers.hdfs_cluster import HdfsCluster, hdfs_cluster, missing_libhdfs
 from tests.servers.s3_server import S3Server, s3_server
 

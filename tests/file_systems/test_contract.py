@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from pystate.catalog.garbage import GarbageCollection, OrphanKind
-from pystate.catalog.listing import find_snapshots
-from pystate.catalog.summary import read_snapshot
-from pystate.catalog.verification import Verification
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotExistsError
-from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.storage import SnapshotLocation, parse_location, resolve_snapshot
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location, resolve_snapshot
+from pystate.ops.catalog.garbage import GarbageCollection, OrphanKind
+from pystate.ops.catalog.listing import find_snapshots
+from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.verification import Verification
+from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
 from tests.file_systems.conftest import Place
 from tests.snapshot.snapshots import write_savepoint
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pystate.file_systems.fenced_files import FencedFiles
-from pystate.file_systems.places import parse_location
+from pystate.core.file_systems.fenced_files import FencedFiles
+from pystate.core.file_systems.places import parse_location
 from tests.file_systems.conftest import Place
 
 

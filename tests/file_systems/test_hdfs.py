@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_options import HdfsClient
+from pystate.common.configuration.file_system_settings import HdfsSettings, initialize
 from pystate.common.errors import SnapshotError
-from pystate.common.file_system_options import HdfsClient
-from pystate.common.file_system_settings import HdfsSettings, initialize
-from pystate.file_systems.hdfs import hdfs_file_system
-from pystate.snapshot.storage import SnapshotLocation, parse_location
+from pystate.core.file_systems.hdfs import hdfs_file_system
+from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
 from tests.file_systems.conftest import Place
 from tests.servers.hdfs_cluster import HdfsCluster, missing_libhdfs
 
@@ -155,7 +155,7 @@ def test_the_settings_that_are_named_are_the_first_that_java_looks_at(monkeypatc
     monkeypatch.setenv("CLASSPATH", os.pathsep.join(["/hadoop/a.jar", "/etc/hadoop"]))
     for folder in ("/etc/other", "/etc/other", "/etc/hadoop"):
         initialize(Configuration({"pystate.hdfs.client": "libhdfs", "env.hadoop.conf.dir": folder}))
-        monkeypatch.setattr("pystate.file_systems.libhdfs.LibHdfsFileSystem", lambda *_: object())
+        monkeypatch.setattr("pystate.core.file_systems.libhdfs.LibHdfsFileSystem", lambda *_: object())
         parse_location("hdfs://of-no-other-test:8020/x")
     assert os.environ["CLASSPATH"] == os.pathsep.join(["/etc/other", "/hadoop/a.jar", "/etc/hadoop"])
 
@@ -324,9 +324,9 @@ def in_a_process_with_libhdfs(cluster: HdfsCluster, code: str) -> str:
     """Run code that has `fs` and `path` of a new directory; return what it prints."""
     begin = f"""
 import os, signal, sys
-from pystate.snapshot.storage import parse_location
-from pystate.common.configuration import Configuration
-from pystate.common.file_system_settings import initialize
+from pystate.core.snapshot.storage.storage import parse_location
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import initialize
 def at(client):
     initialize(Configuration({{"pystate.hdfs.client": client, "env.hadoop.conf.dir": {str(cluster.conf_dir)!r}}}))
     return parse_location("hdfs://{cluster.address}/{secrets.token_hex(6)}")[:2]

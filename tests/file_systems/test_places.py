@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.common.configuration import Configuration
-from pystate.common.errors import PystateError, SnapshotError
-from pystate.common.file_system_settings import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import (
     SETTINGS_VARIABLE,
     current_settings,
     initialize,
     put_in_force,
     settings_environment,
 )
-from pystate.common.place_text import fault_of_place
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.storage import SnapshotLocation, parse_location
+from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.text.place_text import fault_of_place
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 
@@ -122,7 +122,7 @@ def test_options_that_name_places_refuse_it_too(key: str, value: str) -> None:
     ],
 )
 def test_a_missing_package_is_one_sentence_with_the_command(text: str, package: str, command: str, monkeypatch: Any) -> None:
-    for name in ("pystate.file_systems.s3", "pystate.file_systems.webhdfs"):
+    for name in ("pystate.core.file_systems.s3", "pystate.core.file_systems.webhdfs"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SnapshotError) as raised:
@@ -155,7 +155,7 @@ def test_within_one_process_memory_is_as_good_as_any_place() -> None:
 
 
 def test_keys_of_flinks_without_effect_have_a_reason() -> None:
-    from pystate.common.keys_without_effect import why_without_effect
+    from pystate.common.configuration.keys_without_effect import why_without_effect
 
     for key in ("s3.entropy.key", "fs.overwrite-files", "env.java.opts.all", "fs.allowed-fallback-filesystems"):
         assert why_without_effect(key)

@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from pystate.file_systems import renamed_files
-from pystate.file_systems.places import parse_location
-from pystate.file_systems.recoverable import recoverable_files
-from pystate.file_systems.recoverable_files import CommitOutcome, UncommittableError
+from pystate.core.file_systems import renamed_files
+from pystate.core.file_systems.places import parse_location
+from pystate.core.file_systems.recoverable import recoverable_files
+from pystate.core.file_systems.recoverable_files import CommitOutcome, UncommittableError
 from tests.file_systems.conftest import Place
 
 PART = 5 << 20

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.errors import SnapshotError, SnapshotExistsError, StorageError
-from pystate.common.file_system_settings import initialize
-from pystate.file_systems.stores import store_of
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.storage import SnapshotLocation, parse_location
+from pystate.core.file_systems.stores import store_of
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
 from tests.file_systems.conftest import Place
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -195,7 +195,7 @@ def test_a_server_that_is_gone_is_an_error_with_the_place() -> None:
 
 
 def test_the_settings_that_travel_hide_their_secrets(s3_place: Place) -> None:
-    from pystate.common.file_system_settings import current_settings
+    from pystate.common.configuration.file_system_settings import current_settings
 
     assert SECRET_KEY not in repr(current_settings())
     assert ACCESS_KEY not in repr(current_settings())

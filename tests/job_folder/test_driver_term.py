@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import DriverReplacedError, SnapshotError
-from pystate.common.job_files import FencingFile
-from pystate.job_folder import driver_term
-from pystate.job_folder.driver_term import DriverTerm, begin_term
+from pystate.common.files.job_files import FencingFile
+from pystate.runtime.job_folder import driver_term
+from pystate.runtime.job_folder.driver_term import DriverTerm, begin_term
 
 
 class Replica:

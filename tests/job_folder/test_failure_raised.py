@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystate.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.failure_history import JobFailure
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import JobDirectory, PystateHome, read_json, write_json
+from pystate.common.files.home import JobDirectory, PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
-from pystate.common.processes import started_at
-from pystate.job_folder.driver_term import DriverTerm
-from pystate.job_folder.job_liveness import has_ended, job_runs, settled_status
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.small_files import DriverTermFile, EmbeddedProgramFile
+from pystate.common.processes.processes import started_at
+from pystate.runtime.job_folder.driver_term import DriverTerm
+from pystate.runtime.job_folder.job_liveness import has_ended, job_runs, settled_status
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import DriverTermFile, EmbeddedProgramFile
 
 JOB = "ab" * 16
 BOOT = "00000000-0000-0000-0000-000000000000/pid:[4026531836]"

@@ -5,10 +5,10 @@ import contextlib
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, new_job_id, write_json
+from pystate.common.files.home import PystateHome, new_job_id, write_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.failure_history import JobFailure
-from pystate.job_folder.job_record import (
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_record import (
     JobRecord,
     JobVerdict,
     RecordPhase,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pystate.common.home import JobDirectory, read_json, write_json
+from pystate.common.files.home import JobDirectory, read_json, write_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.content import DamagedFileError
-from pystate.job_folder.failure_history import JobFailure
-from pystate.job_folder.job_status_file import IllegalJobStatusMoveError, JobStatusFile, JobVertexStatus
+from pystate.runtime.job_folder.content import DamagedFileError
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_status_file import IllegalJobStatusMoveError, JobStatusFile, JobVertexStatus
 
 LEGAL = {
     "INITIALIZING": "CREATED RESTARTING CANCELLING FAILED CANCELED FINISHED",

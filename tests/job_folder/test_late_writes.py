@@ -8,14 +8,14 @@ from concurrent.futures import Future
 
 import pytest
 
-from pystate.checkpoint.checkpoint_recovery import DurableCheckpointIds
-from pystate.common import job_files
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, read_json
+from pystate.common.files import job_files
+from pystate.common.files.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
-from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.driver.status import JobStatusStore, failure_dict
-from pystate.job_folder.late_writes import LateWrites
+from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds
+from pystate.runtime.driver.control_endpoint import ControlEndpoint
+from pystate.runtime.execution.status import JobStatusStore, failure_dict
+from pystate.runtime.job_folder.late_writes import LateWrites
 from tests.jobmanager.harness import eventually
 
 

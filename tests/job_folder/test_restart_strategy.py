@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, PystateError, RestoreError
-from pystate.common.plain_data import PlainDataError
-from pystate.job_folder.restart_strategy import (
+from pystate.common.text.plain_data import PlainDataError
+from pystate.runtime.job_folder.restart_strategy import (
     ExponentialDelayRestartBackoffTimeStrategy,
     FailureRateRestartBackoffTimeStrategy,
     FixedDelayRestartBackoffTimeStrategy,

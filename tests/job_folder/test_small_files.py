@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import read_json, write_json
-from pystate.job_folder.content import DamagedFileError, FileContent
-from pystate.job_folder.resubmission import Resubmission
-from pystate.job_folder.small_files import (
+from pystate.common.files.home import read_json, write_json
+from pystate.runtime.job_folder.content import DamagedFileError, FileContent
+from pystate.runtime.job_folder.resubmission import Resubmission
+from pystate.runtime.job_folder.small_files import (
     CheckpointIdsFile,
     DriverAddressFile,
     DriverProcessFile,

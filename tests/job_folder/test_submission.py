@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import PystateError, UsageError
-from pystate.common.home import JobDirectory, PystateHome, new_job_id, read_json, write_json
-from pystate.job_folder.content import DamagedFileError
-from pystate.job_folder.submission import Submission, SubmissionFile, environment_from_json
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, read_json, write_json
+from pystate.runtime.job_folder.content import DamagedFileError
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile, environment_from_json
 
 
 @pytest.fixture

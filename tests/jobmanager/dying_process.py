@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_manager_runner import JobManagerRunner
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.job_manager_runner import JobManagerRunner
 
 _CALLS = ("open", "mkdir", "rename", "replace", "unlink", "remove", "link", "symlink", "truncate", "rmdir", "fsync")
 

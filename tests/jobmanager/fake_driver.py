@@ -46,11 +46,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pystate.checkpoint.checkpoint_config import checkpoint_config
-from pystate.checkpoint.stats.file import read_statistics
-from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
-from pystate.common.configuration import Configuration
-from pystate.common.control import ControlServer
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import (
     CheckpointFailedError,
     ControlError,
@@ -60,16 +56,20 @@ from pystate.common.errors import (
     SparkLostError,
     UserFunctionError,
 )
-from pystate.common.home import PystateHome, read_json, write_json
+from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
-from pystate.common.processes import started_at
-from pystate.driver.replicated_directory import job_directory
-from pystate.job_folder.driver_term import leader_of_this_process
-from pystate.job_folder.failure_history import JobFailure
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.recovery_terms import RecoveryTerms
-from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from pystate.metrics.last_metrics import write_last_metrics
+from pystate.common.processes.control import ControlServer
+from pystate.common.processes.processes import started_at
+from pystate.core.metrics.last_metrics import write_last_metrics
+from pystate.runtime.checkpoint.settings.checkpoint_config import checkpoint_config
+from pystate.runtime.checkpoint.stats.file import read_statistics
+from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
+from pystate.runtime.driver.replicated_directory import job_directory
+from pystate.runtime.job_folder.driver_term import leader_of_this_process
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from tests.metrics.metrics_answer import driver_metrics, metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):

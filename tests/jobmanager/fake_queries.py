@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common.typeinfo import Types
-from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateVersion, reads_from_plain
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.namespaces import TIME_WINDOWS
-from pystate.state.base.schema import StateSchema
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.queryable.messages import (
+    Consistency,
+    QueryableState,
+    QueryOutcome,
+    StateAnswer,
+    StateVersion,
+    reads_from_plain,
+)
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.keys.namespaces import TIME_WINDOWS
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 ELEMENTS = 2_500

@@ -14,11 +14,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration import Configuration
-from pystate.common.file_system_settings import settings_environment
-from pystate.common.home import PystateHome, read_json
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.server import job_manager
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import settings_environment
+from pystate.common.files.home import PystateHome, read_json
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.server import job_manager
 from tests.waiting import wait_until as eventually
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,12 +26,12 @@ FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
 PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
 _SERVE = """
 import json, logging, sys
-from pystate.common.configuration import Configuration
-from pystate.common.file_system_settings import settings_environment
-from pystate.common.home import PystateHome
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.server import job_manager
-from pystate.jobmanager.server import serve
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import settings_environment
+from pystate.common.files.home import PystateHome
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.server import job_manager
+from pystate.ops.jobmanager.server import serve
 logging.basicConfig(level=logging.INFO)
 home = PystateHome(sys.argv[1])
 configuration = Configuration(json.loads(sys.argv[3]))

@@ -4,12 +4,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.home import JobDirectory
+from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.operation import OperationKind
-from pystate.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
-from pystate.jobmanager.driver_gateway import DriverUnreachableError
+from pystate.ops.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
+from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.operation import OperationKind
 
 
 def test_the_job_manager_knows_as_many_triggers_as_there_are_results():

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.processes import is_alive
-from pystate.job_folder.submission import Submission
-from pystate.jobmanager.class_data_trainer import ClassDataTrainer
+from pystate.common.processes.processes import is_alive
+from pystate.ops.jobmanager.drivers.class_data_trainer import ClassDataTrainer
+from pystate.runtime.job_folder.submission import Submission
 from tests.waiting import wait_until
 
 

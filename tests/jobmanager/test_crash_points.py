@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from pystate.common.home import PystateHome, write_json
+from pystate.common.files.home import PystateHome, write_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.job_folder.recovery_terms import RecoveryTerms
-from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from pystate.job_folder.submission import Submission, SubmissionFile
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
-from pystate.jobmanager.job_folders import JobFolders, LocalJobFolders
-from pystate.jobmanager.job_store import JobStoreTerms
-from pystate.jobmanager.leadership import LeadershipLostError
-from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
+from pystate.ops.jobmanager.job_store import JobStoreTerms
+from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
+from pystate.ops.jobmanager.leadership import LeadershipLostError
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile
 from tests.jobmanager.dying_process import DyingProcess, FakeDrivers
 from tests.jobmanager.harness import eventually
 

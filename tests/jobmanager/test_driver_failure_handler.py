@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.home import JobDirectory
+from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.failure_history import JobFailure
-from pystate.job_folder.job_record import JobVerdict
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.recovery_terms import RecoveryTerms
-from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from pystate.jobmanager.driver_failure_handler import DriverFailureHandler, DueRestart
+from pystate.ops.jobmanager.drivers.driver_failure_handler import DriverFailureHandler, DueRestart
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_record import JobVerdict
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 
 NOW = 1_000
 RUNNING = JobStatusFile(JobStatus.RUNNING, "count", attempt=2)

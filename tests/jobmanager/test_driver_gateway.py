@@ -7,13 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.control import ControlServer, new_secret
 from pystate.common.errors import CheckpointFailedError
-from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
-from pystate.job_folder.job_record import JobRecord
-from pystate.jobmanager.driver_gateway import DriverUnreachableError, call_driver
-from pystate.jobmanager.shared_services import JobManagerSharedServices
-from pystate.jobmanager.supervised_job import SupervisedJob
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_json
+from pystate.common.processes.control import ControlServer, new_secret
+from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError, call_driver
+from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.runtime.job_folder.job_record import JobRecord
 
 
 @pytest.fixture

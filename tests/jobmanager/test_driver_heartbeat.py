@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.home import JobDirectory
-from pystate.common.processes import cpu_ticks
-from pystate.jobmanager.driver_heartbeat import DriverHeartbeat, HeartbeatTerms, Sign
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import JobDirectory
+from pystate.common.processes.processes import cpu_ticks
+from pystate.ops.jobmanager.drivers.driver_heartbeat import DriverHeartbeat, HeartbeatTerms, Sign
 from pystate_cli.client import job_manager
 from tests.jobmanager.harness import ManagerThread, eventually
 from tests.jobmanager.test_driver_restart import details, pid_of, wait_for_another

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome, new_job_id
-from pystate.common.regular_files import NotRegularError
-from pystate.job_folder.submission import Submission
-from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.common.files.home import PystateHome, new_job_id
+from pystate.common.files.regular_files import NotRegularError
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.runtime.job_folder.submission import Submission
 
 
 @pytest.mark.parametrize("name", ["job.log", "stdout"])

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import JobDirectory, PystateHome, read_json
+from pystate.common.files.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.recovery_terms import RecoveryTerms
-from pystate.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from pystate.jobmanager.driver_process import JOB_ID_VARIABLE, DriverLauncher
+from pystate.ops.jobmanager.drivers.driver_process import JOB_ID_VARIABLE, DriverLauncher
+from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from tests.jobmanager.harness import eventually
 
 
@@ -270,7 +270,7 @@ def test_a_job_whose_program_is_gone_is_not_restarted(manager):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are told by their environment")
 def test_what_a_dead_driver_leaves_is_ended_and_nothing_else(tmp_path, monkeypatch):
-    monkeypatch.setattr("pystate.jobmanager.driver_process._ORPHANS_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("pystate.ops.jobmanager.drivers.driver_process._ORPHANS_GRACE_SECONDS", 0.2)
     job, other = "a" * 32, "b" * 32
     code = (
         "import subprocess, sys\n"

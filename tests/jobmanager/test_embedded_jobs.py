@@ -7,22 +7,22 @@ import sys
 
 import pytest
 
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.ops.jobmanager.job_store import JobStoreTerms
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from tests.jobmanager.harness import PYTHON_PATH
 from tests.waiting import wait_until as eventually
 
 JOB = "ab" * 16
 PROGRAM = """
 import os, sys
-from pystate.common.control import new_secret
-from pystate.common.home import PystateHome, write_file_atomically
-from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.driver.status import JobStatusStore
+from pystate.common.processes.control import new_secret
+from pystate.common.files.home import PystateHome, write_file_atomically
+from pystate.runtime.driver.control_endpoint import ControlEndpoint
+from pystate.runtime.execution.status import JobStatusStore
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 
 directory = PystateHome(sys.argv[1]).job(sys.argv[2])
 directory.path.mkdir(parents=True, mode=0o700)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate.common.time import current_time_ms, steady_ms
-from pystate.job_folder.job_record import JobRecord
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.job_store import JobStoreTerms
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.job_store import JobStoreTerms
+from pystate.runtime.job_folder.job_record import JobRecord
 from tests.jobmanager.harness import FAKE_DRIVER, eventually
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from tests.jobmanager.harness import REPOSITORY, ManagerThread, eventually
 
 JARS = REPOSITORY / "build" / "servers" / "flink"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pystate.common.control import ControlServer, new_secret
-from pystate.common.home import JobDirectory, PystateHome, new_job_id, write_json
-from pystate.common.processes import signal_process, started_at
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.driver_process import AdoptedDriver, DriverLauncher
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_json
+from pystate.common.processes.control import ControlServer, new_secret
+from pystate.common.processes.processes import signal_process, started_at
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.drivers.driver_process import AdoptedDriver, DriverLauncher
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from tests.faults.processes import needs_proc
 from tests.jobmanager.harness import eventually
 
@@ -133,7 +133,7 @@ def test_a_driver_that_has_just_been_started_gets_time_to_prove_it(home, directo
         if len(asked) == 3:
             listen(directory, process.pid)
 
-    monkeypatch.setattr("pystate.jobmanager.found_drivers.time.sleep", pause)
+    monkeypatch.setattr("pystate.ops.jobmanager.drivers.found_drivers.time.sleep", pause)
     drivers = DriverLauncher(home, patience_s=60).find_running()
     assert drivers[directory.path.name].pid == process.pid
     assert len(asked) == 3
@@ -144,7 +144,7 @@ def test_nobody_is_waited_for_where_it_is_known_who_was_started(home, directory,
     write_json(directory.process, {"pid": driver.pid, "started": started_at(driver.pid)})
     driver.kill()
     driver.wait()
-    monkeypatch.setattr("pystate.jobmanager.found_drivers.time.sleep", pytest.fail)
+    monkeypatch.setattr("pystate.ops.jobmanager.drivers.found_drivers.time.sleep", pytest.fail)
     assert DriverLauncher(home, patience_s=60).find_running() == {}
 
 

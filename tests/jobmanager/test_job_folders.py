@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import PystateHome, new_job_id, write_json
-from pystate.jobmanager.job_folders import LocalJobFolders
+from pystate.common.files.home import PystateHome, new_job_id, write_json
+from pystate.ops.jobmanager.jobs.job_folders import LocalJobFolders
 
 
 def test_a_job_that_gets_no_link_in_the_home_is_not_taken_in(tmp_path, monkeypatch):

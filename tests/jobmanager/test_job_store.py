@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pystate.common.configuration import Configuration
-from pystate.jobmanager.job_store import EndedJob, JobStoreTerms
+from pystate.common.configuration.configuration import Configuration
+from pystate.ops.jobmanager.job_store import EndedJob, JobStoreTerms
 
 
 def test_the_defaults_are_flinks():

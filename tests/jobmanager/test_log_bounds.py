@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.control import new_secret
-from pystate.common.home import PystateHome, new_job_id, read_json
-from pystate.job_folder.submission import Submission, SubmissionFile
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.logs.pieces import is_written, pieces
-from pystate.logs.reader import log_extent
+from pystate.common.files.home import PystateHome, new_job_id, read_json
+from pystate.common.processes.control import new_secret
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile
+from pystate.runtime.logs.pieces import is_written, pieces
+from pystate.runtime.logs.reader import log_extent
 from tests.faults.processes import needs_proc
 from tests.jobmanager.harness import eventually
 
@@ -99,4 +99,4 @@ def is_writer_of(pid: str, log: str) -> bool:
         words = Path("/proc", pid, "cmdline").read_bytes().decode().split("\0")
     except (OSError, UnicodeDecodeError):
         return False
-    return log in words and any("pystate.logs.pump" in word for word in words)
+    return log in words and any("pystate.runtime.logs.pump" in word for word in words)

@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.jobmanager.driver_gateway import DriverUnreachableError
-from pystate.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
-from pystate.metrics.last_metrics import LastMetrics
-from pystate.metrics.store import figures
+from pystate.core.metrics.last_metrics import LastMetrics
+from pystate.core.metrics.store import figures
+from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
+from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from tests.checkpoint.stats.statistics import Statistics
 from tests.metrics.metrics_answer import driver_metrics, metrics_answer
 

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from pystate.common.home import read_json
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.common.files.home import read_json
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from tests.jobmanager.harness import ManagerThread
 from tests.servers.certificate import certificate
 

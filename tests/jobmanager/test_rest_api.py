@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from pystate.common.home import read_json
-from pystate.jobmanager.rest.errors import CLIENT_HEADER
+from pystate.common.files.home import read_json
+from pystate.ops.jobmanager.rest.errors import CLIENT_HEADER
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import eventually

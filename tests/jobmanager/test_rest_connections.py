@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.rest_certificate import server_context
-from pystate.jobmanager import rest_connections, rest_server
-from pystate.jobmanager.rest_connections import RestConnections, RestListener, Stage
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.processes.rest_certificate import server_context
+from pystate.ops.jobmanager.web import rest_connections, rest_server
+from pystate.ops.jobmanager.web.rest_connections import RestConnections, RestListener, Stage
 from tests.jobmanager.harness import ManagerThread, eventually
 from tests.servers.certificate import certificate
 
@@ -117,7 +117,7 @@ def test_what_is_not_finished_in_time_is_cut(
 
 
 def test_a_slow_body_is_answered(manager: ManagerThread, knock: Knock, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pystate.jobmanager.rest import app
+    from pystate.ops.jobmanager.rest import app
 
     monkeypatch.setattr(app, "read_body", functools.partial(app.read_body, seconds=0.1))
     manager.start()

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import Headers
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
-from pystate.common.home import PystateHome, read_json
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest_security import RestSecurity, is_loopback
-from pystate.rest.jobs import JobIdsWithStatusOverview
+from pystate.common.files.home import PystateHome, read_json
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.web.rest_security import RestSecurity, is_loopback
+from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.job_manager import find_job_manager
 from pystate_cli.client.rest_client import RestClient
 from tests.jobmanager.harness import ManagerThread
@@ -134,7 +134,7 @@ def test_the_owner_may_let_everybody_name_places_as_in_flink(tmp_path, caplog):
     both = RestSecurity(HOME_TOKEN, REST_TOKEN, allow_unauthenticated=True)
     assert both.warning is None
     assert not both.allows_places(Headers({}))
-    with caplog.at_level("WARNING", logger="pystate.jobmanager.server"):
+    with caplog.at_level("WARNING", logger="pystate.ops.jobmanager.server"):
         manager = ManagerThread(tmp_path / "other")
         manager.start(Configuration({"pystate.rest.allow-unauthenticated": "true"}))
         manager.stop()
@@ -183,7 +183,7 @@ def test_loopback_addresses_need_none(address, loopback):
 
 
 def test_a_job_manager_does_not_start_where_anybody_could_ask(tmp_path):
-    from pystate.jobmanager.server import job_manager
+    from pystate.ops.jobmanager.server import job_manager
 
     with pytest.raises(ConfigurationError), job_manager(PystateHome(tmp_path / "home"), ANY_ADDRESS, 0):
         pytest.fail("it serves")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, read_json, write_json
-from pystate.common.job_manager_entry import read_job_manager
-from pystate.job_folder.job_record import JobRecord
-from pystate.jobmanager import server
-from pystate.jobmanager.server import AlreadyRunningError, bind, job_manager
+from pystate.common.files.home import PystateHome, read_json, write_json
+from pystate.common.files.job_manager_entry import read_job_manager
+from pystate.ops.jobmanager import server
+from pystate.ops.jobmanager.server import AlreadyRunningError, bind, job_manager
+from pystate.runtime.job_folder.job_record import JobRecord
 from tests.jobmanager.harness import eventually
 
 

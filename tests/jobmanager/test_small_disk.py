@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import read_json
-from pystate.jobmanager.driver_process import DRIVER_COMMAND, DriverLauncher
+from pystate.common.files.home import read_json
+from pystate.ops.jobmanager.drivers.driver_process import DRIVER_COMMAND, DriverLauncher
 from pystate_cli.command_line import run_command_line
 from tests.jobmanager.harness import PYTHON_PATH, REPOSITORY, ManagerProcess, eventually
 from tests.jobmanager.high_availability.conftest import LEASE, raw_get, standby_options, wait_until_leads

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common import job_files
-from pystate.common.home import read_json
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.rest.errors import CLIENT_HEADER
+from pystate.common.files import job_files
+from pystate.common.files.home import read_json
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.rest.errors import CLIENT_HEADER
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
 

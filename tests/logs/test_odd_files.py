@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.regular_files import NotRegularError
-from pystate.logs.pieces import is_written, lock_of, piece_of, pieces
-from pystate.logs.pump import pump
-from pystate.logs.reader import log_extent, read_log
-from pystate.logs.writer import BoundedLogs, LogBounds
+from pystate.common.files.regular_files import NotRegularError
+from pystate.runtime.logs.pieces import is_written, lock_of, piece_of, pieces
+from pystate.runtime.logs.pump import pump
+from pystate.runtime.logs.reader import log_extent, read_log
+from pystate.runtime.logs.writer import BoundedLogs, LogBounds
 
 Odd = tuple[str, Callable[[Path], None]]
 BOUNDS = LogBounds(max_bytes=1000, old_pieces=2)
@@ -72,15 +72,17 @@ def test_a_lock_that_is_none_is_held_by_nobody(log: Path, not_regular: Odd) -> N
 
 
 def test_the_process_that_writes_logs_is_small() -> None:
-    program = "import sys; import pystate.logs.pump; print(*(name for name in sys.modules if name.startswith('pystate.')))"
+    program = (
+        "import sys; import pystate.runtime.logs.pump; print(*(name for name in sys.modules if name.startswith('pystate.')))"
+    )
     command = [sys.executable, "-S", "-c", program]
     root = Path(__file__).parents[2] / "runtime"
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == [
         "pystate.common",
-        "pystate.common.regular_files",
-        "pystate.logs",
-        "pystate.logs.pieces",
-        "pystate.logs.pump",
-        "pystate.logs.writer",
+        "pystate.common.files.regular_files",
+        "pystate.runtime.logs",
+        "pystate.runtime.logs.pieces",
+        "pystate.runtime.logs.pump",
+        "pystate.runtime.logs.writer",
     ]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.logs.pieces import is_written, pieces
-from pystate.logs.pipes import LogPipes
-from pystate.logs.reader import log_extent
-from pystate.logs.writer import LogBounds
+from pystate.runtime.logs.pieces import is_written, pieces
+from pystate.runtime.logs.pipes import LogPipes
+from pystate.runtime.logs.reader import log_extent
+from pystate.runtime.logs.writer import LogBounds
 from tests.waiting import wait_until
 
 BOUNDS = LogBounds(max_bytes=1 << 20, old_pieces=3)
@@ -69,8 +69,8 @@ def test_the_logs_are_written_here_when_no_process_can_be_started(log, monkeypat
 PRINTS = """
 import os, sys, time
 from pathlib import Path
-from pystate.logs.pipes import print_into
-from pystate.logs.writer import LogBounds
+from pystate.runtime.logs.pipes import print_into
+from pystate.runtime.logs.writer import LogBounds
 folder = Path(sys.argv[1])
 print_into([folder / "stdout", folder / "job.log"], LogBounds(1 << 20, 3))
 if not os.fork():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
-from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
-from pystate.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
+from pystate.core.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.core.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
+from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 from tests.checkpoint.stats.tasks import COUNT
 
 OPERATOR = "Process: count"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.metrics.catalog import SYSTEM_METRICS
-from pystate.metrics.sample import MetricKind
+from pystate.core.metrics.catalog import SYSTEM_METRICS
+from pystate.core.metrics.sample import MetricKind
 
 
 @pytest.mark.parametrize("metric", SYSTEM_METRICS, ids=lambda metric: metric.name)

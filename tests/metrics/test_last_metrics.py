@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from pystate.common.home import JobDirectory
-from pystate.metrics.last_metrics import read_last_metrics, write_last_metrics
-from pystate.metrics.sample import gauge
+from pystate.common.files.home import JobDirectory
+from pystate.core.metrics.last_metrics import read_last_metrics, write_last_metrics
+from pystate.core.metrics.sample import gauge
 from tests.metrics.metrics_answer import driver_metrics
 
 DAMAGED = [

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pystate.core.metrics.operator_metrics import MAX_METRICS, OperatorMetrics, OperatorScope
+from pystate.core.metrics.sample import MetricKind, MetricSample
 from pystate.datastream import KeyedProcessFunction, MapFunction, MetricGroup
-from pystate.metrics.operator_metrics import MAX_METRICS, OperatorMetrics, OperatorScope
-from pystate.metrics.sample import MetricKind, MetricSample
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness
 
 SCOPE = OperatorScope("count", ("host", "taskmanager", "slot-0", "job", "count", "0"), {"<job_name>": "job"})

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from pystate.metrics.catalog import BY_NAME, SYSTEM_METRICS
-from pystate.metrics.prometheus_text import PrometheusText
-from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
-from pystate.metrics.store import JobMetricStore, OperatorLabel, SubtaskMetricStore, TaskMetricStore, figures
+from pystate.core.metrics.catalog import BY_NAME, SYSTEM_METRICS
+from pystate.core.metrics.prometheus_text import PrometheusText
+from pystate.core.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.core.metrics.store import JobMetricStore, OperatorLabel, SubtaskMetricStore, TaskMetricStore, figures
 from tests.checkpoint.stats.statistics import Statistics
 from tests.metrics.metrics_answer import driver_metrics
 

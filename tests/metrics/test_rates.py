@@ -1,6 +1,6 @@
 import pytest
 
-from pystate.metrics.rates import Rates, RateWindow
+from pystate.core.metrics.rates import Rates, RateWindow
 
 
 def test_a_rate_is_taken_over_what_has_passed_while_that_is_less_than_the_span():

@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from pystate.common.plain_data import PlainDataError
-from pystate.metrics.sample import MetricKind, MetricSample, plain_value, value_text
+from pystate.common.text.plain_data import PlainDataError
+from pystate.core.metrics.sample import MetricKind, MetricSample, plain_value, value_text
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
-from pystate.metrics.slot_metrics import SlotMetrics
-from pystate.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.core.metrics.slot_metrics import SlotMetrics
+from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
 
 
 def report(*samples, host="worker", subtask=0):

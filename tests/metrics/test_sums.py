@@ -1,7 +1,7 @@
 import pytest
 
-from pystate.metrics.sample import MetricKind
-from pystate.metrics.sums import plus, since
+from pystate.core.metrics.sample import MetricKind
+from pystate.core.metrics.sums import plus, since
 
 SIZES = {"count": 2, "sum": 6, "min": 1, "max": 5}
 NONE = {"count": 0, "sum": 0, "min": 0, "max": 0}

@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from pystate.checkpoint import coordinator_thread
-from pystate.checkpoint.stats.file import StatisticsFile
 from pystate.common import time as common_time
+from pystate.runtime.checkpoint import coordinator_thread
+from pystate.runtime.checkpoint.stats.file import StatisticsFile
 from tests.model import real_coordinator, real_subtask  # noqa: F401 - with all modules that they need
 
 
@@ -21,7 +21,7 @@ def no_time(monkeypatch):
         if name.startswith("pystate."):
             if getattr(module, "current_time_ms", None) is common_time.current_time_ms and module is not common_time:
                 monkeypatch.setattr(module, "current_time_ms", lambda: 0)
-            if name.startswith("pystate.slot.real_time") and getattr(module, "time", None) is time:
+            if name.startswith("pystate.runtime.engines.real_time.slot") and getattr(module, "time", None) is time:
                 monkeypatch.setattr(module, "time", still)
     monkeypatch.setattr(coordinator_thread, "_beside", lambda run: run())
     monkeypatch.setattr(StatisticsFile, "changed", lambda _: None)

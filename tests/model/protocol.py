@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pystate.checkpoint.pending_checkpoint import AckResult
+from pystate.runtime.checkpoint.pending_checkpoint import AckResult
 from tests.model.learned import Learned
 from tests.model.real_coordinator import Part, RealCoordinator
 from tests.model.real_subtask import IGNORED, PER_SOURCE, Graph, RealSubtask

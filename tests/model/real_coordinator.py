@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pystate.api.job_graph import OperatorKind
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.common.configuration import Configuration
-from pystate.driver.real_time.barriers import SourceBarriers
-from pystate.plan.chain import OperatorSpec
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.metadata import CheckpointType, OperatorSubtaskState, TaskState
-from pystate.snapshot.operator_state_handle import OperatorStateHandle
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
+from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, TaskState
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.engines.real_time.driver.barriers import SourceBarriers
+from pystate.runtime.plan.chain import OperatorSpec
 from tests.checkpoint.harness import JOB
 from tests.checkpoint.parts import Clock
 from tests.model.real_subtask import Graph, task_of

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
-from pystate.plan.chain import Chain
-from pystate.plan.channels import JobChannels, SubtaskId, TaskChannels
-from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.slot.real_time.frames import PLACE_SIZE, place_of, unpack_frame
-from pystate.slot.real_time.input_gate import InputGate
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.mailbox import TaskMailbox
-from pystate.slot.real_time.record_writer import RecordWriter
-from pystate.slot.real_time.subtask import RealTimeSubtask
-from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of, unpack_frame
+from pystate.runtime.engines.real_time.slot.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.subtask import RealTimeSubtask
+from pystate.runtime.plan.chain import Chain
+from pystate.runtime.plan.channels import JobChannels, SubtaskId, TaskChannels
+from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 
 LONG = Types.LONG()
 ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "/nowhere")

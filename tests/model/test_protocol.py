@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from pystate.checkpoint.checkpoint_failures import CheckpointFailures
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.pending_checkpoints import PendingCheckpoints
-from pystate.slot.real_time.input_gate import InputGate
-from pystate.slot.real_time.mailbox import TaskMailbox
-from pystate.slot.real_time.subtask import RealTimeSubtask
+from pystate.runtime.checkpoint.checkpoint_failures import CheckpointFailures
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
+from pystate.runtime.engines.real_time.slot.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.subtask import RealTimeSubtask
 from tests.model import real_subtask
 from tests.model.protocol import Budget, Protocol
 from tests.model.real_subtask import Graph

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pystate.api.job_graph import (
+from pystate.common import Types
+from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
@@ -14,9 +15,8 @@ from pystate.api.job_graph import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from pystate.common import Types
 from pystate.datastream import CoMapFunction, KeyedCoProcessFunction, KeyedProcessFunction
-from pystate.plan.planner import JobPlanner
+from pystate.runtime.plan.planner import JobPlanner
 
 WORD = Types.ROW_NAMED(["word"], [Types.STRING()])
 ROWS = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])

@@ -7,11 +7,11 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.datastream import KeySelector, Partitioner
-from pystate.plan.custom_partitions import CustomPartitions
-from pystate.plan.output import Routing
-from pystate.plan.plan_nodes import plan_nodes
-from pystate.slot.compiled_chain import CompiledChain
-from pystate.slot.output_buffer import OutputBuffer
+from pystate.runtime.plan.custom_partitions import CustomPartitions
+from pystate.runtime.plan.output import Routing
+from pystate.runtime.plan.plan_nodes import plan_nodes
+from pystate.runtime.slot.chain.compiled_chain import CompiledChain
+from pystate.runtime.slot.output_buffer import OutputBuffer
 from tests.datastream.conftest import env  # noqa: F401 - a fixture
 from tests.datastream.test_streams import numbers  # noqa: F401 - a fixture
 from tests.plan.programs import planned

@@ -2,8 +2,16 @@
 
 import pytest
 
-from pystate.api.functions import SinkFunction
-from pystate.api.job_graph import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.stream_guarantee import EndToEndGuarantee
+from pystate.common.time import Time
+from pystate.connectors.hybrid import HybridSource
+from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.sink import DeliveryGuarantee, Sink
+from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.source_operator import SourceOperator
+from pystate.core.api.functions import SinkFunction
+from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
@@ -12,24 +20,16 @@ from pystate.api.job_graph import (
     SinkTransformation,
     StreamGraph,
 )
-from pystate.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
-from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import (
+from pystate.core.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.triggers import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
-from pystate.common.configuration import Configuration
-from pystate.common.stream_guarantee import EndToEndGuarantee
-from pystate.common.time import Time
-from pystate.connectors.hybrid import HybridSource
-from pystate.connectors.number_sequence import NumberSequenceSource
-from pystate.connectors.sink import DeliveryGuarantee, Sink
-from pystate.connectors.sink_operator import SinkOperator
-from pystate.connectors.source_operator import SourceOperator
-from pystate.plan.delivery_guarantees import DeliveryGuarantees
+from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from tests.connectors.folder_sink import FolderSink
 from tests.connectors.own_sources import Blocking, Counter
 from tests.plan.programs import mapped, source

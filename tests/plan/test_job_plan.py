@@ -1,11 +1,11 @@
 import pytest
 
-from pystate.api.job_graph import OperatorKind, Partitioning, SinkKind, SinkTransformation, StreamGraph
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
+from pystate.core.api.job_graph import OperatorKind, Partitioning, SinkKind, SinkTransformation, StreamGraph
 from pystate.datastream import CheckpointedFunction, MapFunction, SinkFunction
-from pystate.plan.job_plan import edges_of, vertex_id
-from pystate.plan.output import OutputKind, Routing
+from pystate.runtime.plan.job_plan import edges_of, vertex_id
+from pystate.runtime.plan.output import OutputKind, Routing
 from tests.plan.programs import ROWS, connected, keyed, mapped, partitioned, planned, printed, process, source, united
 
 

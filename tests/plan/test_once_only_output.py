@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import SinkKind, SinkTransformation
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.connectors.sink import DeliveryGuarantee
 from pystate.connectors.sink_operator import SinkOperator
-from pystate.driver.older_checkpoints import OlderCheckpoints
-from pystate.plan.once_only_output import once_only_sinks
+from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
+from pystate.runtime.plan.once_only_output import once_only_sinks
 from tests.connectors.folder_sink import FolderSink
 from tests.plan.programs import ROWS, mapped, planned, source
 from tests.plan.test_delivery_guarantees import PlainSink

@@ -2,13 +2,13 @@
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind, OwnSourceTransformation
 from pystate.common import Types
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.plan.event_time import own_source_channel
-from pystate.plan.output import Routing
-from pystate.spark.micro_batch.level import levels_of
+from pystate.core.api.job_graph import OperatorKind, OwnSourceTransformation
+from pystate.runtime.engines.micro_batch.spark.level import levels_of
+from pystate.runtime.plan.event_time import own_source_channel
+from pystate.runtime.plan.output import Routing
 from tests.connectors.own_sources import Counter
 from tests.plan.programs import ROWS, keyed, mapped, planned, printed, process, source, united
 

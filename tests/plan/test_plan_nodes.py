@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import jsonschema_rs
 
-from pystate.api.job_graph import Partitioning
-from pystate.jobmanager.rest.schemas import schema_of
-from pystate.plan.job_plan import vertex_id
-from pystate.plan.plan_nodes import plan_nodes
-from pystate.rest.job_details import JobPlan
+from pystate.core.api.job_graph import Partitioning
+from pystate.ops.jobmanager.rest.schemas import schema_of
+from pystate.runtime.plan.job_plan import vertex_id
+from pystate.runtime.plan.plan_nodes import plan_nodes
+from pystate.runtime.rest.job_details import JobPlan
 from tests.plan.programs import ROWS, keyed, mapped, partitioned, planned, printed, process, source
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from pystate.common import Instant, Row, RowKind, Types
 from pystate.common.errors import RecordError
-from pystate.plan.output import OutputKind, OutputSpec, line_prefix
-from pystate.records.codec import RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.output_buffer import OutputBuffer
-from pystate.state.base.keys import KeyCodec
+from pystate.core.records.codec import RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.output import OutputKind, OutputSpec, line_prefix
+from pystate.runtime.slot.output_buffer import OutputBuffer
 
 VALUES = [
     (Types.STRING(), ["", "grün", None]),

@@ -11,7 +11,7 @@ import pytest
 from pystate.common import Instant, Row, RowKind, Types
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation
-from pystate.records.printed import line_of
+from pystate.core.records.printed import line_of
 
 _FIVE = Types.ROW([Types.INT(), Types.STRING(), Types.DOUBLE(), Types.BOOLEAN(), Types.STRING()])
 _NESTED = Types.TUPLE(

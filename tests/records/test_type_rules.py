@@ -19,12 +19,12 @@ from pystate.common.row import Row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind, Types
 from pystate.common.type_rules import conform_to
+from pystate.core.records.codec import RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.kinds.overlay import value_check
+from pystate.core.state.values.serializers import serializer_for
 from pystate.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from pystate.records.codec import RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.overlay import value_check
-from pystate.state.base.serializers import serializer_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 REFUSED = object()

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pystate.common.control import ControlServer
+from pystate.common.processes.control import ControlServer
 from tests.slot.harness import JOB_ID, UID, DataServer, SlotHarness
 
 

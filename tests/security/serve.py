@@ -6,11 +6,11 @@ import json
 import logging
 import sys
 
-from pystate.common.configuration import Configuration
-from pystate.common.home import PystateHome
-from pystate.common.service_options import RestOptions
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.server import serve
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.service_options import RestOptions
+from pystate.common.files.home import PystateHome
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.server import serve
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)

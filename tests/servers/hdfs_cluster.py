@@ -14,7 +14,7 @@ from xml.etree import ElementTree  # noqa: S405 - reads what we have had written
 import pytest
 
 from pystate.common.errors import JavaNotFoundError
-from pystate.common.java import find_java
+from pystate.common.processes.java import find_java
 from tests.servers.places import SERVERS
 
 JARS = SERVERS / "hadoop"

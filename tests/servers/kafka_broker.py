@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import JavaNotFoundError
-from pystate.common.java import find_java
+from pystate.common.processes.java import find_java
 from tests.servers.nginx import free_port
 from tests.servers.places import SERVERS
 

@@ -9,19 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import TypeInformation, Types
-from pystate.common.control import connect, send_message
+from pystate.common.processes.control import connect, send_message
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.micro_batch.data_server import DataServer
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.slot.micro_batch.protocol import (
+from pystate.runtime.engines.micro_batch.slot.data_server import DataServer
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.slot.protocol import (
     Admission,
     BatchSender,
     EpochHeader,
@@ -30,8 +28,10 @@ from pystate.slot.micro_batch.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.slot.micro_batch.subtask import MicroBatchSubtask
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 
 JOB_ID = "b" * 32
 SECRET = b"secret"

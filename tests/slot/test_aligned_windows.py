@@ -9,22 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import ValueStateDescriptor
-from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows, TumblingProcessingTimeWindows
-from pystate.api.window.functions import ProcessWindowFunction
-from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger
-from pystate.api.window.windows import MAX_TIMESTAMP
 from pystate.common import Types
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import PystateError, StateError
-from pystate.common.options import PystateOptions
 from pystate.common.time import Time
-from pystate.slot.operators import operator
-from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
-from pystate.slot.operators.windowing.window_operator import WindowOperator
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.api.window.assigners import (
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from pystate.core.api.window.functions import ProcessWindowFunction
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger
+from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.runtime.slot.operators import operator
+from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
+from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 from pystate.testing import WindowOperatorTestHarness
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -9,22 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pystate.api.functions import KeyedProcessFunction, ProcessFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.output_tag import OutputTag
-from pystate.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
-from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult
-from pystate.api.window.windows import MIN_TIMESTAMP
 from pystate.common import Types
 from pystate.common.errors import ControlError
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import MIN_WATERMARK, OperatorChain
-from pystate.slot.operator_counts import OperatorCounts
+from pystate.core.api.functions import KeyedProcessFunction, ProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult
+from pystate.core.api.window.windows import MIN_TIMESTAMP
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import MIN_WATERMARK, OperatorChain
+from pystate.runtime.slot.metrics.operator_counts import OperatorCounts
 
 LATE = OutputTag("late")
 NUMBERS = Types.LONG()

@@ -5,6 +5,8 @@ import pytest
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
 from pystate.connectors.function_feed import WaitingElements
+from pystate.core.api.executor import register_executor
+from pystate.core.records.element_copy import copied
 from pystate.datastream import (
     KeyedProcessFunction,
     OutputTag,
@@ -13,10 +15,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
     ValueStateDescriptor,
 )
-from pystate.datastream.executor import register_executor
-from pystate.plan.chain import Copies
-from pystate.plan.planner import JobPlanner
-from pystate.records.element_copy import copied
+from pystate.runtime.plan.chain import Copies
+from pystate.runtime.plan.planner import JobPlanner
 from tests.fidelity.in_process import InProcessExecutor
 
 ANY = Types.PICKLED_BYTE_ARRAY()

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import (
     KeyedProcessFunction,
     MapStateDescriptor,
@@ -17,13 +20,10 @@ from pystate.datastream import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 WORD = Types.STRING()
 READ = Types.TUPLE([WORD, Types.LONG()])

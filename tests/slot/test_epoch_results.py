@@ -6,10 +6,10 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.key_groups import KeyGroupRange
-from pystate.slot.chain_time import ChainTime
-from pystate.slot.operators.epoch_results import EpochResults
-from pystate.state.base.key_context import InternalKeyContext
-from pystate.state.base.keys import KeyCodec
+from pystate.core.state.keys.key_context import InternalKeyContext
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.epoch_results import EpochResults
 
 
 class Emitted:

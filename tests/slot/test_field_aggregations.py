@@ -13,18 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pystate.api.aggregation import AccumulateType, FieldAggregation
-from pystate.api.functions import ProcessFunction
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import PystateError
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
+from pystate.core.api.aggregation import AccumulateType, FieldAggregation
+from pystate.core.api.functions import ProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 MAX_PARALLELISM = 16
 KEY = Types.STRING()

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from pystate.api.functions import KeyedProcessFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
-from pystate.common.configuration import Configuration
-from pystate.file_systems.stores import LocalStore
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.local_backup import local_roots
-from pystate.slot.operator_chain import OperatorChain
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.metadata import OperatorSubtaskState
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.api.functions import KeyedProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.file_systems.stores import LocalStore
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.snapshots.local_backup import local_roots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 UID, VALUE = "count", ValueStateDescriptor("value", Types.STRING())
 KEYS = [f"key-{number}" for number in range(300)]

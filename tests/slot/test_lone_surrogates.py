@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from pystate.common import Row, Types
-from pystate.common.control import receive_message, send_message
 from pystate.common.errors import JobGraphError, RecordError, StateError
+from pystate.common.processes.control import receive_message, send_message
 from pystate.datastream import (
     KeyedProcessFunction,
     ListStateDescriptor,
@@ -14,8 +14,8 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
     ValueStateDescriptor,
 )
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.slot.output_buffer import OutputBuffer
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.slot.output_buffer import OutputBuffer
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from tests.slot.harness import SlotHarness
 

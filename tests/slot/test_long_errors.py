@@ -2,11 +2,11 @@
 
 import pytest
 
-from pystate.common.bounded_text import MAX_MESSAGE, MAX_TRACE
 from pystate.common.errors import UserFunctionError
-from pystate.common.user_frames import user_frame
+from pystate.common.text.bounded_text import MAX_MESSAGE, MAX_TRACE
+from pystate.common.user_code.user_frames import user_frame
+from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.datastream import CheckpointedFunction, KeyedProcessFunction
-from pystate.snapshot.barrier import CheckpointBarrier
 from tests.slot.harness import SlotHarness
 
 TEXT = "beginning " + "x" * 1_000_000 + " end"

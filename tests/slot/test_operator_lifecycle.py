@@ -4,26 +4,26 @@ import threading
 
 import pytest
 
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener
-from pystate.api.functions import FilterFunction, SinkFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import ListStateDescriptor
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.micro_batch.protocol import Admission, BatchSender, receive_admission
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.metadata import (
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener
+from pystate.core.api.functions import FilterFunction, SinkFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import ListStateDescriptor
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.engines.micro_batch.slot.protocol import Admission, BatchSender, receive_admission
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.slot.harness import MAX_PARALLELISM, OUT, UID, SlotHarness, counted
 from tests.waiting import wait_until
 

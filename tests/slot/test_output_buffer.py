@@ -4,11 +4,11 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.records import sizes
-from pystate.records.codec import RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.output_buffer import BYTES_PER_BATCH, ROW_BYTES, OutputBuffer
+from pystate.core.records import sizes
+from pystate.core.records.codec import RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH, ROW_BYTES, OutputBuffer
 
 MB = 1 << 20
 MOST_ROWS = BYTES_PER_BATCH // ROW_BYTES

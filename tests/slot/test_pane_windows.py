@@ -10,22 +10,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pystate.api.aggregation import AccumulateType, ElementCount, FieldAggregation
-from pystate.api.functions import AggregateFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import ValueStateDescriptor
-from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.api.window.functions import ProcessWindowFunction, WindowFunction
-from pystate.api.window.operation import WindowOperation
-from pystate.api.window.triggers import EventTimeTrigger
-from pystate.api.window.windows import MAX_TIMESTAMP
 from pystate.common import TypeInformation, Types
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.common.options import PystateOptions
-from pystate.slot.operators import operator
-from pystate.slot.operators.windowing.pane_windows import pane_state
-from pystate.snapshot.pane_states import PaneState
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.functions import ProcessWindowFunction, WindowFunction
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.core.snapshot.reading.pane_states import PaneState
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.runtime.slot.operators import operator
+from pystate.runtime.slot.operators.windowing.pane_windows import pane_state
 from pystate.testing import WindowOperatorTestHarness
 from pystate.testing.harness import OperatorTestHarness
 

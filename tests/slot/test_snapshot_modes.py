@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.plan.task import JobEnvironment
-from pystate.slot.micro_batch.epoch_ledger import Asker
-from pystate.slot.micro_batch.subtask import MicroBatchSubtask
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.handles import ByteStreamStateHandle
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
+from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
+from pystate.runtime.plan.task import JobEnvironment
 from tests.slot.harness import JOB_ID, UID, RecordingCoordinator, SlotHarness
 
 MEMORY = f"jobmanager:/{JOB_ID}/chk-1"

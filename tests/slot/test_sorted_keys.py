@@ -5,17 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.chain_time import MIN_WATERMARK
-from pystate.slot.operator_chain import OperatorChain
-from pystate.state.base.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 KEY = Types.STRING()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Duration, WatermarkStrategy
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.event_time import assigners_behind_head
-from pystate.slot.chain_time import MIN_WATERMARK, ChainTime
-from pystate.slot.operators.timestamps import TimestampsAndWatermarks
+from pystate.core.api.job_graph import OperatorKind
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.event_time import assigners_behind_head
+from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from pystate.common import Types
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.slot.task_metrics import TaskMetrics
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 
 
 def test_times_add_up_to_the_time_that_has_passed():

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
-from pystate.metrics.store import SlotReport
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.slot.metrics_reporter import SlotMetricsReporter
-from pystate.slot.operator_counts import OperatorCounts
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.metrics.store import SlotReport
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.metrics.operator_counts import OperatorCounts
+from pystate.runtime.slot.metrics_reporter import SlotMetricsReporter
 from tests.slot.harness import OUT, UID, Count, SlotHarness
 
 

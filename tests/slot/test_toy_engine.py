@@ -4,17 +4,17 @@ from collections import Counter
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.task import TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import MIN_WATERMARK
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import MIN_WATERMARK
 from tests.slot.toy_engine import End, Tick, ToyEngine, ToySubtask, Watermark
 
 WORDS = ["apple", "ant", "bee", "bat", "cow", "cat", "dog", "dove"]

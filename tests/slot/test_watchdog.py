@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from pystate.driver.crash_output import crash_cause, held_at
+from pystate.runtime.execution.slots.crash_output import crash_cause, held_at
 
 PROGRAM = """
 import ctypes, os, sys, threading
-from pystate.slot import watchdog
+from pystate.runtime.slot import watchdog
 
 
 class Client:

@@ -7,26 +7,26 @@ import random
 import pyarrow as pa
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.watermark_strategy import NO_TIMESTAMP, TimestampAssigner
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateShare
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ProcessFunction
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
-from pystate.slot.micro_batch.epoch_ledger import Asker
-from pystate.slot.micro_batch.subtask import MicroBatchSubtask
-from pystate.slot.operators.timestamps import TimestampsAndWatermarks
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.watermark_rows import watermark_row, watermark_rows
-from pystate.slot.watermark_valve import WatermarkValve
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.operator_state_handle import OperatorStateShare
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
+from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.watermark_rows import watermark_row, watermark_rows
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.slot.harness import RecordingCoordinator
 
 SHOWN = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -6,10 +6,10 @@ import pickle
 import pytest
 from pyspark import cloudpickle
 
-from pystate.common.control import ControlClient, ControlServer
 from pystate.common.errors import ControlError
-from pystate.driver.slot_pool import SlotPool
-from pystate.slot.process import Deployment, SlotProcess
+from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.runtime.execution.slots.slot_pool import SlotPool
+from pystate.runtime.slot.process import Deployment, SlotProcess
 
 SECRET = b"s" * 64
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pystate.api.aggregation import AccumulateType, ElementCount, FieldAggregation
-from pystate.api.output_tag import OutputTag
-from pystate.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.api.window.windows import MAX_TIMESTAMP
 from pystate.common import Row, TypeInformation, Types
-from pystate.slot.operators.windowing.aligned_windows import AlignedWindowOperator
+from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 from pystate.testing import WindowOperatorTestHarness
 
 LATE = OutputTag("late")

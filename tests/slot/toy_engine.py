@@ -14,16 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.slot.subtask import Subtask
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import TaskState
-from pystate.state.base.keys import KeyCodec
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import TaskState
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.runtime.slot.subtask import Subtask
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.common.key_groups import key_group_range
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
@@ -19,6 +18,7 @@ from pystate.snapshot.metadata import (
     SavepointFormatType,
     SourcePosition,
 )
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.key_groups import key_group_range
-from pystate.snapshot.handles import FileStateHandle, StateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
@@ -24,18 +25,17 @@ from pystate.snapshot.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.snapshot.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
-from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
-from pystate.spark.micro_batch.spark_checkpoint import pack_archive
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.list_parts import pack_part, part_sub_key
-from pystate.state.base.namespaces import VOID_NAMESPACE
-from pystate.state.base.schema import StateSchema
-from pystate.state.base.serializers import serializer_for
-from pystate.state.operator.format import OperatorStateInfo, write_operator_state
-from pystate.state.operator.mode import OperatorStateMode
-from pystate.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState
+from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.keys.namespaces import VOID_NAMESPACE
+from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
+from pystate.core.state.operator.format import OperatorStateInfo, write_operator_state
+from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState
+from pystate.core.state.values.serializers import serializer_for
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import pack_archive
 
 V0, V1 = "83f146a87b5572d7c71730b6a8b1dbae", "6077eb43c7a5ff1950bf7e60379598c1"
 MAX_PARALLELISM = 16

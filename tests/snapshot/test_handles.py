@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.snapshot.handles import (
+from pystate.core.snapshot.handles.handles import (
     ByteStreamStateHandle,
     FileStateHandle,
     StateHandle,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.snapshot.metadata import OperatorState, OperatorSubtaskState, read_metadata, write_metadata
-from pystate.snapshot.uploaded_files import UploadedFiles
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
+from pystate.core.snapshot.metadata import OperatorState, OperatorSubtaskState, read_metadata, write_metadata
+from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
 
 
 def shared(name: str, size: int = 1000, directory: str = "file:/c/job/shared") -> SharedFile:

@@ -8,7 +8,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import UsageError
-from pystate.snapshot.key_text import json_key, parse_key
+from pystate.core.snapshot.reading.key_text import json_key, parse_key
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 NAMED = Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()])

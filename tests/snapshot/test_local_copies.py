@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.local_copies import LocalCopies, local_copies_folder, remove_local_copies
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.storage.local_copies import LocalCopies, local_copies_folder, remove_local_copies
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 
 DATA = b"state" * 1000
 

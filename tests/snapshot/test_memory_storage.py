@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import RestoreError, SnapshotError
-from pystate.snapshot.checkpoint_storage import CheckpointStorageAccess
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.memory_storage import (
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.memory_storage import (
     InlineSnapshotLocation,
     MemoryCheckpointStorage,
     MemorySnapshotLocation,
     snapshot_location,
 )
-from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
 from tests.memory import least_peak
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.snapshot.input_channel_state import InputChannelStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
+from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, StateMetaInfo
+from pystate.core.snapshot.metadata import (
     METADATA_VERSION,
     CheckpointMetadata,
     CheckpointType,
@@ -26,8 +27,7 @@ from pystate.snapshot.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.snapshot.operator_state_handle import OperatorStateHandle, StateMetaInfo
-from pystate.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.mode import OperatorStateMode
 
 MakeMetadata = Callable[..., CheckpointMetadata]
 HEAD = struct.Struct(">8sIQ")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pystate.catalog.difference import Change, SnapshotState, key_changes
-from pystate.snapshot.metadata import read_metadata
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.snapshot_table import select_state, state_table
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.keys import KeyCodec
+from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.ops.catalog.difference import Change, SnapshotState, key_changes
 from pystate.state_processor.columns import batches_of, keyed_columns, schema_of
 from pystate.state_processor.entry_frames import _in_order
 from tests.fixtures import all_kinds, windows
@@ -118,7 +118,7 @@ def test_lists_of_two_namespaces_stay_two_when_they_are_written_anew(reader: Sna
     (info,) = reader.keyed_state(uid, "elements").parts
     entries = []
     for handle in (one for state in reader.operator(uid).subtasks.values() for one in state.keyed_state):
-        from pystate.snapshot.keyed_files import open_keyed_state
+        from pystate.core.snapshot.reading.keyed_files import open_keyed_state
 
         with open_keyed_state(reader.location, reader.operator(uid), handle) as file:
             entries += [entry for group in file.key_groups() for entry in file.entries(info, group)]

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from pystate.catalog.garbage import named_files
-from pystate.catalog.inspection import inspect_operators
-from pystate.catalog.verification import Verification
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.type_info import Types
-from pystate.snapshot import keyed_files
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.metadata import CheckpointMetadata, read_metadata, write_metadata
-from pystate.snapshot.reader import KeyFilter, SnapshotReader
-from pystate.snapshot.snapshot_table import select_state, state_table
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata, write_metadata
+from pystate.core.snapshot.reading import keyed_files
+from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.ops.catalog.garbage import named_files
+from pystate.ops.catalog.inspection import inspect_operators
+from pystate.ops.catalog.verification import Verification
 from pystate.state_processor.splits import keyed_splits
 from tests.fixtures.restoring import restored_all_kinds
 

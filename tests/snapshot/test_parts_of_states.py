@@ -9,24 +9,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pystate.api.state import (
+from pystate.common import Time, Types
+from pystate.common.errors import RestoreError
+from pystate.common.key_groups import key_group_range
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.catalog.inspection import inspect_operators
-from pystate.catalog.verification import Verification
-from pystate.common import Time, Types
-from pystate.common.errors import RestoreError
-from pystate.common.key_groups import key_group_range
-from pystate.common.type_info import TypeInformation
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.incremental_handle import AnyKeyedStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
@@ -34,14 +30,18 @@ from pystate.snapshot.metadata import (
     SavepointFormatType,
     write_metadata,
 )
-from pystate.snapshot.native_state import NativeUpload
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.loader import create_state_backend
-from pystate.state.base.schema import StateSchema
-from pystate.state.base.value_format import pack
+from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.values.value_format import pack
+from pystate.ops.catalog.inspection import inspect_operators
+from pystate.ops.catalog.verification import Verification
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 UID, MAX_PARALLELISM = "count", 16
 KEYS = [f"key-{index}" for index in range(40)]

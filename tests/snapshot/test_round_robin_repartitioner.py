@@ -7,19 +7,19 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, OperatorStateShare, StateMetaInfo
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.snapshot.operator_state_handle import OperatorStateHandle, OperatorStateShare, StateMetaInfo
-from pystate.snapshot.round_robin_repartitioner import repartition
-from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.state.operator.mode import OperatorStateMode
+from pystate.core.snapshot.round_robin_repartitioner import repartition
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.state.operator.mode import OperatorStateMode
 
 SPLIT, UNION, BROADCAST = OperatorStateMode.SPLIT_DISTRIBUTE, OperatorStateMode.UNION, OperatorStateMode.BROADCAST
 States = dict[str, tuple[OperatorStateMode, int]]

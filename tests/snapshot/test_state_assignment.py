@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import key_group_range
-from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 
 MakeMetadata = Callable[..., CheckpointMetadata]
 MakeOperator = Callable[..., OperatorState]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.common.errors import ConfigurationError, ExternalSystemError, JobExecutionError
-from pystate.spark.application import check_cores, driver_address, is_alive
-from pystate.spark.required_cores import micro_batch_cores, real_time_cores
+from pystate.runtime.spark.applications.application import check_cores, driver_address, is_alive
+from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 from tests.conftest import TEST_CORES
 
 

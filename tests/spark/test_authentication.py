@@ -5,13 +5,13 @@ import tempfile
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ExternalSystemError
-from pystate.spark import authentication
-from pystate.spark.authentication import AUTHENTICATE, SOCKET_FOLDER, authentication_notices, local_settings
-from pystate.spark.local_dir import socket_folder
-from pystate.spark.python_daemons import UNIX_SOCKETS_KEY
-from pystate.spark.session import session_settings
+from pystate.runtime.spark.sessions import authentication
+from pystate.runtime.spark.sessions.authentication import AUTHENTICATE, SOCKET_FOLDER, authentication_notices, local_settings
+from pystate.runtime.spark.sessions.local_dir import socket_folder
+from pystate.runtime.spark.sessions.session import session_settings
+from pystate.runtime.spark.workers.python_daemons import UNIX_SOCKETS_KEY
 
 LONGEST_PATH = 107
 NAME_OF_A_SOCKET = len("/.89c061c8-7a0f-4b82-8b6d-6442562a60c8.sock")

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobExecutionError
-from pystate.spark.block_manager import LocalBlockManager
-from pystate.spark.session import create_session
+from pystate.runtime.spark.sessions.block_manager import LocalBlockManager
+from pystate.runtime.spark.sessions.session import create_session
 
 folder = Path(sys.argv[1])
 options = {"pystate.spark.master": "local[2,4]", "spark.local.dir": str(folder / "local")}

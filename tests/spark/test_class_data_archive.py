@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from pystate.common.java import JavaHome
-from pystate.spark.class_data_archive import (
+from pystate.common.processes.java import JavaHome
+from pystate.runtime.spark.sessions.class_data_archive import (
     archive_folder,
     archive_options,
     archive_path,

@@ -6,11 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.deployment_options import ExecutionTarget
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError, JobExecutionError
-from pystate.spark.cluster_settings import address_towards, archive_settings, cluster_settings, worker_python
-from pystate.spark.session import check_session, spark_settings
+from pystate.runtime.spark.applications.cluster_settings import (
+    address_towards,
+    archive_settings,
+    cluster_settings,
+    worker_python,
+)
+from pystate.runtime.spark.sessions.session import check_session, spark_settings
 
 LOCAL, SPARK = ExecutionTarget.LOCAL, ExecutionTarget.SPARK
 

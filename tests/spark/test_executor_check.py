@@ -7,9 +7,16 @@ import sys
 import pyspark
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobExecutionError
-from pystate.spark.executor_check import _check_found, _explained, _Found, _look, modules_of_workers, reason_of_end
+from pystate.runtime.spark.applications.executor_check import (
+    _check_found,
+    _explained,
+    _Found,
+    _look,
+    modules_of_workers,
+    reason_of_end,
+)
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 OWN = pyspark.__version__
@@ -33,7 +40,7 @@ def test_a_look_at_a_python_tells_what_is_absent_from_what_is_broken(tmp_path, m
 
 def test_what_the_hosts_lack_is_one_sentence():
     _check_found([_Found("one", OWN, {}), _Found("two", OWN, {})])
-    lacking = {"msgpack": "", "rocksdict": "", "pystate.slot.process": "ModuleNotFoundError('msgpack')"}
+    lacking = {"msgpack": "", "rocksdict": "", "pystate.runtime.slot.process": "ModuleNotFoundError('msgpack')"}
     with pytest.raises(JobExecutionError) as caught:
         _check_found([_Found("one", OWN, {}), _Found("two", OWN, lacking), _Found("three", OWN, lacking)])
     assert caught.value.message == "The Python of the executors on three, two lacks msgpack, rocksdict."

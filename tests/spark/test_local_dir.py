@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.spark.local_dir import private_local_dir
-from pystate.spark.session import spark_settings
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.local_dir import private_local_dir
+from pystate.runtime.spark.sessions.session import spark_settings
 
 KEY = "spark.local.dir"
 

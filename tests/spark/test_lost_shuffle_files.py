@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from pystate.common.configuration import Configuration
-from pystate.spark.session import create_session
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.session import create_session
 
 HEARTBEATS = 70  # Spark's own bound is 60
 folder = Path(sys.argv[1])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.spark.lost_slot import SILENT, SlotPlace, lost_slot_sentence, place_of_slot
+from pystate.runtime.spark.applications.lost_slot import SILENT, SlotPlace, lost_slot_sentence, place_of_slot
 
 EXITED = "Remote RPC client disassociated. Likely due to containers exceeding thresholds, or network issues."
 

@@ -12,8 +12,8 @@ from py4j.finalizer import ThreadSafeFinalizer  # noqa: F401 - py4j's own module
 from py4j.java_gateway import CallbackServer, CallbackServerParameters, GatewayProperty
 from pyspark import accumulators
 
-from pystate.spark import own_connections
-from pystate.spark.own_connections import guard_listeners, is_own
+from pystate.runtime.spark.sessions import own_connections
+from pystate.runtime.spark.sessions.own_connections import guard_listeners, is_own
 from tests.waiting import wait_until
 
 STRANGER = 65534

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 
-from pystate.common.configuration import Configuration
-from pystate.spark.java_fields import private_field
-from pystate.spark.python_daemons import _FACTORY, PythonDaemons
-from pystate.spark.real_time.settings import application_settings
-from pystate.spark.session import create_session
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.java_fields import private_field
+from pystate.runtime.spark.workers.python_daemons import _FACTORY, PythonDaemons
+from pystate.runtime.spark.sessions.real_time_settings import application_settings
+from pystate.runtime.spark.sessions.session import create_session
 
 folder = Path(sys.argv[1])
 options = {"pystate.spark.master": "local[1]", "spark.local.dir": str(folder / "local"), **application_settings()}

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.spark.python_files import add_python_files, python_files
+from pystate.runtime.spark.workers.python_files import add_python_files, python_files
 
 
 def configured(*words):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import ConfigurationError
-from pystate.common.home import PystateHome, new_job_id
-from pystate.spark.secret_settings import secret_settings, secrets_by_file
+from pystate.common.files.home import PystateHome, new_job_id
+from pystate.runtime.spark.sessions.secret_settings import secret_settings, secrets_by_file
 from tests.faults.processes import needs_proc
 
 ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -58,7 +58,8 @@ def test_the_file_goes_when_the_jvm_does_not_start(tmp_path):
 
 def test_a_file_that_a_killed_driver_left_is_swept_at_the_next_start(tmp_path):
     script = (
-        "import os, signal, sys; from pathlib import Path; from pystate.spark.secret_settings import secrets_by_file\n"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from pystate.runtime.spark.sessions.secret_settings import secrets_by_file\n"
         "with secrets_by_file({'spark.a.secret': 'x'}, Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
@@ -103,8 +104,8 @@ def test_a_value_that_spark_would_cut_is_refused(tmp_path):
 RUN = """
 import json, os, sys
 from pathlib import Path
-from pystate.common.configuration import Configuration
-from pystate.spark.session import create_session
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.session import create_session
 
 def seen(word):
     found = []

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import pystate
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.spark import shipping
-from pystate.spark.shipping import files_to_ship, make_archive, program_folder
+from pystate.runtime.spark.workers import shipping
+from pystate.runtime.spark.workers.shipping import files_to_ship, make_archive, program_folder
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_python_with_the_dependencies_alone_can_be_a_slot_with_the_archive(fol
     archive, lib = shipped(folder)[0], make_archive(folder, "lib", shipping._tree(tmp_path / "lib", ""))
     script = (
         "import sys; sys.path[1:1] = sys.argv[1:];"
-        "import pystate.slot.process as process, pystate.spark.micro_batch.exchange;"
+        "import pystate.runtime.slot.process as process, pystate.runtime.engines.micro_batch.spark.exchange;"
         "from one.two.inner import NAME; print(process.__file__, NAME)"
     )
     command = [sys.executable, "-c", script, archive, lib]

@@ -4,9 +4,9 @@ import traceback
 
 import pytest
 
-from pystate.common.bounded_text import MAX_MESSAGE
-from pystate.common.user_frames import user_frame
-from pystate.spark.short_errors import with_short_errors
+from pystate.common.text.bounded_text import MAX_MESSAGE
+from pystate.common.user_code.user_frames import user_frame
+from pystate.runtime.spark.workers.short_errors import with_short_errors
 
 
 class OwnError(Exception):

@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from pystate.metrics.sample import MetricKind, MetricSample, counter, gauge
-from pystate.spark.source_metrics import MAX_METRICS, SourceMetrics
+from pystate.core.metrics.sample import MetricKind, MetricSample, counter, gauge
+from pystate.runtime.spark.source_metrics import MAX_METRICS, SourceMetrics
 
 
 class Context:

@@ -7,7 +7,13 @@ import threading
 
 import pytest
 
-from pystate.spark.standalone_master import Application, MasterView, fetch_json, look_at_master, masters_in
+from pystate.runtime.spark.applications.standalone_master import (
+    Application,
+    MasterView,
+    fetch_json,
+    look_at_master,
+    masters_in,
+)
 
 MASTER = "spark://10.0.0.1:7077"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import JobExecutionError, SparkLostError
-from pystate.spark.application import CoreWatch
-from pystate.spark.application_state import ApplicationState, application_state, cores_sentence
-from pystate.spark.required_cores import micro_batch_cores
-from pystate.spark.standalone_master import Application, MasterView
+from pystate.runtime.spark.applications.application import CoreWatch
+from pystate.runtime.spark.applications.application_state import ApplicationState, application_state, cores_sentence
+from pystate.runtime.spark.applications.required_cores import micro_batch_cores
+from pystate.runtime.spark.applications.standalone_master import Application, MasterView
 
 MASTER = "spark://10.0.0.1:7077"
 OURS = Application("app-2", "pystate 1f", 0)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.spark.waiting_tasks import lack_of_cores
+from pystate.runtime.spark.applications.waiting_tasks import lack_of_cores
 
 
 def context(cores, *stages):

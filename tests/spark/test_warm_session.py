@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.spark.warm_session import WarmSession, session_traits
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.warm_session import WarmSession, session_traits
 
 
 @pytest.fixture

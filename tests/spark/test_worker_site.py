@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.spark import worker_site
+from pystate.runtime.spark import worker_site
 
 # stands in for PySpark and says what had been imported when the connection was there
 PYSPARK = {

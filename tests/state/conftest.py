@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
 from pystate.common import TypeInformation
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.key_groups import KeyGroupRange, key_group_range
-from pystate.common.options import PystateOptions
 from pystate.common.time import current_time_ms
-from pystate.snapshot.state_rows import RowDecoder
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend, state_backend_names
-from pystate.state.base.snapshot import KeyedStateSnapshot
+from pystate.core.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
+from pystate.core.snapshot.reading.state_rows import RowDecoder
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.loader import create_state_backend, state_backend_names
+from pystate.core.state.base.snapshot import KeyedStateSnapshot
+from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import KeyCodec
 
 MAX_PARALLELISM = 16
 

@@ -15,7 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystate.api.state import (
+from pystate.common import Instant, Row, TypeInformation, Types
+from pystate.common.errors import PystateError, SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.row import RowKind
+from pystate.common.time import Time
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -24,22 +29,23 @@ from pystate.api.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.api.time_domain import TimeDomain
-from pystate.common import Instant, Row, TypeInformation, Types
-from pystate.common.errors import PystateError, SnapshotError
-from pystate.common.key_groups import KeyGroupRange
-from pystate.common.row import RowKind
-from pystate.common.time import Time
-from pystate.snapshot.reader import KeyFilter, rows_by_key, rows_of
-from pystate.snapshot.state_rows import PartDecoders
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.list_parts import pack_part, part_sub_key
-from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
-from pystate.state.base.schema import StateSchema
-from pystate.state.base.serializers import serializer_for
-from pystate.state.base.timer_schema import TimerSchema, time_to_bytes
-from pystate.state.base.ttl.serializer import time_mark
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.snapshot.reading.reader import KeyFilter, rows_by_key, rows_of
+from pystate.core.snapshot.reading.state_rows import PartDecoders
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.timer_schema import TimerSchema, time_to_bytes
+from pystate.core.state.files.canonical import (
+    CanonicalHeader,
+    CanonicalReader,
+    CanonicalWriter,
+    Entry,
+    StateMetaInfoSnapshot,
+)
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
+from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
+from pystate.core.state.ttl.serializer import time_mark
+from pystate.core.state.values.serializers import serializer_for
 from pystate.state_processor import entry_arrays
 from pystate.state_processor.cells import Cells, NotInColumnsError
 from pystate.state_processor.columns import batches_of, is_gathered, keyed_columns, schema_of

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.catalog.verification import Verification
 from pystate.common.type_info import Types
-from pystate.snapshot.metadata import SavepointFormatType
-from pystate.snapshot.reader import SnapshotReader
+from pystate.core.snapshot.metadata import SavepointFormatType
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.ops.catalog.verification import Verification
 from pystate.state_processor import SavepointReader, SavepointWriter
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import WORDS

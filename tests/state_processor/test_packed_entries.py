@@ -15,7 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystate.api.state import (
+from pystate.common import TypeInformation, Types
+from pystate.common.errors import PystateError
+from pystate.common.key_groups import KeyGroupRange, key_group
+from pystate.common.time import Time
+from pystate.core.api.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -23,14 +27,10 @@ from pystate.api.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.common import TypeInformation, Types
-from pystate.common.errors import PystateError
-from pystate.common.key_groups import KeyGroupRange, key_group
-from pystate.common.time import Time
-from pystate.records.codec import column_converter
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
-from pystate.state.base.keys import KEY_ENCODING
-from pystate.state.base.schema import StateSchema
+from pystate.core.records.codec import column_converter
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
+from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor import state_frames
 from pystate.state_processor.cells import NotInColumnsError
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common.type_info import Types
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from pystate.snapshot.reader import SnapshotReader
 from pystate.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

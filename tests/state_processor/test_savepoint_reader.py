@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from pystate.common.errors import SnapshotError
 from pystate.common.type_info import Types
-from pystate.snapshot.reader import SnapshotReader
+from pystate.core.snapshot.reading.reader import SnapshotReader
 from pystate.state_processor import KeyedStateReaderFunction, SavepointReader
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
@@ -135,12 +135,12 @@ def test_a_function_reads_several_states_of_each_key(reader):
 
 
 def test_every_type_has_a_column(spark, tmp_path):
-    from pystate.api.functions import KeyedProcessFunction
-    from pystate.api.state import ValueStateDescriptor
     from pystate.common.row import Row
     from pystate.common.time import Instant
-    from pystate.snapshot.metadata import OperatorState
-    from pystate.state.base.keys import KEY_ENCODING
+    from pystate.core.api.functions import KeyedProcessFunction
+    from pystate.core.api.state import ValueStateDescriptor
+    from pystate.core.snapshot.metadata import OperatorState
+    from pystate.core.state.keys.keys import KEY_ENCODING
     from pystate.testing import ProcessFunctionTestHarnesses
 
     inner = Types.ROW_NAMED(["when", "tags"], [Types.INSTANT(), Types.OBJECT_ARRAY(Types.STRING())])

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common.errors import CorruptSnapshotError, SnapshotError, SnapshotExistsError, StateError
 from pystate.common.key_groups import key_group
 from pystate.common.type_info import Types
-from pystate.snapshot.reader import SnapshotReader
-from pystate.spark.micro_batch.spark_checkpoint import unpack_archive
-from pystate.state.base.keys import encode_auto
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.state.keys.keys import encode_auto
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import unpack_archive
 from pystate.state_processor import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,

@@ -9,9 +9,9 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError, StateError
 from pystate.common.type_info import Types
-from pystate.snapshot import reader as module
-from pystate.snapshot.reader import SnapshotReader
-from pystate.state.base.canonical import CanonicalReader
+from pystate.core.snapshot.reading import reader as module
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.state.files.canonical import CanonicalReader
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS
 
@@ -150,10 +150,10 @@ def test_unknown_names_are_answered_with_the_nearest(savepoint, ask, message, hi
 
 
 def test_pickles_are_never_unpickled(tmp_path):
-    from pystate.api.functions import KeyedProcessFunction
-    from pystate.api.state import ValueStateDescriptor
-    from pystate.snapshot.metadata import OperatorState
-    from pystate.state.base.keys import KEY_ENCODING
+    from pystate.core.api.functions import KeyedProcessFunction
+    from pystate.core.api.state import ValueStateDescriptor
+    from pystate.core.snapshot.metadata import OperatorState
+    from pystate.core.state.keys.keys import KEY_ENCODING
     from pystate.testing import ProcessFunctionTestHarnesses
 
     class Keep(KeyedProcessFunction):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.functions import KeyedProcessFunction
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import SnapshotError, StateError
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.reader import SnapshotReader
+from pystate.core.api.functions import KeyedProcessFunction
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.state_processor import (
     KeyedStateBootstrapFunction,
     KeyedStateReaderFunction,

@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from pystate.api.aggregation import ElementCount
-from pystate.api.state import ReducingStateDescriptor, ValueStateDescriptor
-from pystate.api.window.assigners import (
+from pystate.common import Types
+from pystate.common.errors import SnapshotError
+from pystate.common.time import Time
+from pystate.core.api.aggregation import ElementCount
+from pystate.core.api.state import ReducingStateDescriptor, ValueStateDescriptor
+from pystate.core.api.window.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from pystate.api.window.evictors import CountEvictor
-from pystate.api.window.functions import ProcessWindowFunction
-from pystate.api.window.triggers import ContinuousEventTimeTrigger
-from pystate.common import Types
-from pystate.common.errors import SnapshotError
-from pystate.common.time import Time
-from pystate.snapshot.metadata import OperatorState
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.snapshot_table import select_state, state_table
-from pystate.snapshot.window_states import WINDOW_CONTENTS
-from pystate.state.base.keys import KEY_ENCODING
+from pystate.core.api.window.evictors import CountEvictor
+from pystate.core.api.window.functions import ProcessWindowFunction
+from pystate.core.api.window.triggers import ContinuousEventTimeTrigger
+from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
+from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor import SavepointReader, WindowReaderFunction, window_reader
 from pystate.testing import WindowOperatorTestHarness
 from tests.fixtures import all_kinds

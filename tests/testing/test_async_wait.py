@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from pystate.api.async_function import AsyncFunction, AsyncFunctionDescriptor
-from pystate.api.async_retry import (
+from pystate.common import Types
+from pystate.common.errors import ControlError, JobGraphError, StateDeclarationError, UserFunctionError
+from pystate.common.time import Duration, Time
+from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
+from pystate.core.api.async_retry import (
     NO_RETRY_STRATEGY,
     AsyncRetryStrategy,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,
 )
-from pystate.api.state import ValueStateDescriptor
-from pystate.common import Types
-from pystate.common.errors import ControlError, JobGraphError, StateDeclarationError, UserFunctionError
-from pystate.common.time import Duration, Time
+from pystate.core.api.state import ValueStateDescriptor
 from pystate.datastream.async_retry_predicates import (
     empty_result_predicate,
     exception_type_predicate,

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from rocksdict import BottommostLevelCompaction, CompactOptions
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.api.window.assigners import (
+from pystate.common import Types
+from pystate.common.time import Time
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
@@ -19,12 +21,10 @@ from pystate.api.window.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from pystate.api.window.evictors import CountEvictor
-from pystate.api.window.functions import ProcessWindowFunction
-from pystate.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
-from pystate.common import Types
-from pystate.common.time import Time
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.window.evictors import CountEvictor
+from pystate.core.api.window.functions import ProcessWindowFunction
+from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.testing import WindowOperatorTestHarness
 
 KEYS = 1_000

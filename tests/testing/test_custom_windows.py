@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.api.window.functions import WindowFunction
-from pystate.api.window.triggers import EventTimeTrigger, Trigger
-from pystate.api.window.windows import Window
 from pystate.common.serializer import TypeSerializer
+from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.core.api.window.functions import WindowFunction
+from pystate.core.api.window.triggers import EventTimeTrigger, Trigger
+from pystate.core.api.window.windows import Window
 from tests.testing.test_windows import BACKENDS, entries, windows
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.window.assigners import GlobalWindows
-from pystate.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger, PurgingTrigger
-from pystate.api.window.windows import MAX_TIMESTAMP
 from pystate.common.errors import RecordError
+from pystate.core.api.window.assigners import GlobalWindows
+from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger, PurgingTrigger
+from pystate.core.api.window.windows import MAX_TIMESTAMP
 from tests.testing.test_windows import BACKENDS, entries, ms, windows
 
 

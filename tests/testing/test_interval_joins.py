@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystate.api.interval_join_operation import IntervalJoinOperation
-from pystate.api.join_functions import ProcessJoinFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.common import Types
 from pystate.common.errors import RecordError
+from pystate.core.api.interval_join_operation import IntervalJoinOperation
+from pystate.core.api.join_functions import ProcessJoinFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.testing import TwoInputOperatorTestHarness
 from tests.testing.test_time_model import BETWEEN, EXAMPLES, KEYS, PLACES, Subtasks
 

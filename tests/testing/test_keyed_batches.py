@@ -22,7 +22,7 @@ from pystate.datastream import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.slot.input_processors import one_key_each
+from pystate.runtime.slot.chain.input_processors import one_key_each
 from pystate.testing import KeyedOneInputOperatorTestHarness
 
 BACKENDS = ["hashmap", "rocksdb"]
@@ -330,7 +330,7 @@ def test_none_removes() -> None:
 
 
 def test_rows_and_large_batches_go_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.slot.output_buffer.BYTES_PER_BATCH", 40_000)
+    monkeypatch.setattr("pystate.runtime.slot.output_buffer.BYTES_PER_BATCH", 40_000)
 
     def doubled(batch: Any) -> Any:
         amounts = pc.multiply(batch.data.column("amount"), 2.0)

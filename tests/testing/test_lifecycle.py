@@ -7,13 +7,13 @@ import pickle
 
 import pytest
 
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from pystate.api.functions import FilterFunction, KeyedProcessFunction, MapFunction, SinkFunction
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import JobExecutionError, StateError
-from pystate.plan.chain import needs_slot
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.core.api.functions import FilterFunction, KeyedProcessFunction, MapFunction, SinkFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.runtime.plan.chain import needs_slot
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness, OperatorTestHarness
 
 SEEN = ListStateDescriptor("seen", Types.STRING())
@@ -347,7 +347,7 @@ class RawCounter(KeyedProcessFunction, CheckpointedFunction):
 
 
 def group_of(word):
-    from pystate.state.base.keys import KeyCodec
+    from pystate.core.state.keys.keys import KeyCodec
 
     codec = KeyCodec(Types.STRING())
     return codec.key_group(codec.internal(word), 128)

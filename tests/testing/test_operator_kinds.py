@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.functions import (
+from pystate.common import Row, Types
+from pystate.common.errors import ControlError, JobGraphError, StateError
+from pystate.core.api.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -19,15 +21,13 @@ from pystate.api.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import (
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Row, Types
-from pystate.common.errors import ControlError, JobGraphError, StateError
 from pystate.testing import (
     BroadcastOperatorTestHarness,
     KeyedOneInputOperatorTestHarness,

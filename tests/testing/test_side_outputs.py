@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import (
+from pystate.common import Types
+from pystate.common.errors import StateError
+from pystate.core.api.functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
     FlatMapFunction,
     KeyedProcessFunction,
     ProcessFunction,
 )
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import MapStateDescriptor
-from pystate.api.window.assigners import CountTumblingWindowAssigner
-from pystate.api.window.functions import ProcessWindowFunction
-from pystate.common import Types
-from pystate.common.errors import StateError
-from pystate.slot.operators.output import Output
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.window.assigners import CountTumblingWindowAssigner
+from pystate.core.api.window.functions import ProcessWindowFunction
+from pystate.runtime.slot.operators.output import Output
 from pystate.testing import (
     BroadcastOperatorTestHarness,
     KeyedOneInputOperatorTestHarness,
@@ -128,7 +128,7 @@ def test_functions_without_side_outputs_may_emit_what_looks_like_one() -> None:
 
 
 def test_tags_are_looked_for_as_soon_as_the_process_has_made_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.api.output_tag._FIRST_TAG.made", False)
+    monkeypatch.setattr("pystate.core.api.output_tag._FIRST_TAG.made", False)
     data = pickle.dumps(SIDE)
     main: list[Any] = []
     side: list[Any] = []

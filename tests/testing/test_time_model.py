@@ -14,22 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystate.api.functions import KeyedProcessFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.time_domain import TimeDomain
-from pystate.api.window.assigners import (
+from pystate.common import Types
+from pystate.common.configuration.options import PystateOptions
+from pystate.common.time import Time
+from pystate.core.api.functions import KeyedProcessFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from pystate.api.window.functions import WindowFunction
-from pystate.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
-from pystate.common import Types
-from pystate.common.options import PystateOptions
-from pystate.common.time import Time
-from pystate.slot.timers import internal_timer_service
+from pystate.core.api.window.functions import WindowFunction
+from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
+from pystate.runtime.slot.timers import internal_timer_service
 from pystate.testing import KeyedOneInputOperatorTestHarness, OperatorTestHarness, WindowOperatorTestHarness
 
 Harness = KeyedOneInputOperatorTestHarness

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import (
+from pystate.common import Types
+from pystate.common.errors import StateError
+from pystate.core.api.functions import (
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -15,10 +17,8 @@ from pystate.api.functions import (
     ProcessFunction,
     RuntimeContext,
 )
-from pystate.api.state import MapStateDescriptor, ValueStateDescriptor
-from pystate.api.time_domain import TimeDomain
-from pystate.common import Types
-from pystate.common.errors import StateError
+from pystate.core.api.state import MapStateDescriptor, ValueStateDescriptor
+from pystate.core.api.time_domain import TimeDomain
 from pystate.testing import (
     BroadcastOperatorTestHarness,
     KeyedOneInputOperatorTestHarness,

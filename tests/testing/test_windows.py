@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from pystate.api.window.assigners import (
+from pystate.common import Types
+from pystate.common.errors import JobGraphError, RecordError, StateDeclarationError
+from pystate.common.time import Time
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
@@ -23,9 +26,9 @@ from pystate.api.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from pystate.api.window.evictors import CountEvictor, DeltaEvictor, TimeEvictor
-from pystate.api.window.functions import ProcessWindowFunction, WindowFunction
-from pystate.api.window.triggers import (
+from pystate.core.api.window.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from pystate.core.api.window.functions import ProcessWindowFunction, WindowFunction
+from pystate.core.api.window.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -36,10 +39,7 @@ from pystate.api.window.triggers import (
     Trigger,
     TriggerResult,
 )
-from pystate.api.window.windows import MAX_TIMESTAMP, CountWindow, GlobalWindow, TimeWindow
-from pystate.common import Types
-from pystate.common.errors import JobGraphError, RecordError, StateDeclarationError
-from pystate.common.time import Time
+from pystate.core.api.window.windows import MAX_TIMESTAMP, CountWindow, GlobalWindow, TimeWindow
 from pystate.testing import WindowOperatorTestHarness
 
 ms = Time.milliseconds

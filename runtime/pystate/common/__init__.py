@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pystate.common.completable_future import CompletableFuture
     from pystate.common.config_options import ConfigOption, ConfigOptions
-    from pystate.common.configuration import Configuration
+    from pystate.common.configuration.configuration import Configuration
     from pystate.common.execution_config import ExecutionConfig
     from pystate.common.input_dependency_constraint import InputDependencyConstraint
     from pystate.common.job_client import JobClient

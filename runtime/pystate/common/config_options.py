@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pystate.common.config_option import ConfigOption
-from pystate.common.option_types import BooleanType, FloatType, IntegerType, StringType, ValueType
+from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.option_types import BooleanType, FloatType, IntegerType, StringType, ValueType
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.common.configuration import Configuration
-from pystate.common.execution_options import PipelineOptions
-from pystate.common.options import CheckpointingOptions, CoreOptions
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.options import CheckpointingOptions, CoreOptions
 
 _TRUE, _FALSE = "true", "false"
 

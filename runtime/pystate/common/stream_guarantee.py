@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pystate.common.plain_data import OpenPlainData
+from pystate.common.text.plain_data import OpenPlainData
 
 _GAP = "  "
 _INDENT = " " * 4

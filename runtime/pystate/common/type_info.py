@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from pystate.common.plain_text import lone_surrogate
 from pystate.common.row import default_names
+from pystate.common.text.plain_text import lone_surrogate
 
 _MAX_DEPTH = 50
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pystate.common.errors import RestoreError
-from pystate.common.foreign_json import parse_json
+from pystate.common.files.foreign_json import parse_json
 from pystate.common.row import Row
 
 

@@ -22,7 +22,7 @@ from pystate.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pystate.records.codec import RecordCodec
+from pystate.core.records.codec import RecordCodec
 
 _MOST_AT_ONCE = 1000
 

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from pystate.common.bounded_text import bounded_text, first_line
 from pystate.common.errors import CommitError
-from pystate.common.user_errors import error_sentence
+from pystate.common.text.bounded_text import bounded_text, first_line
+from pystate.common.user_code.user_errors import error_sentence
 from pystate.connectors.sink import CommitRequest, Committer
-from pystate.metrics.metric import Counter, MetricGroup
+from pystate.core.metrics.metric import Counter, MetricGroup
 
 _LOG = logging.getLogger(__name__)
 

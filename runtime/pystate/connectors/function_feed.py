@@ -15,22 +15,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from pystate.api.checkpointed import (
+from pystate.common.errors import JobExecutionError, StateError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
+from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
+from pystate.connectors.source_feed import EpochLimit, SourceFeed
+from pystate.core.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from pystate.api.functions import RuntimeContext
-from pystate.api.state import ListState, ListStateDescriptor
-from pystate.common.errors import JobExecutionError, StateError
-from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
-from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
-from pystate.connectors.source_feed import EpochLimit, SourceFeed
-from pystate.records.element_copy import UNCHANGING, copied
-from pystate.state.base.value_formats import is_immutable
+from pystate.core.api.functions import RuntimeContext
+from pystate.core.api.state import ListState, ListStateDescriptor
+from pystate.core.records.element_copy import UNCHANGING, copied
+from pystate.core.state.values.value_formats import is_immutable
 
 WAITING = "source-waiting-elements"
 """The name of the list state with elements that the function has handed on and no epoch has taken."""

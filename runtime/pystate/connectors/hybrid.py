@@ -20,7 +20,7 @@ from pystate.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from pystate.metrics.metric import MetricGroup
+from pystate.core.metrics.metric import MetricGroup
 
 _FINISHED, _REQUEST, _EVENT = "finished", "request", "event"
 _SWITCH, _NO_MORE = "switch", "no more splits"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 
 if TYPE_CHECKING:
-    from pystate.common.configuration import Configuration
-    from pystate.metrics.metric import MetricGroup
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.core.metrics.metric import MetricGroup
 
 __all__ = [
     "CommitRequest",

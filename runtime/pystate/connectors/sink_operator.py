@@ -14,19 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from pystate.api.checkpointed import (
-    BoundedOneInput,
-    CheckpointedFunction,
-    CheckpointListener,
-    FunctionInitializationContext,
-    FunctionSnapshotContext,
-)
-from pystate.api.functions import RuntimeContext, SinkFunction
-from pystate.api.state import ListState, ListStateDescriptor
-from pystate.common.bounded_text import bounded_text, first_line
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.sink_options import SinkOptions
 from pystate.common.errors import CommitError, JobGraphError, RestoreError
-from pystate.common.sink_options import SinkOptions
+from pystate.common.text.bounded_text import bounded_text, first_line
 from pystate.connectors.committables import Committables
 from pystate.connectors.sink import (
     Committer,
@@ -39,7 +30,16 @@ from pystate.connectors.sink import (
     SupportsWriterState,
     WriterInitContext,
 )
-from pystate.metrics.metric import MetricGroup
+from pystate.core.api.checkpointed import (
+    BoundedOneInput,
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
+from pystate.core.api.functions import RuntimeContext, SinkFunction
+from pystate.core.api.state import ListState, ListStateDescriptor
+from pystate.core.metrics.metric import MetricGroup
 
 WRITER_STATES = "sink-writer-states"
 """The name of the list state with what `snapshot_state` of writers returned, a part each."""

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pystate.api.functions import Function
 from pystate.common.time import current_time_ms
+from pystate.core.api.functions import Function
 
 if TYPE_CHECKING:
-    from pystate.metrics.metric import MetricGroup
+    from pystate.core.metrics.metric import MetricGroup
 
 T = TypeVar("T")
 SplitT = TypeVar("SplitT", bound="SourceSplit")

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pystate.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
-from pystate.api.functions import RuntimeContext
 from pystate.connectors.source import ReaderOutput
+from pystate.core.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from pystate.core.api.functions import RuntimeContext
 
 Plain = list[Any]
 """A message between a reader and its enumerator: a word, and what it is about."""

@@ -6,20 +6,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pystate.api.checkpointed import (
-    CheckpointedFunction,
-    CheckpointListener,
-    FunctionInitializationContext,
-    FunctionSnapshotContext,
-    ListCheckpointed,
-)
-from pystate.api.functions import Function, RuntimeContext
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.function_feed import FunctionFeed
 from pystate.connectors.source import Boundedness, ParallelSourceFunction, ReaderOutput, Source, SourceFunction
 from pystate.connectors.source_feed import Coordinate, Plain, SourceFeed
 from pystate.connectors.split_feed import SplitFeed
+from pystate.core.api.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
+from pystate.core.api.functions import Function, RuntimeContext
 
 MOST_ROWS_PER_EPOCH = 100_000
 """What one epoch takes at most of a subtask. A barrier waits for its epoch, whose output is kept."""

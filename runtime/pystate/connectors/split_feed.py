@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pystate.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
-from pystate.api.functions import RuntimeContext
-from pystate.api.state import ListState, ListStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.connectors.source import InputStatus, ReaderOutput, Source, SourceReader, SourceReaderContext
 from pystate.connectors.source_coordinator import BEHIND, EVENT, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.source_feed import Coordinate, EpochLimit, Plain, SourceFeed
-from pystate.metrics.metric import MetricGroup
+from pystate.core.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
+from pystate.core.api.functions import RuntimeContext
+from pystate.core.api.state import ListState, ListStateDescriptor
+from pystate.core.metrics.metric import MetricGroup
 
 SPLITS = "source-reader-splits"
 """The name of the list state with splits as plain values, each as far as it is read."""

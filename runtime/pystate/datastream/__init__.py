@@ -4,9 +4,17 @@ Source-compatible with `pyflink.datastream` where PyFlink has the name: `from py
 `from pystate.datastream import X`.
 """
 
-from pystate.api.async_function import AsyncFunction
-from pystate.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
-from pystate.api.checkpointed import (
+from pystate.common.configuration.execution_options import RuntimeExecutionMode
+from pystate.common.configuration.options import (
+    CheckpointingMode,
+    ExternalizedCheckpointCleanup,
+    ExternalizedCheckpointRetention,
+)
+from pystate.common.job_execution_result import JobExecutionResult
+from pystate.connectors.source import SourceFunction
+from pystate.core.api.async_function import AsyncFunction
+from pystate.core.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
+from pystate.core.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
@@ -16,7 +24,8 @@ from pystate.api.checkpointed import (
     RawKeyedStateOutput,
     RawOperatorStateOutput,
 )
-from pystate.api.functions import (
+from pystate.core.api.collected_results import CloseableIterator
+from pystate.core.api.functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -39,10 +48,10 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
-from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
-from pystate.api.keyed_batch import KeyedBatch
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import (
+from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from pystate.core.api.keyed_batch import KeyedBatch
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
     AppendingState,
@@ -61,21 +70,18 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.api.time_domain import TimeDomain
-from pystate.api.timer_service import TimerService
-from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.api.window.functions import (
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimerService
+from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.core.api.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from pystate.api.window.triggers import Trigger, TriggerResult
-from pystate.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
-from pystate.common.execution_options import RuntimeExecutionMode
-from pystate.common.job_execution_result import JobExecutionResult
-from pystate.common.options import CheckpointingMode, ExternalizedCheckpointCleanup, ExternalizedCheckpointRetention
-from pystate.connectors.source import SourceFunction
+from pystate.core.api.window.triggers import Trigger, TriggerResult
+from pystate.core.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
+from pystate.core.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 from pystate.datastream.async_data_stream import AsyncDataStream
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.checkpoint_storage import (
@@ -84,7 +90,6 @@ from pystate.datastream.checkpoint_storage import (
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
-from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from pystate.datastream.environment import StreamExecutionEnvironment
@@ -102,7 +107,6 @@ from pystate.datastream.state_backend import (
     StateBackend,
 )
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
-from pystate.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 
 __all__ = [
     "AggregateFunction",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from pystate.api.async_function import AsyncFunction, AsyncFunctionDescriptor
-from pystate.api.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy, NoRetryStrategy
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from pystate.api.job_graph import OneInputTransformation, OperatorKind
-from pystate.api.window.triggers import milliseconds
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
+from pystate.core.api.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy, NoRetryStrategy
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.core.api.job_graph import OneInputTransformation, OperatorKind
+from pystate.core.api.window.triggers import milliseconds
 from pystate.datastream.data_stream import DataStream
 from pystate.datastream.wrong_functions import shown
 

@@ -1,6 +1,6 @@
 """Retry strategies, under the module name PyFlink has them."""
 
-from pystate.api.async_retry import (
+from pystate.core.api.async_retry import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration import Configuration
-from pystate.common.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
-from pystate.common.state_settings import is_checkpointing_enabled
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
+from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.time import Duration
 from pystate.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, checkpoint_storage_of
 

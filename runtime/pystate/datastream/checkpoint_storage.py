@@ -6,16 +6,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pystate.common.configuration import Configuration
-from pystate.common.errors import ConfigurationError
-from pystate.common.not_there import not_there
-from pystate.common.options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import (
     OLD_STATE_BACKEND_NAMES,
     CheckpointingOptions,
     CheckpointStorageType,
     PystateOptions,
     StateBackendOptions,
 )
+from pystate.common.errors import ConfigurationError
+from pystate.common.not_there import not_there
 
 DEFAULT_MAX_STATE_SIZE: int = PystateOptions.JOBMANAGER_MAX_STATE_SIZE.default
 """Bytes: 5 MB, as in Flink."""

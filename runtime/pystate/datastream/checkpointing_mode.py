@@ -1,5 +1,5 @@
 """The consistency of checkpoints, under the module name PyFlink has it."""
 
-from pystate.common.options import CheckpointingMode
+from pystate.common.configuration.options import CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from pystate.api.job_graph import (
+from pystate.common.errors import JobGraphError
+from pystate.core.api.collected_results import CloseableIterator, ResultQueue
+from pystate.core.api.job_graph import (
     KeyByTransformation,
     SinkKind,
     SinkTransformation,
@@ -16,11 +18,9 @@ from pystate.api.job_graph import (
     Transformation,
     element_type,
 )
-from pystate.common.errors import JobGraphError
-from pystate.datastream.collected_results import CloseableIterator, ResultQueue
+from pystate.core.records.codec import RecordCodec
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.step_settings import StepSettings
-from pystate.records.codec import RecordCodec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from pystate.api.functions import (
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -14,10 +16,8 @@ from pystate.api.functions import (
     KeyedCoProcessFunction,
     KeySelector,
 )
-from pystate.api.job_graph import KeyByTransformation, OperatorKind, Transformation, TwoInputTransformation
-from pystate.api.state import MapStateDescriptor
-from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation
+from pystate.core.api.job_graph import KeyByTransformation, OperatorKind, Transformation, TwoInputTransformation
+from pystate.core.api.state import MapStateDescriptor
 from pystate.datastream.wrong_functions import check_function
 
 Key = str | Callable[[Any], Any] | KeySelector

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from pystate.api import aggregation
-from pystate.api.aggregation import FieldAggregation, Projection, check_field
-from pystate.api.functions import (
+from pystate.common.errors import JobGraphError
+from pystate.common.execution_config import ExecutionConfig
+from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_code.user_frames import program_line
+from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.sink import Sink
+from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.typed_sink import SupportsElementType
+from pystate.core.api import aggregation
+from pystate.core.api.aggregation import FieldAggregation, Projection, check_field
+from pystate.core.api.collected_results import CloseableIterator
+from pystate.core.api.functions import (
     FilterFunction,
     FlatMapFunction,
     KeyedProcessFunction,
@@ -17,7 +26,7 @@ from pystate.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from pystate.api.job_graph import (
+from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     OperatorKind,
@@ -32,19 +41,10 @@ from pystate.api.job_graph import (
     check_same_type,
     element_type,
 )
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import MapStateDescriptor
-from pystate.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
-from pystate.common.errors import JobGraphError
-from pystate.common.execution_config import ExecutionConfig
-from pystate.common.type_info import TypeInformation, Types
-from pystate.common.user_frames import program_line
-from pystate.common.watermark_strategy import WatermarkStrategy
-from pystate.connectors.sink import Sink
-from pystate.connectors.sink_operator import SinkOperator
-from pystate.connectors.typed_sink import SupportsElementType
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.datastream.collectable_stream import CollectableStream
-from pystate.datastream.collected_results import CloseableIterator
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from pystate.datastream.connectors.base import SupportsPreprocessing
 from pystate.datastream.execution_environment import ExecutionEnvironment
@@ -60,7 +60,7 @@ from pystate.datastream.queryable_state_stream import (
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from pystate.datastream.wrong_functions import check_function, shown
-from pystate.plan.key_columns import named_key_column
+from pystate.runtime.plan.key_columns import named_key_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

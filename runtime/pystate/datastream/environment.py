@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pystate.api.job_graph import SourceTransformation
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.api.job_graph import SourceTransformation
 from pystate.datastream.data_stream import DataStream
 from pystate.datastream.execution_environment import ExecutionEnvironment
 

@@ -8,29 +8,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pystate.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph, element_type
-from pystate.api.json_plan import json_plan
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import PipelineOptions
 from pystate.common.errors import JobGraphError
-from pystate.common.execution_options import PipelineOptions
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
-from pystate.common.plain_text import check_text
+from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
-from pystate.common.user_frames import program_line
+from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
+from pystate.connectors.kafka.spark.kafka_source import KafkaSource
 from pystate.connectors.source import Source, SourceFunction
 from pystate.connectors.source_operator import SourceOperator
+from pystate.core.api.executor import current_executor, for_widest_step
+from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph, element_type
+from pystate.core.api.json_plan import json_plan
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.datastream.connectors.kafka_source import KafkaSource
 from pystate.datastream.execution_settings import ExecutionSettings
-from pystate.datastream.executor import current_executor, for_widest_step
 from pystate.datastream.wrong_functions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pystate.datastream.collected_results import ResultQueue
+    from pystate.core.api.collected_results import ResultQueue
 
 StreamT = TypeVar("StreamT")
 
@@ -77,8 +77,8 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             JobGraphError: The DataFrame is not streaming, has no such column or one of a type that elements can't have, or
                 keeps state in Spark.
         """
-        from pystate.spark.micro_batch.source_checks import check_frame
-        from pystate.spark.schema import type_info_of
+        from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame
+        from pystate.runtime.spark.schema import type_info_of
 
         if not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."

@@ -1,5 +1,5 @@
 """The modes that a job is executed in, under PyFlink's module path."""
 
-from pystate.common.execution_options import RuntimeExecutionMode
+from pystate.common.configuration.execution_options import RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any, TypeVar
 
-from pystate.common.configuration import Configuration
-from pystate.common.deployment_options import PythonOptions
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.execution_options import ExecutionOptions, PipelineOptions, RuntimeExecutionMode
+from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions, CoreOptions
 from pystate.common.execution_config import ExecutionConfig
-from pystate.common.execution_options import ExecutionOptions, PipelineOptions, RuntimeExecutionMode
-from pystate.common.options import CheckpointingMode, CheckpointingOptions, CoreOptions
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.state_backend import StateBackend, state_backend_of
 

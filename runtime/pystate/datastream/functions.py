@@ -1,8 +1,15 @@
 """The functions, under the module name PyFlink has them."""
 
-from pystate.api.async_function import AsyncFunction, AsyncFunctionDescriptor
-from pystate.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
-from pystate.api.checkpointed import (
+from pystate.connectors.source import (
+    ParallelSourceFunction,
+    RichParallelSourceFunction,
+    RichSourceFunction,
+    SourceContext,
+    SourceFunction,
+)
+from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
+from pystate.core.api.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
+from pystate.core.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
@@ -12,7 +19,7 @@ from pystate.api.checkpointed import (
     RawKeyedStateOutput,
     RawOperatorStateOutput,
 )
-from pystate.api.functions import (
+from pystate.core.api.functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -35,21 +42,14 @@ from pystate.api.functions import (
     RuntimeContext,
     SinkFunction,
 )
-from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
-from pystate.api.keyed_batch import KeyedBatch
-from pystate.api.timer_service import TimerService
-from pystate.api.window.functions import (
+from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from pystate.core.api.keyed_batch import KeyedBatch
+from pystate.core.api.timer_service import TimerService
+from pystate.core.api.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
-)
-from pystate.connectors.source import (
-    ParallelSourceFunction,
-    RichParallelSourceFunction,
-    RichSourceFunction,
-    SourceContext,
-    SourceFunction,
 )
 
 __all__ = [

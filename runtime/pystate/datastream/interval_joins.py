@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from pystate.api.interval_join_operation import IntervalJoinOperation
-from pystate.api.job_graph import KeyByTransformation, OperatorKind, TwoInputTransformation
-from pystate.api.join_functions import ProcessJoinFunction
-from pystate.api.output_tag import OutputTag
-from pystate.api.window.triggers import milliseconds
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.core.api.interval_join_operation import IntervalJoinOperation
+from pystate.core.api.job_graph import KeyByTransformation, OperatorKind, TwoInputTransformation
+from pystate.core.api.join_functions import ProcessJoinFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.window.triggers import milliseconds
 from pystate.datastream.connected_streams import InputStream
 from pystate.datastream.wrong_functions import shown
 

@@ -6,21 +6,21 @@ import operator
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from pystate.api.functions import KeySelector
-from pystate.api.job_graph import OneInputTransformation, OperatorKind, UnionTransformation
-from pystate.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from pystate.api.window.assigners import WindowAssigner
-from pystate.api.window.co_group import (
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.core.api.functions import KeySelector
+from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, UnionTransformation
+from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from pystate.core.api.window.assigners import WindowAssigner
+from pystate.core.api.window.co_group import (
     CoGroupWindowFunction,
     JoinCoGroupFunction,
     MarkedKeySelector,
     mark_first,
     mark_second,
 )
-from pystate.api.window.evictors import Evictor
-from pystate.api.window.triggers import Trigger
-from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation, Types
+from pystate.core.api.window.evictors import Evictor
+from pystate.core.api.window.triggers import Trigger
 from pystate.datastream.connected_streams import InputStream, Key
 from pystate.datastream.interval_joins import refuse_checkpointed
 from pystate.datastream.partitionable_stream import without_key

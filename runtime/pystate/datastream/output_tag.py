@@ -1,8 +1,8 @@
 """Side outputs, under the module name PyFlink has them."""
 
-from pystate.api.output_tag import OutputTag
 from pystate.common.not_there import not_there
 from pystate.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from pystate.core.api.output_tag import OutputTag
 
 __all__ = ["OutputTag", "RowTypeInfo", "TypeInformation", "Types", "get_gateway"]
 

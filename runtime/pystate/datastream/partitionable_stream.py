@@ -6,15 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from pystate.api.functions import Function, KeySelector, Partitioner
-from pystate.api.job_graph import (
+from pystate.common.errors import JobGraphError
+from pystate.core.api.functions import Function, KeySelector, Partitioner
+from pystate.core.api.job_graph import (
     CustomPartitionTransformation,
     KeyByTransformation,
     Partitioning,
     PartitionTransformation,
     Transformation,
 )
-from pystate.common.errors import JobGraphError
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.wrong_functions import shown, way_of
 

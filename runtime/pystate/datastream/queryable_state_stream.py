@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.api.functions import KeyedProcessFunction, RuntimeContext, SinkFunction
-from pystate.api.job_graph import Transformation
-from pystate.api.state import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.functions import KeyedProcessFunction, RuntimeContext, SinkFunction
+from pystate.core.api.job_graph import Transformation
+from pystate.core.api.state import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.datastream.step_settings import StepSettings
 
 QueryableDescriptor = ValueStateDescriptor | ReducingStateDescriptor

@@ -1,7 +1,7 @@
 """The states, under the module name PyFlink has them."""
 
-from pystate.api.checkpointed import OperatorStateStore
-from pystate.api.state import (
+from pystate.core.api.checkpointed import OperatorStateStore
+from pystate.core.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
     AppendingState,
@@ -19,7 +19,7 @@ from pystate.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.api.state_ttl import StateTtlConfig
+from pystate.core.api.state_ttl import StateTtlConfig
 
 __all__ = [
     "AggregatingState",

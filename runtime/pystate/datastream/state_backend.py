@@ -11,11 +11,11 @@ from enum import Enum
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.option_types import MemorySizeType
+from pystate.common.configuration.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
+from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError, JobGraphError
-from pystate.common.option_types import MemorySizeType
-from pystate.common.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
-from pystate.common.rocksdb_options import RocksDBOptions
 from pystate.datastream.checkpoint_storage import (
     DEFAULT_MAX_STATE_SIZE,
     CheckpointStorage,

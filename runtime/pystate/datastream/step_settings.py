@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pystate.api.job_graph import Transformation, VirtualTransformation
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
-from pystate.common.plain_text import check_text
+from pystate.common.text.plain_text import check_text
+from pystate.core.api.job_graph import Transformation, VirtualTransformation
 
 SelfStep = TypeVar("SelfStep", bound="StepSettings")
 

@@ -1,5 +1,5 @@
 """The two kinds of time, under the module name PyFlink has them."""
 
-from pystate.api.time_domain import TimeDomain
+from pystate.core.api.time_domain import TimeDomain
 
 __all__ = ["TimeDomain"]

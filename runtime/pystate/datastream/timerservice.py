@@ -1,5 +1,5 @@
 """Timers, under the module name PyFlink has them."""
 
-from pystate.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimerService
 
 __all__ = ["TimerService"]

@@ -1,6 +1,6 @@
 """Windows, under the module name PyFlink has them. The evictors are Flink's; PyFlink has none."""
 
-from pystate.api.window.assigners import (
+from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
@@ -16,14 +16,14 @@ from pystate.api.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from pystate.api.window.evictors import (
+from pystate.core.api.window.evictors import (
     CountEvictor,
     DeltaEvictor,
     Evictor,
     TimeEvictor,
     TimestampedValue,
 )
-from pystate.api.window.triggers import (
+from pystate.core.api.window.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -34,7 +34,7 @@ from pystate.api.window.triggers import (
     Trigger,
     TriggerResult,
 )
-from pystate.api.window.windows import (
+from pystate.core.api.window.windows import (
     CountWindow,
     CountWindowSerializer,
     GlobalWindow,

@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from pystate.api.aggregation import AccumulateType, ElementCount, FieldAggregation, check_field
-from pystate.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from pystate.api.functions import AggregateFunction, Function, ReduceFunction
-from pystate.api.job_graph import OneInputTransformation, OperatorKind
-from pystate.api.output_tag import OutputTag
-from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.api.window.evictors import Evictor
-from pystate.api.window.functions import (
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation, check_field
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.core.api.functions import AggregateFunction, Function, ReduceFunction
+from pystate.core.api.job_graph import OneInputTransformation, OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.core.api.window.evictors import Evictor
+from pystate.core.api.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from pystate.api.window.operation import AnyWindowFunction, WindowOperation
-from pystate.api.window.triggers import Trigger
-from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation, Types
+from pystate.core.api.window.operation import AnyWindowFunction, WindowOperation
+from pystate.core.api.window.triggers import Trigger
 from pystate.datastream.connected_streams import InputStream
 from pystate.datastream.wrong_functions import check_function, shown
 

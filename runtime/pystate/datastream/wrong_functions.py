@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from pystate.api.async_function import AsyncFunction
-from pystate.api.functions import (
+from pystate.common.errors import JobGraphError
+from pystate.connectors.sink import Sink
+from pystate.connectors.source import Source, SourceFunction
+from pystate.core.api.async_function import AsyncFunction
+from pystate.core.api.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -23,10 +26,7 @@ from pystate.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from pystate.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
-from pystate.common.errors import JobGraphError
-from pystate.connectors.sink import Sink
-from pystate.connectors.source import Source, SourceFunction
+from pystate.core.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
 
 _METHODS: tuple[tuple[type, str], ...] = (
     (KeyedProcessFunction, "stream.key_by(...).process(...)"),

@@ -6,22 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pystate.core.queryable.errors import AnswerTooLargeError as AnswerTooLargeError
+    from pystate.core.queryable.errors import BadQueryError as BadQueryError
+    from pystate.core.queryable.errors import ProxyUnreachableError as ProxyUnreachableError
+    from pystate.core.queryable.errors import QueriesOverloadedError as QueriesOverloadedError
+    from pystate.core.queryable.errors import QueryableStateError as QueryableStateError
+    from pystate.core.queryable.errors import QueryForbiddenError as QueryForbiddenError
+    from pystate.core.queryable.errors import UnknownJobError as UnknownJobError
+    from pystate.core.queryable.errors import UnknownKeyOrNamespaceError as UnknownKeyOrNamespaceError
+    from pystate.core.queryable.errors import UnknownKvStateLocationError as UnknownKvStateLocationError
+    from pystate.core.queryable.errors import UnknownLocationError as UnknownLocationError
+    from pystate.core.queryable.errors import VersionGoneError as VersionGoneError
+    from pystate.core.queryable.errors import WrongKeyTypeError as WrongKeyTypeError
+    from pystate.core.queryable.errors import WrongNamespaceError as WrongNamespaceError
+    from pystate.core.queryable.errors import WrongStateTypeError as WrongStateTypeError
+    from pystate.core.queryable.messages import Consistency as Consistency
     from pystate.queryable.client import QueryableStateClient as QueryableStateClient
-    from pystate.queryable.errors import AnswerTooLargeError as AnswerTooLargeError
-    from pystate.queryable.errors import BadQueryError as BadQueryError
-    from pystate.queryable.errors import ProxyUnreachableError as ProxyUnreachableError
-    from pystate.queryable.errors import QueriesOverloadedError as QueriesOverloadedError
-    from pystate.queryable.errors import QueryableStateError as QueryableStateError
-    from pystate.queryable.errors import QueryForbiddenError as QueryForbiddenError
-    from pystate.queryable.errors import UnknownJobError as UnknownJobError
-    from pystate.queryable.errors import UnknownKeyOrNamespaceError as UnknownKeyOrNamespaceError
-    from pystate.queryable.errors import UnknownKvStateLocationError as UnknownKvStateLocationError
-    from pystate.queryable.errors import UnknownLocationError as UnknownLocationError
-    from pystate.queryable.errors import VersionGoneError as VersionGoneError
-    from pystate.queryable.errors import WrongKeyTypeError as WrongKeyTypeError
-    from pystate.queryable.errors import WrongNamespaceError as WrongNamespaceError
-    from pystate.queryable.errors import WrongStateTypeError as WrongStateTypeError
-    from pystate.queryable.messages import Consistency as Consistency
     from pystate.queryable.requests import KvStateRequest as KvStateRequest
 
 _ERRORS = (

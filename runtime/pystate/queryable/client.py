@@ -10,15 +10,15 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from pystate.api.state import StateDescriptor
+from pystate.common.configuration.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import UsageError
-from pystate.common.queryable_state_options import QueryableStateOptions
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.state import StateDescriptor
+from pystate.core.queryable.errors import BadQueryError
+from pystate.core.queryable.immutable_states import ImmutableState
+from pystate.core.queryable.messages import MAX_ENTRIES, Consistency, QueryableState
 from pystate.queryable.client_access import ClientAccess
-from pystate.queryable.errors import BadQueryError
-from pystate.queryable.immutable_states import ImmutableState
 from pystate.queryable.kv_state_queries import KvStateQueries, closed
-from pystate.queryable.messages import MAX_ENTRIES, Consistency, QueryableState
 from pystate.queryable.requests import KvStateRequest
 
 T = TypeVar("T")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
-from pystate.common.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
-from pystate.common.home import PystateHome
-from pystate.common.rest_client_security import configured_tls, configured_token
-from pystate.common.security_options import SecurityOptions
-from pystate.common.tokens import read_home_token
+from pystate.common.files.home import PystateHome
+from pystate.common.files.tokens import read_home_token
+from pystate.common.processes.rest_client_security import configured_tls, configured_token
 
 
 class NoTokenError(ConfigurationError):

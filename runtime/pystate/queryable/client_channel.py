@@ -6,12 +6,12 @@ import asyncio
 import ssl
 from typing import Any
 
-from pystate.common.bounded_text import first_line
 from pystate.common.errors import PystateError
-from pystate.queryable.errors import ProxyUnreachableError, query_error
-from pystate.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError, pack_frame, unpack_answer
-from pystate.queryable.handshake import MAX_HANDSHAKE_BYTES, ClientHandshake, HandshakeError
-from pystate.queryable.messages import MAX_ANSWER_BYTES, MAX_REQUEST_BYTES, QueryOutcome
+from pystate.common.text.bounded_text import first_line
+from pystate.core.queryable.errors import ProxyUnreachableError, query_error
+from pystate.core.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError, pack_frame, unpack_answer
+from pystate.core.queryable.handshake import MAX_HANDSHAKE_BYTES, ClientHandshake, HandshakeError
+from pystate.core.queryable.messages import MAX_ANSWER_BYTES, MAX_REQUEST_BYTES, QueryOutcome
 
 _OF_THE_FRAME = 1 << 20
 """What an answer has beside the bytes of values."""

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pystate.common.control import Address
-from pystate.common.loopback import is_loopback
-from pystate.queryable.kv_state_location import KvStateLocation
-from pystate.queryable.messages import Consistency, QueryableState, QueryOutcome, StateRead
-from pystate.queryable.slot_channel import SlotChannel
+from pystate.common.processes.control import Address
+from pystate.common.processes.loopback import is_loopback
+from pystate.core.queryable.kv_state_location import KvStateLocation
+from pystate.core.queryable.messages import Consistency, QueryableState, QueryOutcome, StateRead
+from pystate.core.queryable.slot_channel import SlotChannel
 
 _MOST_KEY_BYTES = 1 << 16
 """Requests with longer keys go over the proxy, which knows how long they may be."""

@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.queryable.client_access import ClientAccess, NoTokenError
-from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel
-from pystate.queryable.direct_reads import DirectReads, location_of
-from pystate.queryable.errors import (
+from pystate.core.queryable.errors import (
     BadQueryError,
     ProxyUnreachableError,
     QueriesOverloadedError,
@@ -20,10 +17,10 @@ from pystate.queryable.errors import (
     VersionGoneError,
     query_error,
 )
-from pystate.queryable.frames import NO_MESSAGE
-from pystate.queryable.immutable_states import ImmutableState
-from pystate.queryable.kv_state_codec import PAGED, KvStateCodec
-from pystate.queryable.messages import (
+from pystate.core.queryable.frames import NO_MESSAGE
+from pystate.core.queryable.immutable_states import ImmutableState
+from pystate.core.queryable.kv_state_codec import PAGED, KvStateCodec
+from pystate.core.queryable.messages import (
     MAX_READS,
     Consistency,
     QueryableState,
@@ -31,6 +28,9 @@ from pystate.queryable.messages import (
     StateAnswer,
     StateRead,
 )
+from pystate.queryable.client_access import ClientAccess, NoTokenError
+from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel
+from pystate.queryable.direct_reads import DirectReads, location_of
 from pystate.queryable.requests import KvStateRequest
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.api.state import StateDescriptor
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.state import StateDescriptor
 
 
 @dataclass(frozen=True)

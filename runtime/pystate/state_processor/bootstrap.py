@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pystate.api.functions import KeySelector
-from pystate.api.state import StateDescriptor
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
+from pystate.core.api.functions import KeySelector
+from pystate.core.api.state import StateDescriptor
 from pystate.state_processor.functions import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,

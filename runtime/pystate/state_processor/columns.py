@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.api.state import StateKind
 from pystate.common.errors import SnapshotError
-from pystate.common.json_text import json_text
+from pystate.common.text.json_text import json_text
 from pystate.common.type_info import TypeInformation
-from pystate.records.codec import column_converter
-from pystate.snapshot.state_rows import RowDecoder, StateRow
-from pystate.state.base.namespaces import KeyNamespaceSerializer, NamespaceSerializer, split_namespace
+from pystate.core.api.state import StateKind
+from pystate.core.records.codec import column_converter
+from pystate.core.snapshot.reading.state_rows import RowDecoder, StateRow
+from pystate.core.state.keys.namespaces import KeyNamespaceSerializer, NamespaceSerializer, split_namespace
 
 KEY = "key"
 KEY_GROUP = "key_group"

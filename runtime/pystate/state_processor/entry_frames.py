@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from pystate.api.state import StateKind
 from pystate.common.errors import SnapshotError, StateError
 from pystate.common.key_groups import key_group_range
 from pystate.common.type_info import TypeInformation
-from pystate.snapshot.handles import StateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import OperatorSubtaskState
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.list_parts import list_parts, pack_part, part_sub_key, unpack_part
-from pystate.state.base.schema import namespace_end
+from pystate.core.api.state import StateKind
+from pystate.core.snapshot.handles.handles import StateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base.schema import namespace_end
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.kinds.list_parts import list_parts, pack_part, part_sub_key, unpack_part
 from pystate.state_processor.results import collect, result_batch, result_schema
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.key_groups import key_group
-from pystate.snapshot.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
-from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
-from pystate.snapshot.keyed_files import key_type_of, open_keyed_file, place_of
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
-from pystate.snapshot.operator_state_handle import OperatorStateHandle
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import StateMetaInfoSnapshot
-from pystate.state.operator.mode import OperatorStateMode
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle, StateHandle
+from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
+from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_file, place_of
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.files.canonical import StateMetaInfoSnapshot
+from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.packed_keys import key_groups_of

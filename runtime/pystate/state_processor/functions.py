@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from pystate.api.checkpointed import CheckpointedFunction
-from pystate.api.functions import Function, KeyedStateStore
-from pystate.api.state import BroadcastState, MapStateDescriptor, State, StateDescriptor
-from pystate.api.timer_service import TimerService
 from pystate.common.time import current_time_ms
+from pystate.core.api.checkpointed import CheckpointedFunction
+from pystate.core.api.functions import Function, KeyedStateStore
+from pystate.core.api.state import BroadcastState, MapStateDescriptor, State, StateDescriptor
+from pystate.core.api.timer_service import TimerService
 
 
 class KeyedStateReaderFunction(Function):

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.records.codec import column_converter
-from pystate.state.base.key_encoding import TAG_BINARY, TAG_NULL
-from pystate.state.base.keys import type_tag
-from pystate.state.base.serializers import INTEGER_RANGES
+from pystate.core.records.codec import column_converter
+from pystate.core.state.keys.key_encoding import TAG_BINARY, TAG_NULL
+from pystate.core.state.keys.keys import type_tag
+from pystate.core.state.values.serializers import INTEGER_RANGES
 from pystate.state_processor.cells import Cells, NotInColumnsError, numbers_at, require, spread
 
 _DATES = (-719_162, 2_932_896)

@@ -17,14 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
-from pystate.state.base.keys import KeyCodec
+from pystate.core.api.timer_service import TimerService
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import KeyCodec
 from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.functions import KeyedStateBootstrapFunction

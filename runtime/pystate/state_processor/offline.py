@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from pystate.api.job_graph import OperatorKind
-from pystate.api.state import State, StateDescriptor, StateKind
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.plan.chain import OperatorSpec
-from pystate.plan.task import JobEnvironment, TaskSpec
-from pystate.slot.operators.contexts import SubtaskRuntimeContext
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import State, StateDescriptor, StateKind
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
 
 _BACKEND = "hashmap"
 

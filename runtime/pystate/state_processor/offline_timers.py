@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Any, NoReturn
 
-from pystate.api.time_domain import TimeDomain
-from pystate.api.timer_service import TimerService
 from pystate.common.errors import StateError
 from pystate.common.time import current_time_ms
-from pystate.slot.chain_time import ChainTime
-from pystate.slot.timers.internal_timer_service import InternalTimerService
-from pystate.slot.timers.timer_services import USER_TIMERS, SimpleTimerService
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.namespaces import VOID, NamespaceSerializer
-from pystate.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimerService
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimerService
+from pystate.runtime.slot.timers.timer_services import USER_TIMERS, SimpleTimerService
 
 _ASKS = "timer_service"
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.api.state import BroadcastState, MapStateDescriptor
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.slot.operators.contexts import InitializationContext, SnapshotContext
-from pystate.snapshot.metadata import OperatorSubtaskState
-from pystate.snapshot.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
-from pystate.state.operator.mode import OperatorStateMode
-from pystate.state.operator.raw_state import RawOperatorStateWriter
+from pystate.core.api.state import BroadcastState, MapStateDescriptor
+from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
+from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
+from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.raw_state import RawOperatorStateWriter
+from pystate.runtime.slot.operators.contexts import InitializationContext, SnapshotContext
 from pystate.state_processor.entry_frames import INLINE_BYTES
 from pystate.state_processor.functions import BroadcastStateBootstrapFunction, StateBootstrapFunction
 from pystate.state_processor.offline import OfflineRuntimeContext, pickled, unpickled

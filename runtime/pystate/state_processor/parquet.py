@@ -6,7 +6,7 @@ from itertools import islice
 
 import pyarrow.parquet as pq
 
-from pystate.snapshot.snapshot_table import BroadcastSelection, ListSelection, Selection
+from pystate.core.snapshot.reading.snapshot_table import BroadcastSelection, ListSelection, Selection
 from pystate.state_processor.columns import (
     Column,
     batches_of,

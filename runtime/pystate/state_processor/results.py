@@ -9,7 +9,7 @@ import msgpack
 import pyarrow as pa
 
 from pystate.common.errors import PystateError, error_from_dict
-from pystate.snapshot.handles import StateHandle, handle_from_plain, handle_to_plain
+from pystate.core.snapshot.handles.handles import StateHandle, handle_from_plain, handle_to_plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

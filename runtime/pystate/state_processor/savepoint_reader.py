@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pystate.api.time_domain import TimeDomain
-from pystate.api.window.assigners import WindowAssigner
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.records.codec import RecordCodec
-from pystate.slot.timers.timer_services import USER_TIMERS
-from pystate.snapshot.metadata import CheckpointMetadata
-from pystate.snapshot.reader import KeyFilter, SnapshotReader
-from pystate.snapshot.state_rows import PartDecoders, RowDecoder, readable_key_type, value_decoder
-from pystate.state.base.canonical import CanonicalReader, StateMetaInfoSnapshot
-from pystate.state.base.keys import key_type_name
-from pystate.state.base.namespaces import VOID_NAMESPACE
-from pystate.state.base.timer_schema import TimerSchema
-from pystate.state.operator.mode import OperatorStateMode
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.window.assigners import WindowAssigner
+from pystate.core.records.codec import RecordCodec
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder, readable_key_type, value_decoder
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import key_type_name
+from pystate.core.state.keys.namespaces import VOID_NAMESPACE
+from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.runtime.slot.timers.timer_services import USER_TIMERS
 from pystate.state_processor.columns import (
     RAW_SCHEMA,
     batches_of,

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pystate import __version__
+from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import PystateError, SnapshotError, SnapshotExistsError, StateError
 from pystate.common.key_groups import check_max_parallelism
-from pystate.common.option_types import nearest_name
 from pystate.common.time import current_time_ms
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     SavepointFormatType,
     write_metadata,
 )
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation, snapshot_id_of
-from pystate.state.base.keys import KEY_ENCODING
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
+from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor.entry_frames import merged, write_keyed_state
 from pystate.state_processor.existing_state import StateCopier, file_names, joined, narrowed, rehashed
 from pystate.state_processor.transformations import (

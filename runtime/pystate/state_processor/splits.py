@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from pystate.snapshot.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
-from pystate.snapshot.keyed_files import open_keyed_file, open_keyed_state
-from pystate.snapshot.metadata import OperatorState
-from pystate.snapshot.reader import KeyFilter, SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.canonical import CanonicalReader
+from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
+from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.reading.keyed_files import open_keyed_file, open_keyed_state
+from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.files.canonical import CanonicalReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

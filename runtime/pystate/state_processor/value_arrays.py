@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import is_byte_array
-from pystate.records.codec import column_converter
-from pystate.state.base.serializers import INTEGER_RANGES
+from pystate.core.records.codec import column_converter
+from pystate.core.state.values.serializers import INTEGER_RANGES
 from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
 
 _NIL = 0xC0

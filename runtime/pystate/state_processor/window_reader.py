@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pystate.api.functions import AggregateFunction, KeyedStateStore, ReduceFunction
-from pystate.api.state import (
+from pystate.common.errors import SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.functions import AggregateFunction, KeyedStateStore, ReduceFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     ReducingStateDescriptor,
@@ -19,29 +23,29 @@ from pystate.api.state import (
     StateDescriptor,
     StateKind,
 )
-from pystate.api.time_domain import TimeDomain
-from pystate.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.common.errors import SnapshotError
-from pystate.common.key_groups import KeyGroupRange
-from pystate.common.overrides import override
-from pystate.common.type_info import TypeInformation
-from pystate.records.codec import RecordCodec
-from pystate.slot.operators.keyed_state_store import DescribedStates
-from pystate.slot.operators.windowing.merging_window_set import MergingWindowSet
-from pystate.slot.operators.windowing.pane_conversion import contents_of_panes
-from pystate.slot.operators.windowing.window_namespaces import WindowNamespaces, window_namespaces
-from pystate.slot.operators.windowing.window_operator import WINDOW_TIMERS
-from pystate.slot.operators.windowing.window_state_stores import MergingWindowStateStore, PerWindowStateStore, WindowStates
-from pystate.snapshot.keyed_files import key_type_of
-from pystate.snapshot.pane_rows import shares_panes
-from pystate.snapshot.pane_states import PaneState
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.window_states import WINDOW_CONTENTS
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.namespaces import split_namespace
-from pystate.state.base.schema import StateSchema
-from pystate.state.base.timer_schema import TimerSchema
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
+from pystate.core.records.codec import RecordCodec
+from pystate.core.snapshot.reading.keyed_files import key_type_of
+from pystate.core.snapshot.reading.pane_rows import shares_panes
+from pystate.core.snapshot.reading.pane_states import PaneState
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.namespaces import split_namespace
+from pystate.runtime.slot.operators.keyed_state_store import DescribedStates
+from pystate.runtime.slot.operators.windowing.merging_window_set import MergingWindowSet
+from pystate.runtime.slot.operators.windowing.pane_conversion import contents_of_panes
+from pystate.runtime.slot.operators.windowing.window_namespaces import WindowNamespaces, window_namespaces
+from pystate.runtime.slot.operators.windowing.window_operator import WINDOW_TIMERS
+from pystate.runtime.slot.operators.windowing.window_state_stores import (
+    MergingWindowStateStore,
+    PerWindowStateStore,
+    WindowStates,
+)
 from pystate.state_processor.functions import WindowReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers

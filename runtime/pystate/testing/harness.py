@@ -9,21 +9,21 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pystate.api.job_graph import OperatorKind
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import MapStateDescriptor
-from pystate.api.time_domain import TimeDomain
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.metrics.sample import sorted_figures
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
-from pystate.records.key_column import KeyColumn
-from pystate.slot.operator_chain import OperatorChain
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.state.base.keys import KeyCodec
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.metrics.sample import sorted_figures
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
 
 H = TypeVar("H", bound="OperatorTestHarness")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pystate.api.async_function import AsyncFunctionDescriptor
-from pystate.api.functions import (
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.async_function import AsyncFunctionDescriptor
+from pystate.core.api.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -22,16 +24,14 @@ from pystate.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from pystate.api.interval_join_operation import IntervalJoinOperation
-from pystate.api.job_graph import OperatorKind
-from pystate.api.output_tag import OutputTag
-from pystate.api.state import MapStateDescriptor
-from pystate.api.window.assigners import WindowAssigner
-from pystate.api.window.evictors import Evictor
-from pystate.api.window.operation import AnyWindowFunction, WindowOperation
-from pystate.api.window.triggers import Trigger
-from pystate.common.errors import JobGraphError
-from pystate.common.type_info import TypeInformation
+from pystate.core.api.interval_join_operation import IntervalJoinOperation
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.window.assigners import WindowAssigner
+from pystate.core.api.window.evictors import Evictor
+from pystate.core.api.window.operation import AnyWindowFunction, WindowOperation
+from pystate.core.api.window.triggers import Trigger
 from pystate.testing.harness import HarnessInput, OperatorTestHarness
 
 H = TypeVar("H", bound=OperatorTestHarness)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pystate.common.errors import StateError
-from pystate.slot.frozen_task import FrozenTask
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot import round_robin_repartitioner
-from pystate.snapshot.memory_storage import MemorySnapshotLocation
-from pystate.snapshot.metadata import (
+from pystate.core.snapshot import round_robin_repartitioner
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
     OperatorSubtaskState,
     SavepointFormatType,
 )
-from pystate.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.snapshot.storage import MEMORY_SCHEME
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
+from pystate.core.snapshot.storage.storage import MEMORY_SCHEME
+from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 UID = "operator"
 """The uid of the operator in every harness."""

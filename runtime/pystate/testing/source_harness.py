@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.source import EpochBound
 from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
-from pystate.slot.operators.source_input import SourceInput
+from pystate.core.api.job_graph import OperatorKind
+from pystate.runtime.slot.operators.source_input import SourceInput
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
 from pystate.testing.snapshot import OperatorSnapshot, repartition
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats.file import encode_statistics
-from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
-from pystate.common.home import write_file_atomically
-from pystate.snapshot.metadata import CheckpointType, SavepointFormatType
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.common.files.home import write_file_atomically
+from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.stats.file import encode_statistics
+from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 from tests.checkpoint.stats.tasks import COUNT, TOTAL
 
 

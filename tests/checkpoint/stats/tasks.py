@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
 
 COUNT = CheckpointedTask("count", "a" * 32, "count -> print")
 TOTAL = CheckpointedTask("total", "b" * 32, "total")

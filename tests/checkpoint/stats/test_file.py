@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.stats import file as stats_file
-from pystate.checkpoint.stats.file import StatisticsFile, pause_after, read_statistics
 from pystate.common.errors import CorruptSnapshotError
+from pystate.runtime.checkpoint.stats import file as stats_file
+from pystate.runtime.checkpoint.stats.file import StatisticsFile, pause_after, read_statistics
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT, TOTAL
 from tests.jobmanager.harness import eventually

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.stats.summary import StatsSummary, percentile
+from pystate.runtime.checkpoint.stats.summary import StatsSummary, percentile
 from tests.checkpoint.stats.test_tracker import NO_PERCENTILES, SEEN
 
 

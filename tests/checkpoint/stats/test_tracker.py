@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pystate.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.checkpoint.stats.checkpoint_stats import CheckpointedTask
-from pystate.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.common.errors import CorruptSnapshotError
-from pystate.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 
 SAVEPOINT = CheckpointType.SAVEPOINT
 SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 import pytest
 
 from pystate.common.errors import PystateError
-from pystate.common.home import PystateHome, read_json, write_json
+from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.job_folder.job_status_file import JobStatusFile
-from pystate.job_folder.small_files import EmbeddedProgramFile
-from pystate.jobmanager.found_drivers import processes
-from pystate.rest.jobs import JobIdsWithStatusOverview
+from pystate.ops.jobmanager.drivers.found_drivers import processes
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
@@ -38,11 +38,11 @@ def home(own_home) -> Iterator[PystateHome]:
 
 
 def processes_of(home: PystateHome) -> list[int]:
-    return [pid for pid, command in processes() if "pystate.jobmanager" in command and str(home.root) in command]
+    return [pid for pid, command in processes() if "pystate.ops.jobmanager" in command and str(home.root) in command]
 
 
 def ensure(home: PystateHome, *command: str):
-    return ensure_job_manager(home, "127.0.0.1", 0, 10, command or (sys.executable, "-m", "pystate.jobmanager"))
+    return ensure_job_manager(home, "127.0.0.1", 0, 10, command or (sys.executable, "-m", "pystate.ops.jobmanager"))
 
 
 def dead_pid() -> int:

@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from pystate.common.home import PystateHome, read_json, write_json
-from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.common.files.home import PystateHome, read_json, write_json
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from tests.jobmanager.harness import ManagerProcess, eventually
 from tests.jobmanager.high_availability.conftest import standby_options, wait_until_leads
 

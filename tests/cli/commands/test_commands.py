@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common.errors import UsageError
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate_cli.commands.cancel import split_arguments
 from pystate_cli.console.json_keys import with_our_keys
 from tests.checkpoint.stats.statistics import Statistics

@@ -8,10 +8,10 @@ import json
 import pytest
 import tomli
 
-from pystate.common.conf_template import LIVE
-from pystate.common.configuration import OriginKind, load_configuration
-from pystate.common.home import PystateHome
-from pystate.common.sensitive_keys import HIDDEN
+from pystate.common.configuration.conf_template import LIVE
+from pystate.common.configuration.configuration import OriginKind, load_configuration
+from pystate.common.configuration.sensitive_keys import HIDDEN
+from pystate.common.files.home import PystateHome
 from pystate_cli.config.flink_config import read_flat, read_flink_file, sort_settings
 from pystate_cli.views.setting_list import SETTINGS, SettingRow
 

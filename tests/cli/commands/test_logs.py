@@ -42,7 +42,7 @@ def test_tail_of_a_log_without_an_end_of_line(manager, running, pystate):
 def test_tail_of_a_large_log_reads_its_end_only(manager, running, monkeypatch):
     lines = [f"line {number:06}" for number in range(300_000)]
     log_of(manager, running).write_text("\n".join(lines) + "\n")
-    from pystate.common.home import PystateHome
+    from pystate.common.files.home import PystateHome
     from pystate_cli.client.job_manager import find_job_manager
 
     client = find_job_manager(PystateHome(manager.home.root), None, 10)
@@ -102,7 +102,7 @@ def test_wrong_calls_of_logs(manager, pystate):
 
 
 def test_who_reads_more_slowly_than_the_job_prints_is_told_what_is_gone(manager, running):
-    from pystate.common.home import PystateHome
+    from pystate.common.files.home import PystateHome
     from pystate_cli.client.job_manager import find_job_manager
 
     log = log_of(manager, running)

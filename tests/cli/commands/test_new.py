@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from pystate.common.configuration import load_configuration
-from pystate.common.home import PystateHome
+from pystate.common.configuration.configuration import load_configuration
+from pystate.common.files.home import PystateHome
 from pystate_cli.programs.project_template import module_name
 from pystate_cli.programs.templates.catalog import TemplateName
 from tests.jobmanager.harness import PYTHON_PATH

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.running.rescaling import Rescaling
 from tests.checkpoint.stats.statistics import Statistics

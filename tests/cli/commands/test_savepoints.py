@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.catalog.difference import compare
-from pystate.catalog.inspection import OperatorFigures, StateFigures
-from pystate.snapshot.ownership import claim
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.ownership import claim
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.ops.catalog.difference import compare
+from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
 from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
@@ -97,8 +97,8 @@ def test_a_parent_that_is_gone_is_said_so(history, pystate):
 
 
 def test_long_names_and_messages_do_not_break_the_tree(own_home):
-    from pystate.catalog.listing import find_snapshots
-    from pystate.catalog.tree import version_forest
+    from pystate.ops.catalog.listing import find_snapshots
+    from pystate.ops.catalog.tree import version_forest
     from pystate_cli.views.savepoint_tree import plain_tree, tree
 
     write_savepoint(own_home, job_name="a\x1b[2J" + "n" * 200, message="m" * 200)

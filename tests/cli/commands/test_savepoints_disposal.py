@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from tests.cli.terminal import TerminalCommand
 from tests.snapshot.snapshots import V0, write_checkpoint, write_savepoint
 

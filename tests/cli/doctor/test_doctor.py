@@ -11,9 +11,9 @@ from datetime import datetime, timezone
 import pyspark
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JavaNotFoundError
-from pystate.common.home import PystateHome
+from pystate.common.files.home import PystateHome
 from pystate_cli.doctor import kafka, machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
 from pystate_cli.views.finding_list import plain_lines, verdict, view
@@ -112,7 +112,7 @@ def test_no_java(monkeypatch, tmp_path):
         message = "Spark needs Java 17."
         raise JavaNotFoundError(message, hint="install one")
 
-    monkeypatch.setattr("pystate.common.java.find_java", none)
+    monkeypatch.setattr("pystate.common.processes.java.find_java", none)
 
     assert machine.check_java(PystateHome(tmp_path)) == fail("java", "Spark needs Java 17.", "install one")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pystate.catalog.garbage import Orphan, OrphanKind
-from pystate.common.plain_data import to_plain
-from pystate.rest.checkpoints import CheckpointingStatistics
-from pystate.rest.job_details import RootExceptionInfo
-from pystate.rest.metrics import JobMetric
-from pystate.rest.our_jobs import JobProgress
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.common.text.plain_data import to_plain
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.ops.catalog.garbage import Orphan, OrphanKind
+from pystate.runtime.rest.checkpoints import CheckpointingStatistics
+from pystate.runtime.rest.job_details import RootExceptionInfo
+from pystate.runtime.rest.metrics import JobMetric
+from pystate.runtime.rest.our_jobs import JobProgress
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.table_spec import TableSpec, value_at
@@ -137,12 +137,12 @@ def test_a_look_of_watch():
 
 
 def test_savepoints(tmp_path):
-    from pystate.catalog.difference import compare
-    from pystate.catalog.inspection import inspect_operators
-    from pystate.catalog.listing import find_snapshots
-    from pystate.catalog.source_difference import compare_sources
-    from pystate.catalog.summary import read_snapshot
-    from pystate.spark.micro_batch.source_progress import source_progress
+    from pystate.ops.catalog.difference import compare
+    from pystate.ops.catalog.inspection import inspect_operators
+    from pystate.ops.catalog.listing import find_snapshots
+    from pystate.ops.catalog.source_difference import compare_sources
+    from pystate.ops.catalog.summary import read_snapshot
+    from pystate.runtime.engines.micro_batch.spark.source_progress import source_progress
 
     before = write_savepoint(tmp_path, snapshot_id="aaaa11112222", message="one", minutes=1)
     after = write_savepoint(tmp_path, snapshot_id="bbbb11112222", minutes=2, parallelism=3, parent=before.uri)

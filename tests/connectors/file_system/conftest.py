@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.file_systems import renamed_files
+from pystate.core.file_systems import renamed_files
 from tests.connectors.file_system.faulty_disk import FaultyDisk
 
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from pystate.file_systems import renamed_files
+from pystate.core.file_systems import renamed_files
 
 
 class PowerCut(BaseException):

@@ -11,10 +11,10 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RecordError
 from pystate.common.row import Row
-from pystate.connectors.file_system.csv_format import CsvFormat
-from pystate.connectors.file_system.csv_schema import CsvSchema
-from pystate.connectors.file_system.csv_writer import CsvWriterFactory
-from pystate.connectors.file_system.file_content import TextEncoding
+from pystate.connectors.file_system.formats.csv_format import CsvFormat
+from pystate.connectors.file_system.formats.csv_schema import CsvSchema
+from pystate.connectors.file_system.formats.csv_writer import CsvWriterFactory
+from pystate.connectors.file_system.formats.file_content import TextEncoding
 from pystate.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 
 ONE = Types.ROW_NAMED(["a"], [Types.STRING()])
@@ -79,7 +79,7 @@ def test_what_is_no_row_is_refused_with_its_place(text, reason):
 
 
 def test_a_quote_that_nobody_closes_ends_before_the_memory_does(monkeypatch):
-    from pystate.connectors.file_system import csv_format
+    from pystate.connectors.file_system.formats import csv_format
 
     before = csv.field_size_limit(1_000)
     monkeypatch.setattr(csv_format, "_LONGEST_FIELD", 1_000)

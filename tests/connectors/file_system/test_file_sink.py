@@ -15,6 +15,8 @@ from pystate.common.type_info import Types
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.file_system import file_writer
 from pystate.connectors.file_system.rolling_policy import OnCheckpointRollingPolicy
+from pystate.core.file_systems.multipart_files import MultipartFiles
+from pystate.core.file_systems.renamed_files import RenamedFiles
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import (
     BucketAssigner,
@@ -28,8 +30,6 @@ from pystate.datastream.connectors.file_system import (
 from pystate.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from pystate.datastream.formats.json import JsonLinesEncoder
 from pystate.datastream.formats.parquet import ParquetBulkWriters
-from pystate.file_systems.multipart_files import MultipartFiles
-from pystate.file_systems.renamed_files import RenamedFiles
 from pystate.testing import SinkTestHarness
 from tests.connectors.file_system.faulty_disk import files, hidden, visible
 

@@ -15,16 +15,16 @@ from py4j.protocol import Py4JError
 
 from pystate.common import Types
 from pystate.common.errors import PystateError
-from pystate.connectors.file_system.csv_schema import CsvSchema
 from pystate.connectors.file_system.file_listing import found_files
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.formats.csv_schema import CsvSchema
 from pystate.connectors.source import InputStatus
+from pystate.core.records.codec import RecordCodec
 from pystate.datastream.formats.csv import CsvReaderFormat
 from pystate.datastream.formats.json import JsonLinesFormat
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.records.codec import RecordCodec
-from pystate.spark.schema import type_info_of
+from pystate.runtime.spark.schema import type_info_of
 
 pytestmark = pytest.mark.slow
 

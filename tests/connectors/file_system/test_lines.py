@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common.errors import RecordError
-from pystate.connectors.file_system import lines as lines_module
-from pystate.connectors.file_system.file_content import content_of
-from pystate.connectors.file_system.lines import Lines
+from pystate.connectors.file_system.formats import lines as lines_module
+from pystate.connectors.file_system.formats.file_content import content_of
+from pystate.connectors.file_system.formats.lines import Lines
 
 PLAIN = {
     ".txt": bytes,

@@ -7,8 +7,8 @@ from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import FoundFile, canonical_uri
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.formats.split_format import TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
-from pystate.connectors.file_system.split_format import TextLines
 from pystate.connectors.source import InputStatus
 
 A, B, C = (FoundFile(f"file:/{name}", number) for number, name in enumerate("abc"))

@@ -12,14 +12,14 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
-from pystate.connectors.file_system.csv_format import CsvFormat
-from pystate.connectors.file_system.csv_schema import CsvSchema
 from pystate.connectors.file_system.file_listing import FoundFile
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
-from pystate.connectors.file_system.json_format import JsonFormat
-from pystate.connectors.file_system.parquet_format import ParquetFormat
-from pystate.connectors.file_system.split_format import TextLines
+from pystate.connectors.file_system.formats.csv_format import CsvFormat
+from pystate.connectors.file_system.formats.csv_schema import CsvSchema
+from pystate.connectors.file_system.formats.json_format import JsonFormat
+from pystate.connectors.file_system.formats.parquet_format import ParquetFormat
+from pystate.connectors.file_system.formats.split_format import TextLines
 
 PAIR = Types.ROW_NAMED(["n", "s"], [Types.LONG(), Types.STRING()])
 

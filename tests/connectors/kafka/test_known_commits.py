@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from pystate.common.configuration.sink_options import SinkOptions, UnknownCommits
 from pystate.common.errors import CommitError, PystateError
-from pystate.common.sink_options import SinkOptions, UnknownCommits
 from pystate.connectors.kafka import client, commit_register
 from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka import sink as sink_module

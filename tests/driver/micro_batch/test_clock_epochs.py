@@ -2,8 +2,8 @@
 
 import pytest
 
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.time import current_time_ms
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from tests.checkpoint.harness import in_thread
 from tests.checkpoint.parts import EVERY_EPOCH
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import SinkKind, SinkTransformation
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common import Types
 from pystate.common.errors import RestoreError
-from pystate.datastream.collected_results import ResultQueue
-from pystate.driver.micro_batch.collected_results import CollectedResults
-from pystate.records.codec import RecordCodec
+from pystate.core.api.collected_results import ResultQueue
+from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.core.records.codec import RecordCodec
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.engines.micro_batch.driver.collected_results import CollectedResults
 from tests.plan.programs import mapped, planned, source
 
 NUMBER = Types.LONG()

@@ -2,12 +2,12 @@
 
 import pytest
 
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.errors import CheckpointFailedError, SnapshotError
-from pystate.snapshot.metadata import CheckpointType
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from tests.checkpoint.harness import SUBTASKS, acknowledge, in_thread, raised
 from tests.checkpoint.parts import EVERY_EPOCH
 from tests.waiting import wait_until

@@ -10,10 +10,10 @@ import pytest
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import SnapshotError
 from pystate.connectors.collection_offset import collection_offset
-from pystate.driver.micro_batch.ended_sources import EndedSources
-from pystate.driver.micro_batch.stream_ends import StreamEnds
-from pystate.spark.micro_batch.exchange import ENDED_PROPERTY
-from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, SparkCheckpointDirectory, SparkSource
+from pystate.runtime.engines.micro_batch.driver.ended_sources import EndedSources
+from pystate.runtime.engines.micro_batch.driver.stream_ends import StreamEnds
+from pystate.runtime.engines.micro_batch.spark.exchange import ENDED_PROPERTY
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET, SparkCheckpointDirectory, SparkSource
 from tests.plan.programs import keyed, planned, printed, process, source, united
 from tests.plan.test_event_time import timed
 

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.live_attempt import AttemptOverError
 from pystate.common.errors import CheckpointFailedError, ControlError
-from pystate.snapshot.metadata import CheckpointType
-from pystate.snapshot.reader import SnapshotReader
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread, raised
 from tests.checkpoint.parts import EVERY_EPOCH
 from tests.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.driver.micro_batch.epoch_metrics import EpochMetrics
+from pystate.runtime.engines.micro_batch.driver.epoch_metrics import EpochMetrics
 
 
 def test_the_last_epochs_and_the_one_that_runs():

@@ -3,8 +3,8 @@
 import pytest
 
 from pystate.common.errors import DriverReplacedError
-from pystate.driver.micro_batch.epoch_numbers import RESERVED_AT_ONCE, EpochNumbers
-from pystate.job_folder.driver_term import DriverTerm
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import RESERVED_AT_ONCE, EpochNumbers
+from pystate.runtime.job_folder.driver_term import DriverTerm
 
 
 def test_epoch_numbers_are_never_given_twice(tmp_path):

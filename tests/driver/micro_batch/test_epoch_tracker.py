@@ -1,8 +1,8 @@
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.driver.micro_batch.epoch_tracker import EpochTracker
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.driver.epoch_tracker import EpochTracker
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
 
 A0, A1 = ("a", 0), ("a", 1)
 

@@ -7,9 +7,9 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.driver.micro_batch.attempt_epochs import BegunEpoch
-from pystate.driver.micro_batch.epochs_without_rows import EpochsWithoutRows
-from pystate.plan.task import JobEnvironment
+from pystate.runtime.engines.micro_batch.driver.attempt_epochs import BegunEpoch
+from pystate.runtime.engines.micro_batch.driver.epochs_without_rows import EpochsWithoutRows
+from pystate.runtime.plan.task import JobEnvironment
 from tests.waiting import wait_until
 
 

@@ -8,8 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from pystate.common import Configuration
-from pystate.common.home import JobDirectory
-from pystate.driver.micro_batch.job_engine import MicroBatchJobEngine
+from pystate.common.files.home import JobDirectory
+from pystate.runtime.engines.micro_batch.driver.job_engine import MicroBatchJobEngine
 from tests.driver.real_time.jobs import graph_of
 from tests.driver.real_time.programs import alarms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
-from pystate.driver.micro_batch.offset_reports import OffsetReports
+from pystate.runtime.engines.micro_batch.driver.offset_reports import OffsetReports
 from tests.waiting import wait_until
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.driver.micro_batch.record_counts import RecordCounter
+from pystate.runtime.engines.micro_batch.driver.record_counts import RecordCounter
 
 
 def counted(*tasks):

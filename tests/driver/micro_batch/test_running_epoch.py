@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.driver.micro_batch import running_epoch
-from pystate.driver.micro_batch.running_epoch import RunningEpoch, RunningEpochStore
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.driver import running_epoch
+from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
 
 FIRST = RunningEpoch(41, 3, "file:/c/chk-7", {"offsets/3": b"v1\n", "sources/0/3": b"v1\n"})
 SECOND = RunningEpoch(42, 4, None, {"offsets/4": b"v1\n"})

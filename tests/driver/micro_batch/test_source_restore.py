@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import RestoreError
-from pystate.driver.micro_batch.running_epoch import RunningEpoch
-from pystate.driver.micro_batch.source_restore import SourceRestore
-from pystate.plan.job_plan import JobPlan
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.snapshot import Snapshot
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_cut import SparkSourceCut
-from pystate.spark.micro_batch.spark_checkpoint import SparkSource
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch
+from pystate.runtime.engines.micro_batch.driver.source_restore import SourceRestore
+from pystate.runtime.engines.micro_batch.spark.source_cut import SparkSourceCut
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
+from pystate.runtime.plan.job_plan import JobPlan
 from tests.checkpoint.harness import FakeSpark
 from tests.driver.test_operator_state_restore import snapshot_of, tasks
 

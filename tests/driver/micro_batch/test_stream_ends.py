@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.common.errors import ExternalSystemError, JobExecutionError
-from pystate.driver.micro_batch.stream_ends import BoundedStreams, StreamEnds
-from pystate.spark.micro_batch.spark_checkpoint import SparkSource
+from pystate.runtime.engines.micro_batch.driver.stream_ends import BoundedStreams, StreamEnds
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
 
 
 class Queue:

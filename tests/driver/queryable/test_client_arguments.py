@@ -10,8 +10,8 @@ import pystate.queryable
 from pystate.common import Types
 from pystate.common.errors import UsageError
 from pystate.queryable import BadQueryError, ProxyUnreachableError, QueryableStateClient
-from pystate.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.slot.queryable.kv_state_server import KvStateServer
+from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
+from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 from tests.driver.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 
 

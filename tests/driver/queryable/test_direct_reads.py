@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pystate.common.control import ControlClient
 from pystate.common.errors import ControlError
-from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.queryable import slot_channel
+from pystate.common.processes.control import ControlClient
+from pystate.core.queryable import slot_channel
+from pystate.core.queryable.errors import UnknownKeyOrNamespaceError
+from pystate.core.queryable.kv_state_location import KvStateLocation, key_of_reads
+from pystate.core.queryable.messages import Consistency, QueryOutcome, StateAnswer
 from pystate.queryable.client import QueryableStateClient
-from pystate.queryable.errors import UnknownKeyOrNamespaceError
-from pystate.queryable.kv_state_location import KvStateLocation, key_of_reads
-from pystate.queryable.messages import Consistency, QueryOutcome, StateAnswer
 from pystate.queryable.requests import KvStateRequest
+from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
 from tests.driver.queryable.test_kv_state_client_proxy import asked, job_of_sums
 from tests.driver.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 from tests.waiting import wait_until

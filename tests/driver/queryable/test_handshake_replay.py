@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pystate.queryable.handshake import ClientHandshake, HandshakeError, ProxyHandshake
-from pystate.queryable.messages import QueryOutcome
+from pystate.core.queryable.handshake import ClientHandshake, HandshakeError, ProxyHandshake
+from pystate.core.queryable.messages import QueryOutcome
 
 TOKEN, KEY = "t" * 64, b"k" * 32
 

@@ -9,22 +9,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.state import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import PystateError, StateError
+from pystate.common.files.home import PystateHome
+from pystate.common.typeinfo import Types
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common.configuration import Configuration
-from pystate.common.errors import PystateError, StateError
-from pystate.common.home import PystateHome
-from pystate.common.typeinfo import Types
-from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy, start_proxy
-from pystate.driver.queryable.proxy_security import ProxySecurity
-from pystate.queryable.client import QueryableStateClient
-from pystate.queryable.errors import (
+from pystate.core.queryable.errors import (
     AnswerTooLargeError,
     BadQueryError,
     ProxyUnreachableError,
@@ -39,9 +36,12 @@ from pystate.queryable.errors import (
     WrongNamespaceError,
     WrongStateTypeError,
 )
-from pystate.queryable.messages import Consistency, QueryOutcome, StateAnswer, StateVersion
+from pystate.core.queryable.messages import Consistency, QueryOutcome, StateAnswer, StateVersion
+from pystate.core.state.keys.namespaces import TIME_WINDOWS
+from pystate.queryable.client import QueryableStateClient
 from pystate.queryable.requests import KvStateRequest
-from pystate.state.base.namespaces import TIME_WINDOWS
+from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy, start_proxy
+from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
 from tests.driver.queryable.toy_slots import JOB, TOKEN, Gate, ToyJob, toy_client, toy_proxy
 from tests.servers.certificate import certificate
 from tests.waiting import wait_until

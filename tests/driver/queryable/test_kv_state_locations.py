@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateDeclarationError
-from pystate.driver.queryable.kv_state_locations import KvStateLocations
-from pystate.queryable.kv_state_location import KvStateLocation
-from pystate.queryable.messages import QueryableState, QueryOutcome
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.schema import StateSchema
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.queryable.kv_state_location import KvStateLocation
+from pystate.core.queryable.messages import QueryableState, QueryOutcome
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.execution.queryable.kv_state_locations import KvStateLocations
 
 MAX_PARALLELISM = 128
 

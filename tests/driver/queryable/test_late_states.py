@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Types
+from pystate.core.queryable.messages import QueryOutcome, StateAnswer
 from pystate.datastream import ValueStateDescriptor
 from pystate.queryable import KvStateRequest, UnknownKeyOrNamespaceError, UnknownLocationError
-from pystate.queryable.messages import QueryOutcome, StateAnswer
 from tests.driver.queryable.toy_slots import JOB, ToyJob, toy_client, toy_proxy
 
 KEYS = [f"k{number}" for number in range(20)]

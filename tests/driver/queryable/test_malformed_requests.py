@@ -17,11 +17,11 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from pystate.common.control import ControlClient, connect
 from pystate.common.errors import PystateError
-from pystate.driver.queryable.client_connection import ClientConnection
-from pystate.queryable.handshake import ClientHandshake, ProxyHandshake
-from pystate.queryable.messages import MAX_REQUEST_BYTES
+from pystate.common.processes.control import ControlClient, connect
+from pystate.core.queryable.handshake import ClientHandshake, ProxyHandshake
+from pystate.core.queryable.messages import MAX_REQUEST_BYTES
+from pystate.runtime.execution.queryable.client_connection import ClientConnection
 from tests.driver.queryable.test_kv_state_client_proxy import job_of_sums
 from tests.driver.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 from tests.waiting import wait_until

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from pystate.common.control import ControlClient
-from pystate.driver.control_endpoint import ControlEndpoint
-from pystate.job_folder.small_files import DriverAddressFile
+from pystate.common.processes.control import ControlClient
+from pystate.runtime.driver.control_endpoint import ControlEndpoint
+from pystate.runtime.job_folder.small_files import DriverAddressFile
 from tests.driver.test_toy_engine import WORDS, Job
 from tests.waiting import wait_until
 

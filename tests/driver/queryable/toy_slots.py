@@ -9,15 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.api.state import StateDescriptor
+from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.key_groups import operator_index
-from pystate.common.option_types import ANY_PORT
 from pystate.common.type_info import TypeInformation
-from pystate.driver.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.driver.queryable.proxy_security import ProxySecurity
-from pystate.queryable.client import QueryableStateClient
-from pystate.queryable.kv_state_location import KvStateLocation
-from pystate.queryable.messages import (
+from pystate.core.api.state import StateDescriptor
+from pystate.core.queryable.kv_state_location import KvStateLocation
+from pystate.core.queryable.messages import (
     Consistency,
     QueryableState,
     QueryOutcome,
@@ -25,11 +22,14 @@ from pystate.queryable.messages import (
     StateRead,
     StateVersion,
 )
-from pystate.slot.queryable.answer_room import AnswerRoom
-from pystate.slot.queryable.kv_state_server import KvStateServer
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.namespaces import VOID, NamespaceSerializer
-from pystate.state.base.schema import StateSchema
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
+from pystate.queryable.client import QueryableStateClient
+from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
+from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
+from pystate.runtime.slot.queryable.answer_room import AnswerRoom
+from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 
 JOB = "5" * 32
 TOKEN = "a token of the toys' home"

@@ -8,14 +8,14 @@ import re
 import signal
 import threading
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobCancelledError, PystateError
-from pystate.common.home import JobDirectory, PystateHome, new_job_id
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id
+from pystate.core.api.executor import Executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.executor import Executor, register_executor
-from pystate.driver.job_master import JobMaster
-from pystate.driver.real_time.job_engine import RealTimeJobEngine
-from pystate.driver.status import JobStatusStore
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.engines.real_time.driver.job_engine import RealTimeJobEngine
+from pystate.runtime.execution.status import JobStatusStore
 from tests.driver.real_time.local_relays import LocalRelays
 from tests.driver.toy_engine import ToyResources
 from tests.waiting import wait_until

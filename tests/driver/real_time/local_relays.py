@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 
-from pystate.common.control import connect, hang_up
 from pystate.common.errors import JobExecutionError
-from pystate.slot.real_time.frames import PLACE_SIZE, place_of
-from pystate.slot.real_time.relay_server import RelayHeader, introduce
-from pystate.spark.real_time.relay import send_heartbeats
+from pystate.common.processes.control import connect, hang_up
+from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of
+from pystate.runtime.engines.real_time.slot.relay_server import RelayHeader, introduce
+from pystate.runtime.engines.real_time.spark.relay import send_heartbeats
 
 
 class LocalRelays:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.job_status import JobStatus
-from pystate.driver.real_time.engine import RealTimeEngine
-from pystate.snapshot.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
+from pystate.runtime.engines.real_time.driver.engine import RealTimeEngine
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.joins import expected, joins, numbers_in, written
 from tests.driver.real_time.programs import counts

@@ -7,10 +7,10 @@ import threading
 import pyarrow as pa
 import pytest
 
-from pystate.api.job_graph import SinkKind, SinkTransformation
 from pystate.common import Types
 from pystate.common.errors import ControlError, UserFunctionError
-from pystate.driver.real_time.frame_sinks import FrameSinks
+from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.runtime.engines.real_time.driver.frame_sinks import FrameSinks
 from tests.plan.programs import keyed, planned, process, source
 from tests.waiting import wait_until
 
@@ -81,7 +81,7 @@ def test_a_function_that_fails_fails_the_attempt_and_nothing_counts_as_handed_ov
 
 
 def test_subtasks_wait_for_a_function_that_is_behind(monkeypatch):
-    monkeypatch.setattr("pystate.driver.real_time.frame_sinks.MOST_ROWS", 3)
+    monkeypatch.setattr("pystate.runtime.engines.real_time.driver.frame_sinks.MOST_ROWS", 3)
     go_on, seen, put = threading.Event(), [], []
 
     def function(frame, number):

@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from pystate.catalog.split_positions import kafka_positions
 from pystate.common import Duration
 from pystate.common.errors import ExternalSystemError
 from pystate.common.job_status import JobStatus
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.offsets import partition_offsets
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from pystate.driver.restore import load_snapshot
+from pystate.ops.catalog.split_positions import kafka_positions
+from pystate.runtime.execution.restore import load_snapshot
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.kafka_programs import EARLIEST, LATEST, builder, counting, firing, printing
 from tests.servers.kafka_broker import missing, running_broker

@@ -113,7 +113,7 @@ def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, tmp_path, c
     one = job("a", counts(6000, gate=str(gate)), **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
     one.await_checkpoints()
     with monkeypatch.context() as broken:
-        broken.setattr("pystate.checkpoint.checkpoint_coordinator.write_snapshot", _refused)
+        broken.setattr("pystate.runtime.checkpoint.checkpoint_coordinator.write_snapshot", _refused)
         with pytest.raises(PystateError, match="refused"):
             one.savepoint(stop=True)
     one.await_checkpoints()

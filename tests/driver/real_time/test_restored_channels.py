@@ -5,16 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Types
-from pystate.common.configuration import Configuration
-from pystate.driver.early_check import check_before_spark
-from pystate.driver.restore import RestorePlan, load_snapshot
-from pystate.driver.restore_check import Fit, check_against
-from pystate.driver.sources_in_slots import sources_in_slots
-from pystate.plan.channels import JobChannels
-from pystate.plan.planner import JobPlanner
-from pystate.snapshot.handles import ByteStreamStateHandle
-from pystate.snapshot.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
-from pystate.snapshot.metadata import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
+from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
     OperatorState,
@@ -22,7 +16,13 @@ from pystate.snapshot.metadata import (
     SavepointFormatType,
     write_metadata,
 )
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.driver.program.early_check import check_before_spark
+from pystate.runtime.driver.program.restore_check import Fit, check_against
+from pystate.runtime.execution.restore import RestorePlan, load_snapshot
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
+from pystate.runtime.plan.channels import JobChannels
+from pystate.runtime.plan.planner import JobPlanner
 from tests.driver.real_time.jobs import graph_of
 from tests.driver.real_time.programs import numbers
 

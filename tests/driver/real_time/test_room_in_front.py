@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration import Configuration
-from pystate.driver.real_time.room_in_front import RoomInFront
-from pystate.plan.channels import JobChannels, TaskChannels
-from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.driver.room_in_front import RoomInFront
+from pystate.runtime.plan.channels import JobChannels, TaskChannels
 
 CHANNELS = JobChannels(
     {

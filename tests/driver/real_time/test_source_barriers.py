@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from pystate.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.checkpoint.checkpoint_request import CheckpointRequest
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.checkpoint.live_attempt import AttemptOverError
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ControlError
-from pystate.driver.real_time.barriers import SourceBarriers
-from pystate.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.engines.real_time.driver.barriers import SourceBarriers
 from tests.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, acknowledge, in_thread
 from tests.waiting import wait_until
 

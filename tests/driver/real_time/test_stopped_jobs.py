@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from tests.driver.real_time.jobs import RealTimeJob
 from tests.driver.real_time.stop_programs import COUNT, KEYS, ticks_and_answers, written
 from tests.waiting import wait_until

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.checkpoint_settings import CheckpointSettings
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError
 from pystate.common.job_status import JobStatus
-from pystate.driver.early_check import check_before_spark
-from pystate.slot.real_time.input_checkpoints import restore_in_flight
-from pystate.slot.real_time.input_gate import InputGate
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.mailbox import TaskMailbox
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
-from pystate.snapshot.metadata import read_metadata
+from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
+from pystate.core.snapshot.metadata import read_metadata
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.driver.program.early_check import check_before_spark
+from pystate.runtime.engines.real_time.slot.input_checkpoints import restore_in_flight
+from pystate.runtime.engines.real_time.slot.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.driver.real_time.jobs import RealTimeJob, graph_of, printed_pairs
 from tests.driver.real_time.programs import counts, one_slow_channel
 from tests.driver.real_time.test_real_time_jobs import check_counts

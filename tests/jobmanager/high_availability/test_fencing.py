@@ -7,12 +7,12 @@ import os
 import pytest
 
 from pystate.common.errors import DriverReplacedError, JobNotFoundError
-from pystate.common.home import PystateHome, read_json
-from pystate.common.processes import this_machine
-from pystate.job_folder.driver_term import LEADER_VARIABLE, DriverTerm, begin_term
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.common.files.home import PystateHome, read_json
+from pystate.common.processes.processes import this_machine
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.leadership import LeadershipLostError
+from pystate.runtime.job_folder.driver_term import LEADER_VARIABLE, DriverTerm, begin_term
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_crash_points import World
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pystate.jobmanager.high_availability.leader_election import LeaderElection, Term
-from pystate.jobmanager.high_availability.lease import LeaseTerms
-from pystate.jobmanager.high_availability.lease_files import LeaseFiles
-from pystate.jobmanager.leadership import LeadershipLostError
+from pystate.ops.jobmanager.high_availability.leader_election import LeaderElection, Term
+from pystate.ops.jobmanager.high_availability.lease import LeaseTerms
+from pystate.ops.jobmanager.high_availability.lease_files import LeaseFiles
+from pystate.ops.jobmanager.leadership import LeadershipLostError
 from tests.jobmanager.harness import eventually
 
 TERMS = LeaseTerms(duration=150, renew_deadline=100, retry_period=20)

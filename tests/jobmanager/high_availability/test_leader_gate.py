@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from pystate.jobmanager.high_availability.leader_gate import LEADER_ONLY_HEADER, LeaderGate
-from pystate.jobmanager.rest_security import RestSecurity
+from pystate.ops.jobmanager.high_availability.leader_gate import LEADER_ONLY_HEADER, LeaderGate
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
 LEADER = {"address": "10.0.0.2", "port": 8081, "scheme": "https", "instance": "another"}
 

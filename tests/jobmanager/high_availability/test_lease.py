@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError
-from pystate.jobmanager.high_availability.lease import Candidacy, HeldLease, LeaseTerms, ObservedLease
+from pystate.ops.jobmanager.high_availability.lease import Candidacy, HeldLease, LeaseTerms, ObservedLease
 
 TERMS = LeaseTerms(duration=15, renew_deadline=10, retry_period=2)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.home import JobDirectory, PystateHome, read_json, write_file_atomically, write_json
-from pystate.driver.replicated_directory import job_directory
-from pystate.job_folder.driver_term import DriverTerm
-from pystate.job_folder.job_record import JobRecord, RecordPhase
-from pystate.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
+from pystate.common.files.home import JobDirectory, PystateHome, read_json, write_file_atomically, write_json
+from pystate.ops.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
+from pystate.runtime.driver.replicated_directory import job_directory
+from pystate.runtime.job_folder.driver_term import DriverTerm
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.test_crash_points import STATUS, World
 

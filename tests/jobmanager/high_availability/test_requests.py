@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.file_systems.fenced_files import FencedFiles
-from pystate.file_systems.places import parse_location
-from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
+from pystate.core.file_systems.fenced_files import FencedFiles
+from pystate.core.file_systems.places import parse_location
+from pystate.ops.jobmanager.high_availability.lease_objects import LeaseObjects
 from tests.file_systems.conftest import Place, make_place
 
 

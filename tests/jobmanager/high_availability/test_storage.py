@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
-from pystate.file_systems.places import parse_location
-from pystate.file_systems.stores import S3Store, store_of
-from pystate.jobmanager.high_availability.lease import ObservedLease
-from pystate.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
-from pystate.jobmanager.high_availability.lease_objects import LeaseObjects
-from pystate.jobmanager.high_availability.object_storage import ObjectStorage
-from pystate.jobmanager.high_availability.storage import FolderStorage, shared_storage
+from pystate.core.file_systems.places import parse_location
+from pystate.core.file_systems.stores import S3Store, store_of
+from pystate.ops.jobmanager.high_availability.lease import ObservedLease
+from pystate.ops.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
+from pystate.ops.jobmanager.high_availability.lease_objects import LeaseObjects
+from pystate.ops.jobmanager.high_availability.object_storage import ObjectStorage
+from pystate.ops.jobmanager.high_availability.storage import FolderStorage, shared_storage
 from tests.file_systems.conftest import make_place
 
 

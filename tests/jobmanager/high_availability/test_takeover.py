@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from pystate.common.home import read_json
-from pystate.job_folder.job_record import JobRecord, record_token
-from pystate.jobmanager.driver_process import DriverLauncher
+from pystate.common.files.home import read_json
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.runtime.job_folder.job_record import JobRecord, record_token
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.high_availability.conftest import raw_get, wait_until_leads
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from pystate.common.home import PystateHome
-from pystate.job_folder.submission import Submission
-from pystate.jobmanager.dispatcher import Dispatcher
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.rest.app import create_app
-from pystate.jobmanager.rest_security import RestSecurity
+from pystate.common.files.home import PystateHome
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.rest.app import create_app
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from pystate.runtime.job_folder.submission import Submission
 from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, eventually
 
 HOME_TOKEN = "the-token-of-the-home"

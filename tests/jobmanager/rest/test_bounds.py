@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import SnapshotError, UsageError
-from pystate.common.home import PystateHome
-from pystate.jobmanager import request_guard, savepoint_disposal
-from pystate.jobmanager.request_guard import RequestTooLargeError, RequestTooSlowError, read_body
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest.json_body import MAX_DEPTH, parse_body
-from pystate.jobmanager.rest.route import RestRoute
-from pystate.jobmanager.savepoint_disposal import DisposalNotFoundError, SavepointDisposals, TooManyDisposalsError
+from pystate.common.files.home import PystateHome
+from pystate.ops.jobmanager import savepoint_disposal
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.rest.json_body import MAX_DEPTH, parse_body
+from pystate.ops.jobmanager.rest.route import RestRoute
+from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, SavepointDisposals, TooManyDisposalsError
+from pystate.ops.jobmanager.web import request_guard
+from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError, read_body
 from tests.jobmanager.harness import eventually
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 

@@ -4,9 +4,9 @@ import jsonschema_rs
 import pytest
 
 from pystate.common.errors import JobNotFoundError
-from pystate.jobmanager.rest import checkpoints, savepoints
-from pystate.jobmanager.rest.failed_triggers import FailedTriggers
-from pystate.jobmanager.rest_security import RestSecurity
+from pystate.ops.jobmanager.rest import checkpoints, savepoints
+from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 UNKNOWN = "0" * 31 + "1"

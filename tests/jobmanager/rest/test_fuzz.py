@@ -20,9 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.jobmanager import savepoint_disposal
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest.openapi import openapi_document
+from pystate.ops.jobmanager import savepoint_disposal
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.rest.openapi import openapi_document
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pystate.jobmanager.rest import messages
-from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
+from pystate.ops.jobmanager.rest import messages
+from pystate.ops.jobmanager.rest.serialized_throwable import serialized_throwable
 
 JOB = "83f146a87b5572d7c71730b6a8b1dbae"
 VERTEX = {"id": "9f" * 16, "uid": "count", "name": "count -> print", "parallelism": 3, "status": "RUNNING"}

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from pystate.common.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.metric_options import PrometheusReporterOptions
 from tests.checkpoint.stats.statistics import Statistics
 from tests.checkpoint.stats.tasks import COUNT
 from tests.jobmanager.harness import eventually

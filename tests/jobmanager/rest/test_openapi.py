@@ -6,12 +6,12 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest.openapi import openapi_document
-from pystate.jobmanager.rest.parameters import number
-from pystate.jobmanager.rest.route import RestRoute
-from pystate.jobmanager.rest.schemas import TEXT, record
-from pystate.rest.message import RestMessage
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.rest.openapi import openapi_document
+from pystate.ops.jobmanager.rest.parameters import number
+from pystate.ops.jobmanager.rest.route import RestRoute
+from pystate.ops.jobmanager.rest.schemas import TEXT, record
+from pystate.runtime.rest.message import RestMessage
 
 DOCUMENT = openapi_document(ROUTES)
 OPERATIONS = [(path, method, found) for path, verbs in DOCUMENT["paths"].items() for method, found in verbs.items()]

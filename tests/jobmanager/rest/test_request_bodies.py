@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.plain_data import entries
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.rest import requests
-from pystate.rest.message import RestMessage
+from pystate.common.text.plain_data import entries
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.runtime.rest import requests
+from pystate.runtime.rest.message import RestMessage
 
 BODIES: dict[str, type[RestMessage]] = {
     "/jobs/{job_id}/checkpoints": requests.CheckpointTriggerRequestBody,

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import jsonschema_rs
 import pytest
 
-from pystate.common.plain_data import entry, unless_none
-from pystate.jobmanager.rest.schemas import TEXT, nullable, record, schema_of
-from pystate.rest.message import HexId, RestMessage, UnreadableAnswerError
+from pystate.common.text.plain_data import entry, unless_none
+from pystate.ops.jobmanager.rest.schemas import TEXT, nullable, record, schema_of
+from pystate.runtime.rest.message import HexId, RestMessage, UnreadableAnswerError
 
 
 class Colour(str, Enum):

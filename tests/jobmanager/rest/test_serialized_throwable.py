@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from pystate.jobmanager.rest.serialized_throwable import serialized_throwable
+from pystate.ops.jobmanager.rest.serialized_throwable import serialized_throwable
 
 
 def decoded(*texts: str) -> bytes:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import jsonschema_rs
 import pytest
 
-from pystate.jobmanager.rest import vertices
-from pystate.jobmanager.rest.schemas import schema_of
-from pystate.rest.job_details import JobPlan, JobVertexDetails, JobVertexDetailsInfo
+from pystate.ops.jobmanager.rest import vertices
+from pystate.ops.jobmanager.rest.schemas import schema_of
+from pystate.runtime.rest.job_details import JobPlan, JobVertexDetails, JobVertexDetailsInfo
 from tests.jobmanager.rest.test_messages import JOB, VERTEX, status
 
 METRICS = {"read-records": 20, "write-records": 10}

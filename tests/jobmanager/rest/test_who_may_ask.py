@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from pystate.jobmanager.rest.app import ROUTES
-from pystate.jobmanager.rest_security import RestSecurity
+from pystate.ops.jobmanager.rest.app import ROUTES
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 REST_TOKEN = "the-token-of-the-operators"

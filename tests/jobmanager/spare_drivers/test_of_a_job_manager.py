@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.common.home import read_json
-from pystate.common.processes import is_alive
-from pystate.jobmanager.spare_drivers import spare_pool
-from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import read_json
+from pystate.common.processes.processes import is_alive
+from pystate.ops.jobmanager.spare_drivers import spare_pool
+from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from pystate_cli.command_line import run_command_line
 from tests.jobmanager.harness import PYTHON_PATH, ManagerThread, eventually
 from tests.jobmanager.spare_drivers.test_spare_drivers import COMMAND, variables
@@ -20,7 +20,7 @@ from tests.jobmanager.spare_drivers.test_spare_drivers import COMMAND, variables
 @pytest.fixture
 def manager(tmp_path, monkeypatch):
     monkeypatch.setattr(spare_pool, "_QUIET_MS", 0)
-    monkeypatch.setattr("pystate.jobmanager.server.SpareDrivers", functools.partial(SpareDrivers, command=COMMAND))
+    monkeypatch.setattr("pystate.ops.jobmanager.server.SpareDrivers", functools.partial(SpareDrivers, command=COMMAND))
     monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "home"))
     made = ManagerThread(tmp_path / "home")
     yield made

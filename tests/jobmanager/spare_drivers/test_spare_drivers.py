@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.free_memory import available_bytes
-from pystate.common.home import PystateHome
-from pystate.common.processes import is_alive, is_stopped
-from pystate.job_folder.driver_term import LEADER_VARIABLE
-from pystate.job_folder.small_files import DriverProcessFile, SessionFile
-from pystate.job_folder.spare_messages import SPARE_VARIABLE
-from pystate.job_folder.submission import Submission
-from pystate.jobmanager.driver_process import DriverLauncher
-from pystate.jobmanager.spare_drivers import spare_drivers, spare_pool
-from pystate.jobmanager.spare_drivers.spare_drivers import SpareDrivers
+from pystate.common.files.home import PystateHome
+from pystate.common.processes.free_memory import available_bytes
+from pystate.common.processes.processes import is_alive, is_stopped
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.ops.jobmanager.spare_drivers import spare_drivers, spare_pool
+from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
+from pystate.runtime.job_folder.driver_term import LEADER_VARIABLE
+from pystate.runtime.job_folder.small_files import DriverProcessFile, SessionFile
+from pystate.runtime.job_folder.spare_messages import SPARE_VARIABLE
+from pystate.runtime.job_folder.submission import Submission
 from tests.faults.processes import needs_proc
 from tests.waiting import wait_until
 
@@ -247,7 +247,7 @@ def test_the_next_job_manager_finds_the_driver_of_a_job_that_was_a_spare(home, k
 
 @needs_proc
 def test_what_a_spare_has_started_before_its_job_is_ended_with_the_job(home, monkeypatch):
-    monkeypatch.setattr("pystate.jobmanager.driver_process._ORPHANS_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("pystate.ops.jobmanager.drivers.driver_process._ORPHANS_GRACE_SECONDS", 0.2)
     code = (
         "import subprocess\n"
         "print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from pystate.job_folder.submission import Submission
-from pystate.jobmanager.spare_drivers.spare_kind import spare_kind, submitted_options
+from pystate.ops.jobmanager.spare_drivers.spare_kind import spare_kind, submitted_options
+from pystate.runtime.job_folder.submission import Submission
 
 ONE = Submission(
     job_file="/jobs/one.py",

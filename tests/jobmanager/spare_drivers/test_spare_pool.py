@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.jobmanager.spare_drivers.spare_kind import SpareKind
-from pystate.jobmanager.spare_drivers.spare_pool import Spare, SparePool, SpareState
+from pystate.ops.jobmanager.spare_drivers.spare_kind import SpareKind
+from pystate.ops.jobmanager.spare_drivers.spare_pool import Spare, SparePool, SpareState
 
 LATER = 1_000_000
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from pystate.common.control import connect, receive_message, send_message
+from pystate.common.processes.control import connect, receive_message, send_message
 from tests.security.campaign_context import CampaignContext, attack
 from tests.security.generator import HandshakeGenerator, RequestGenerator
 from tests.security.listening_sockets import ListeningSocket

@@ -10,7 +10,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
-from pystate.common.home import read_json
+from pystate.common.files.home import read_json
 from tests.faults.processes import is_gone, kill
 from tests.security.campaign_context import NO_OTHER_USER, CampaignContext, attack
 from tests.security.report import Finding
@@ -34,7 +34,7 @@ def posing(context: CampaignContext, finding: Finding) -> None:
     posers: list[subprocess.Popen[bytes]] = []
 
     def pose(job: str) -> None:
-        words = ("-m", "pystate.driver", "--home", str(home.home.root), "--job-id", job, "--", "job.py")
+        words = ("-m", "pystate.runtime.driver", "--home", str(home.home.root), "--job-id", job, "--", "job.py")
         prefixes: list[list[str]] = [[sys.executable, "-c", _POSES]]
         if context.other_user is not None:
             prefixes.append(context.other_user.command("pose", seconds=600))

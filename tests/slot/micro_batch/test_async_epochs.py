@@ -8,14 +8,14 @@ from collections import Counter
 
 import pytest
 
-from pystate.api.async_function import AsyncFunction, AsyncFunctionDescriptor
-from pystate.api.async_retry import NO_RETRY_STRATEGY
-from pystate.api.job_graph import OperatorKind
 from pystate.common.errors import PystateError
 from pystate.common.time import Time
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.slot.micro_batch.protocol import receive_admission
+from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
+from pystate.core.api.async_retry import NO_RETRY_STRATEGY
+from pystate.core.api.job_graph import OperatorKind
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.protocol import receive_admission
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from tests.slot.harness import OUT, SlotHarness, send_batches
 from tests.slot.micro_batch.test_epoch_transaction import half_an_epoch, in_thread
 from tests.waiting import wait_until

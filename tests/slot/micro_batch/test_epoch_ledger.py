@@ -1,6 +1,6 @@
 import pytest
 
-from pystate.slot.micro_batch.epoch_ledger import Asker, ClaimResult, EpochLedger
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, ClaimResult, EpochLedger
 
 FIRST = Asker(stage_id=10, task_attempt_id=100)
 RETRY = Asker(stage_id=10, task_attempt_id=107)

@@ -4,19 +4,19 @@ import threading
 
 import pytest
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.common import Types
-from pystate.common.control import hang_up
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.processes.control import hang_up
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.slot.micro_batch.protocol import Admission, receive_admission
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.handles import FileStateHandle
-from pystate.snapshot.keyed_state_handle import KeyedStateHandle
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.slot.protocol import Admission, receive_admission
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.slot.harness import UID, SlotHarness, counted, send_batches
 from tests.waiting import wait_until
 
@@ -122,7 +122,7 @@ def test_a_later_attempt_waits_until_spark_has_said_what_became_of_the_one_that_
 
 @pytest.mark.parametrize("outcome", [TaskOutcome.RUNNING, TaskOutcome.UNKNOWN])
 def test_a_task_attempt_of_which_spark_says_nothing_holds_nobody_for_ever(slot, monkeypatch, outcome):
-    monkeypatch.setattr("pystate.slot.micro_batch.subtask.OUTCOME_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pystate.runtime.engines.micro_batch.slot.subtask.OUTCOME_TIMEOUT_S", 0.05)
     slot.coordinator.outcomes[7] = outcome
     slot.bring(0, ["a"], attempt=7)
     with pytest.raises(ControlError, match="does not say what became of task 7"):

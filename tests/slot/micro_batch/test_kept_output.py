@@ -4,7 +4,7 @@ import tempfile
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.slot.micro_batch.kept_output import KeptOutput
+from pystate.runtime.engines.micro_batch.slot.kept_output import KeptOutput
 
 
 def test_batches_come_back_in_order_per_tag(tmp_path):

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pystate.slot.micro_batch.protocol import receive_batches, receive_kept, send_kept
+from pystate.runtime.engines.micro_batch.slot.protocol import receive_batches, receive_kept, send_kept
 from tests.slot.harness import send_batches
 
 

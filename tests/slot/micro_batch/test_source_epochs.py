@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
 from pystate.common.errors import PystateError
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
+from pystate.core.api.job_graph import OperatorKind
 from pystate.datastream.connectors.file_system import FileSource
-from pystate.plan.chain import Chain, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.slot.micro_batch.epoch_ledger import Asker, TaskOutcome
-from pystate.slot.micro_batch.subtask import FencedError, MicroBatchSubtask
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.subtask import FencedError, MicroBatchSubtask
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from tests.connectors.own_sources import Blocking, Counter
 from tests.slot.harness import JOB_ID, RecordingCoordinator
 from tests.waiting import wait_until

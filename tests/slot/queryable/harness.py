@@ -7,11 +7,11 @@ from typing import Any
 
 from pystate.common import Types
 from pystate.common.key_groups import key_group_range
+from pystate.core.queryable.messages import Consistency, QueryableState, StateAnswer, StateRead
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.storage.storage import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, MapStateDescriptor, ValueStateDescriptor
-from pystate.queryable.messages import Consistency, QueryableState, StateAnswer, StateRead
-from pystate.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.storage import SnapshotLocation
+from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
 from tests.slot.harness import MAX_PARALLELISM, UID, SlotHarness
 
 ENABLED = {"queryable-state.enable": "true"}
@@ -83,7 +83,7 @@ class QueriedSlot:
 
 def word_of(index: int, parallelism: int) -> str:
     """Return a word whose key group is one of a subtask's."""
-    from pystate.state.base.keys import KeyCodec
+    from pystate.core.state.keys.keys import KeyCodec
 
     codec, groups = KeyCodec(Types.STRING()), key_group_range(index, parallelism, MAX_PARALLELISM)
     return next(word for word in map(str, range(1_000)) if codec.key_group(word, MAX_PARALLELISM) in groups)

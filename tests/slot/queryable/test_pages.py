@@ -9,6 +9,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.time import Time
+from pystate.core.queryable.messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, StateRead
 from pystate.datastream import (
     KeyedProcessFunction,
     ListStateDescriptor,
@@ -16,9 +17,8 @@ from pystate.datastream import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.queryable.messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, StateRead
-from pystate.slot.queryable import kv_state_entry
-from pystate.slot.queryable.kv_state_registry import KvStateRegistry
+from pystate.runtime.slot.queryable import kv_state_entry
+from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
 from tests.slot.harness import UID
 from tests.slot.queryable.harness import QueriedSlot, queryable
 

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from pystate.common import Types
-from pystate.common.control import ControlClient
 from pystate.common.errors import ControlError, StateDeclarationError
 from pystate.common.key_groups import KeyGroupRange
+from pystate.common.processes.control import ControlClient
 from pystate.common.time import Time
-from pystate.datastream import KeyedProcessFunction, ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from pystate.queryable.messages import (
+from pystate.core.queryable.messages import (
     MAX_ANSWER_BYTES,
     Consistency,
     QueryableState,
@@ -23,11 +22,12 @@ from pystate.queryable.messages import (
     StateAnswer,
     StateRead,
 )
-from pystate.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.slot.queryable.kv_state_server import KvStateServer
-from pystate.state.base import committed_states
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
+from pystate.core.state.base import committed_states
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.datastream import KeyedProcessFunction, ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
+from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 from tests.slot.harness import MAX_PARALLELISM, SlotHarness
 from tests.slot.queryable.harness import ENABLED, QueriedSlot, queryable, word_of
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from pystate.slot.queryable.request_loop import OtherThreads, RequestLoop
+from pystate.runtime.slot.queryable.request_loop import OtherThreads, RequestLoop
 from tests.waiting import wait_until
 
 HEAD = struct.Struct(">I")

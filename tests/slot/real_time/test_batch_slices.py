@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pystate.slot.real_time.batch_slices import SLICE_S, BatchSlices
+from pystate.runtime.engines.real_time.slot.batch_slices import SLICE_S, BatchSlices
 
 
 def batch(rows):

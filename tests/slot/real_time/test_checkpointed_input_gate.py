@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pystate.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.slot.real_time.channel_state import ChannelState, ChannelStateReader
-from pystate.slot.real_time.checkpointed_input_gate import CheckpointedInputGate
-from pystate.slot.real_time.input_events import (
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.engines.real_time.slot.channel_state import ChannelState, ChannelStateReader
+from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input_events import (
     AllChannelsEnded,
     CheckpointAborted,
     InputCheckpoint,
@@ -22,8 +24,8 @@ from pystate.slot.real_time.input_events import (
     InputEvent,
     TakeCheckpoint,
 )
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.stream_elements import (
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.stream_elements import (
     Buffer,
     CancelCheckpointMarker,
     EndOfPartition,
@@ -31,8 +33,6 @@ from pystate.slot.real_time.stream_elements import (
     Watermark,
     WatermarkStatus,
 )
-from pystate.snapshot.barrier import CheckpointBarrier
-from pystate.snapshot.input_channel_state import ChannelStateRescaleError
 
 SUBSUMED = CheckpointFailureReason.CHECKPOINT_DECLINED_SUBSUMED
 CANCELLED = CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER

@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.slot.real_time import due_times
-from pystate.slot.real_time.due_times import DueTimes
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.engines.real_time.slot import due_times
+from pystate.runtime.engines.real_time.slot.due_times import DueTimes
 
 NOW_MS = 1_000_000
 

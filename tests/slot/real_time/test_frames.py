@@ -3,7 +3,14 @@
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.slot.real_time.frames import PLACE_SIZE, FrameKind, pack_frame, pack_message, place_of, unpack_frame
+from pystate.runtime.engines.real_time.slot.frames import (
+    PLACE_SIZE,
+    FrameKind,
+    pack_frame,
+    pack_message,
+    place_of,
+    unpack_frame,
+)
 
 
 def test_a_relay_reads_the_place_and_a_subtask_the_rest():

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.slot.real_time.channel_state import ChannelStateReader
-from pystate.slot.real_time.checkpointed_input_gate import CheckpointedInputGate
-from pystate.slot.real_time.input_events import (
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input_events import (
     AllChannelsEnded,
     CheckpointAborted,
     InputCheckpoint,
@@ -19,9 +20,8 @@ from pystate.slot.real_time.input_events import (
     InputElement,
     TakeCheckpoint,
 )
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.stream_elements import Buffer, CancelCheckpointMarker, EndOfPartition
-from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, CancelCheckpointMarker, EndOfPartition
 
 CHANNELS = 3
 LAST = 6

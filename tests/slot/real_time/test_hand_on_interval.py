@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from pystate.common.configuration import Configuration
-from pystate.slot.real_time import hand_on_interval
-from pystate.slot.real_time.hand_on_interval import ENOUGH_BYTES, LEAST_S, MOST_S, HandOnInterval
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.engines.real_time.slot import hand_on_interval
+from pystate.runtime.engines.real_time.slot.hand_on_interval import ENOUGH_BYTES, LEAST_S, MOST_S, HandOnInterval
 
 NOW_MS = 1_000_000
 

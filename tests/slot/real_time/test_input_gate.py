@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.slot.real_time.channel_state import ChannelStateReader
-from pystate.slot.real_time.frames import PLACE_SIZE, Frame, FrameKind, pack_frame, pack_message, unpack_frame
-from pystate.slot.real_time.input_events import InputComplete, TakeCheckpoint
-from pystate.slot.real_time.input_gate import GateEvent, InputGate
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.mailbox import TaskMailbox
-from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.frames import (
+    PLACE_SIZE,
+    Frame,
+    FrameKind,
+    pack_frame,
+    pack_message,
+    unpack_frame,
+)
+from pystate.runtime.engines.real_time.slot.input_events import InputComplete, TakeCheckpoint
+from pystate.runtime.engines.real_time.slot.input_gate import GateEvent, InputGate
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from tests.waiting import wait_until
 
 ROOM = 1000

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pystate.slot.real_time.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 
 
 @pytest.mark.parametrize("far", [0.0, 2.0**62 / 1000, None])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pystate.slot.real_time.input_settings import InputSettings
-from pystate.slot.real_time.output_pause import OutputPause
-from pystate.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.output_pause import OutputPause
 
 
 def barrier(number: int, *, savepoint: bool = False) -> CheckpointBarrier:

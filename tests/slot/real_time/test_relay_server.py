@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.common.control import connect
 from pystate.common.errors import ControlError
-from pystate.common.processes import can_run
-from pystate.slot.real_time.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
-from pystate.spark.real_time import relay
+from pystate.common.processes.control import connect
+from pystate.common.processes.processes import can_run
+from pystate.runtime.engines.real_time.slot.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
+from pystate.runtime.engines.real_time.spark import relay
 from tests.waiting import wait_until
 
 SECRET = b"of the job"

@@ -7,8 +7,8 @@ import random
 import pytest
 from pyspark.sql import functions as F
 
-from pystate.api.job_graph import KeyByTransformation, OneInputTransformation, OperatorKind, SourceTransformation
-from pystate.spark.micro_batch.determinism import non_determinism, non_determinism_notices
+from pystate.core.api.job_graph import KeyByTransformation, OneInputTransformation, OperatorKind, SourceTransformation
+from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism, non_determinism_notices
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from pystate.common.configuration import Configuration
-from pystate.spark.micro_batch import epoch_bounds
-from pystate.spark.micro_batch.epoch_bounds import EpochBounds, relation_options
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.engines.micro_batch.spark import epoch_bounds
+from pystate.runtime.engines.micro_batch.spark.epoch_bounds import EpochBounds, relation_options
 
 BYTES, ROWS = "pystate.source.max-bytes-per-epoch", "pystate.source.max-rows-per-epoch"
 

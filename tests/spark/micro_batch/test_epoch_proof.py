@@ -5,12 +5,12 @@ from functools import partial
 import pytest
 
 from pystate.common.errors import IncompleteInputError
-from pystate.common.machine_load import PatientDeadline
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.micro_batch import epoch_proof
-from pystate.spark.micro_batch.epoch_proof import EpochProof
-from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts
+from pystate.common.processes.machine_load import PatientDeadline
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.spark import epoch_proof
+from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
+from pystate.runtime.engines.micro_batch.spark.input_proof import StageFacts, TaskFacts
 
 PREPARED = {("count", 0): PreparedEpoch(3, 5, 70, rows_read=10, rows_in=10, rows_out=10)}
 WROTE = StageFacts(4, 1, True, 0, 10)

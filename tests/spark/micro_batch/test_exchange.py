@@ -7,21 +7,21 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from pystate.api.functions import FlatMapFunction
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.records.key_column import KeyColumn
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.micro_batch import exchange, source_stage
-from pystate.spark.micro_batch.exchange import SlotDirectory, exchange_stage
-from pystate.spark.micro_batch.level import Level, Port
-from pystate.spark.micro_batch.ready_batches import ReadyBatches
-from pystate.spark.micro_batch.worker_stages import chain_stage
+from pystate.core.api.functions import FlatMapFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.records.codec import KEY_GROUP_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.spark import exchange, source_stage
+from pystate.runtime.engines.micro_batch.spark.exchange import SlotDirectory, exchange_stage
+from pystate.runtime.engines.micro_batch.spark.level import Level, Port
+from pystate.runtime.engines.micro_batch.spark.ready_batches import ReadyBatches
+from pystate.runtime.engines.micro_batch.spark.worker_stages import chain_stage
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from tests.slot.harness import JOB_ID, SECRET, SlotHarness
 
 WORDS = Types.STRING()
@@ -165,11 +165,11 @@ def test_a_worker_that_hands_rows_on_imports_nothing_that_runs_functions():
     loaded = subprocess.run([sys.executable, "-c", script], input=stage, stdout=subprocess.PIPE, check=True)
 
     modules = set(loaded.stdout.decode().split())
-    assert "pystate.spark.micro_batch.exchange" in modules
+    assert "pystate.runtime.engines.micro_batch.spark.exchange" in modules
     heavy = {
-        "pystate.slot.operator_chain",
-        "pystate.slot.compiled_chain",
-        "pystate.state.base.backend",
+        "pystate.runtime.slot.chain.operator_chain",
+        "pystate.runtime.slot.chain.compiled_chain",
+        "pystate.core.state.base.backend",
         "pystate.connectors",
         "fsspec",
     }

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.micro_batch.input_proof import StageFacts, TaskFacts, judge, judge_sources
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.spark.input_proof import StageFacts, TaskFacts, judge, judge_sources
 
 SUCCEEDED, FAILED, RUNNING = TaskOutcome.SUCCEEDED, TaskOutcome.FAILED, TaskOutcome.RUNNING
 

@@ -6,9 +6,9 @@ import pytest
 
 from pystate.common import TypeInformation, Types
 from pystate.common.key_groups import key_group
-from pystate.records.key_column import KeyColumn
-from pystate.spark.micro_batch.translator import _key_group
-from pystate.state.base.keys import type_tag
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import type_tag
+from pystate.runtime.engines.micro_batch.spark.translator import _key_group
 
 NATIVE = [
     Types.STRING(),

@@ -7,20 +7,20 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.core.api.job_graph import OperatorKind
 from pystate.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.window import TumblingEventTimeWindows
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.slot.watermark_rows import watermark_rows
-from pystate.spark.micro_batch import lasting_partitions
-from pystate.spark.micro_batch.lasting_partitions import partition_columns
-from pystate.spark.micro_batch.level import Level, Port
-from pystate.spark.micro_batch.source_stage import SourceStage, SourceStageSpec
+from pystate.runtime.engines.micro_batch.spark import lasting_partitions
+from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partition_columns
+from pystate.runtime.engines.micro_batch.spark.level import Level, Port
+from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStage, SourceStageSpec
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.slot.chain.watermark_rows import watermark_rows
 from tests.faults.workload import Sink
 
 RECORDS = Types.ROW_NAMED(["topic", "partition", "time"], [Types.STRING(), Types.INT(), Types.LONG()])

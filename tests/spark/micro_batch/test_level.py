@@ -1,13 +1,13 @@
 import pyarrow as pa
 import pytest
 
-from pystate.api.job_graph import Partitioning
 from pystate.common import Types
-from pystate.plan.output import Routing
-from pystate.records.codec import KEY_GROUP_FIELD
-from pystate.slot.micro_batch.protocol import receive_batches
-from pystate.spark.micro_batch.exchange import InputSender, forward_rows
-from pystate.spark.micro_batch.level import PORT_FIELD, LevelWriter, levels_of
+from pystate.core.api.job_graph import Partitioning
+from pystate.core.records.codec import KEY_GROUP_FIELD
+from pystate.runtime.engines.micro_batch.slot.protocol import receive_batches
+from pystate.runtime.engines.micro_batch.spark.exchange import InputSender, forward_rows
+from pystate.runtime.engines.micro_batch.spark.level import PORT_FIELD, LevelWriter, levels_of
+from pystate.runtime.plan.output import Routing
 from tests.plan.programs import connected, keyed, partitioned, planned, printed, process, source, united
 from tests.slot.micro_batch.test_protocol import Wire
 

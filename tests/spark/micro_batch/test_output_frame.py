@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pystate.slot.micro_batch.prepared_epoch import PreparedEpoch
-from pystate.spark.micro_batch import output_frame
-from pystate.spark.micro_batch.output_frame import local_frame
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
+from pystate.runtime.engines.micro_batch.spark import output_frame
+from pystate.runtime.engines.micro_batch.spark.output_frame import local_frame
 
 UTC = datetime.datetime(2026, 11, 23, 12, 0, 1, 234567, datetime.timezone.utc)
 NOW = UTC.replace(tzinfo=None)

@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.spark.micro_batch import exchange
-from pystate.spark.micro_batch.exchange import SlotDirectory, fetch_output
+from pystate.runtime.engines.micro_batch.spark import exchange
+from pystate.runtime.engines.micro_batch.spark.exchange import SlotDirectory, fetch_output
 
 
 def test_the_driver_does_not_wait_for_ever_for_a_slot_that_says_nothing(monkeypatch):

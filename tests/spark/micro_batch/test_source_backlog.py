@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pystate.spark.micro_batch.source_backlog import backlog_rows, rows_behind
+from pystate.runtime.engines.micro_batch.spark.source_backlog import backlog_rows, rows_behind
 
 KAFKA = {"endOffset": {"a": {"0": 10, "1": 5}}, "latestOffset": {"a": {"0": 15, "1": 5}}}
 FILES = {"endOffset": {"logOffset": 3}, "latestOffset": None}

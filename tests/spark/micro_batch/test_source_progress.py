@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.spark.micro_batch.source_progress import SourceProgress, check_logs, source_progress, words
-from pystate.spark.micro_batch.spark_checkpoint import NO_OFFSET, pack_archive
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, check_logs, source_progress, words
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET, pack_archive
 from tests.snapshot.snapshots import source_position
 
 LOG = {

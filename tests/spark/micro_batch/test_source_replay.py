@@ -2,13 +2,13 @@
 
 import pytest
 
-from pystate.api.job_graph import SourceTransformation
-from pystate.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
-from pystate.plan.job_plan import JobPlan, SourcePlan
-from pystate.spark.micro_batch.source_checks import PlanNode, spark_sources
-from pystate.spark.micro_batch.source_replay import SourceReplay
+from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
+from pystate.runtime.engines.micro_batch.spark.source_checks import PlanNode, spark_sources
+from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
+from pystate.runtime.plan.job_plan import JobPlan, SourcePlan
 
 ALLOW = "pystate.source.allow-non-replayable"
 
@@ -75,7 +75,7 @@ def test_a_source_that_is_read_again_needs_no_leave(spark, tmp_path):
 )
 def test_a_start_from_nothing_may_begin_at_the_end_or_at_its_group(monkeypatch, options, from_the_end, from_the_group):
     node = PlanNode("StreamingRelationV2", options=options, source="org.apache.spark.sql.kafka010.KafkaSourceProvider@1")
-    monkeypatch.setattr("pystate.spark.micro_batch.source_replay.plan_nodes_of", lambda _: [node])
+    monkeypatch.setattr("pystate.runtime.engines.micro_batch.spark.source_replay.plan_nodes_of", lambda _: [node])
     source = SourceTransformation("topic")
     replay().look(source, None)
     assert (source.from_the_end, source.from_the_group) == (from_the_end, from_the_group)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystate.spark.micro_batch.source_shuffles import source_shuffle_notices, source_shuffles
+from pystate.runtime.engines.micro_batch.spark.source_shuffles import source_shuffle_notices, source_shuffles
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgpack
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
-from pystate.spark.micro_batch.spark_checkpoint import (
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     SparkCheckpointDirectory,
     SparkSource,
     captured_sources,

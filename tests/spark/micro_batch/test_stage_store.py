@@ -6,9 +6,9 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
-from pystate.slot.micro_batch.epoch_ledger import TaskOutcome
-from pystate.spark.micro_batch.stage_store import StageStore
-from pystate.spark.micro_batch.stage_times import alignment_ms
+from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.spark.stage_store import StageStore
+from pystate.runtime.engines.micro_batch.spark.stage_times import alignment_ms
 
 ROWS = 1000
 

@@ -11,16 +11,16 @@ import pytest
 from pyspark.accumulators import Accumulator, AddingAccumulatorParam, _accumulatorRegistry
 from pyspark.serializers import CloudPickleSerializer
 
-from pystate.api.functions import MapFunction
-from pystate.api.job_graph import OperatorKind
 from pystate.common import Types
-from pystate.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.plan.output import OutputKind, OutputSpec, Routing
-from pystate.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.spark import python_worker
-from pystate.spark.micro_batch.level import Level, Port
-from pystate.spark.micro_batch.source_stage import SourceStageSpec
-from pystate.spark.micro_batch.worker_stages import ShippedStage
+from pystate.core.api.functions import MapFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.runtime.engines.micro_batch.spark.level import Level, Port
+from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStageSpec
+from pystate.runtime.engines.micro_batch.spark.worker_stages import ShippedStage
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.spark.workers import python_worker
 
 WORDS = Types.STRING()
 EVENTS = []

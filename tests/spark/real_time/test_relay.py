@@ -8,10 +8,10 @@ import threading
 import pyarrow as pa
 import pytest
 
-from pystate.common.control import AuthenticatedListener, connect, hang_up
 from pystate.common.errors import ControlError
-from pystate.slot.real_time.frames import PLACE_SIZE, FrameKind, pack_frame
-from pystate.spark.real_time.relay import SCHEMA, Relay, RelayDirectory
+from pystate.common.processes.control import AuthenticatedListener, connect, hang_up
+from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, pack_frame
+from pystate.runtime.engines.real_time.spark.relay import SCHEMA, Relay, RelayDirectory
 from tests.waiting import wait_until
 
 SECRET = b"secret"

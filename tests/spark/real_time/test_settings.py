@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration import Configuration
-from pystate.spark.real_time.settings import REAL_TIME_SETTINGS, application_notices, application_settings
-from pystate.spark.session import session_settings
+from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.spark.sessions.real_time_settings import REAL_TIME_SETTINGS, application_notices, application_settings
+from pystate.runtime.spark.sessions.session import session_settings
 
 
 def test_an_application_of_this_engine_lacks_nothing_and_others_are_told_what():

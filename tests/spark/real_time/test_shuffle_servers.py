@@ -6,8 +6,8 @@ That Spark's own objects are found, and closed in a job, is tried by `tests/secu
 import pytest
 
 from pystate.common.errors import JobExecutionError
-from pystate.spark.real_time import shuffle_servers
-from pystate.spark.real_time.shuffle_servers import ShuffleServers
+from pystate.runtime.engines.real_time.spark import shuffle_servers
+from pystate.runtime.engines.real_time.spark.shuffle_servers import ShuffleServers
 
 PORT_OF_WRITER = 4000
 

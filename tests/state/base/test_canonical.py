@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import (
+from pystate.core.state.files.canonical import (
     BLOCK_BYTES,
     PIECE_BYTES,
     CanonicalHeader,
@@ -27,8 +27,8 @@ from pystate.state.base.canonical import (
     StateMetaInfoSnapshot,
     pieces_of,
 )
-from pystate.state.base.keys import KEY_ENCODING
-from pystate.state.base.serializers import serializer_for
+from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.values.serializers import serializer_for
 from tests.memory import least_peak
 
 HEADER = CanonicalHeader(

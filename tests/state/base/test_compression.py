@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common import Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.block_file import BlockFileFormat, BlockReader, BlockWriter
-from pystate.state.base.canonical import (
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.files.block_file import BlockFileFormat, BlockReader, BlockWriter
+from pystate.core.state.files.canonical import (
     FORMAT_VERSION,
     CanonicalHeader,
     CanonicalReader,
     CanonicalWriter,
     StateMetaInfoSnapshot,
 )
-from pystate.state.base.compression import LZ4, compress, decompress
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.loader import create_state_backend
-from pystate.state.base.serializers import serializer_for
-from pystate.state.operator.format import OPERATOR_STATE_FORMAT
+from pystate.core.state.files.compression import LZ4, compress, decompress
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.operator.format import OPERATOR_STATE_FORMAT
+from pystate.core.state.values.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
 STATES = (StateMetaInfoSnapshot("count", "VALUE", serializer_for(Types.LONG()).snapshot()),)

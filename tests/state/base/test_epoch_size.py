@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Row
-from pystate.state.base.epoch_size import EpochGauge, mapping_size, object_size
+from pystate.core.state.kinds.epoch_size import EpochGauge, mapping_size, object_size
 
 BOUND = 128 << 20
 

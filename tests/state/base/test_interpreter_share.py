@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.state.base import interpreter_share
-from pystate.state.base.interpreter_share import InterpreterShare
+from pystate.core.state.files import interpreter_share
+from pystate.core.state.files.interpreter_share import InterpreterShare
 
 
 class Clock:

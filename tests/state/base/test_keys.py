@@ -15,8 +15,8 @@ from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.key_groups import hash_bytes, key_group
 from pystate.common.row import default_names
-from pystate.state.base import key_encoding
-from pystate.state.base.keys import KeyCodec, KeyCompatibility, check_key_compatible, encode_auto, type_tag
+from pystate.core.state.keys import key_encoding
+from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, encode_auto, type_tag
 
 UTC = dt.timezone.utc
 SCALARS = st.one_of(

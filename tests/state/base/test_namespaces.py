@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.state.base.namespaces import (
+from pystate.core.state.keys.namespaces import (
     TIME_WINDOWS,
     VOID,
     VOID_NAMESPACE,

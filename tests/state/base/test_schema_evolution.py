@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor
 from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.row import RowKind
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.serializers import (
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.values.serializers import (
     Resolution,
     SchemaCompatibility,
     resolve_compatibility,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.state.base.serializers import serializer_for, serializer_from_snapshot
+from pystate.core.state.values.serializers import serializer_for, serializer_from_snapshot
 
 UTC = dt.timezone.utc
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])

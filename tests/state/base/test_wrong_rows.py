@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import StateError
-from pystate.state.base.serializers import serializer_for
+from pystate.core.state.values.serializers import serializer_for
 
 ORDER = Types.ROW_NAMED(["id", "amount"], [Types.STRING(), Types.LONG()])
 

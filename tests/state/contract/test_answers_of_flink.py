@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import TypeInformation, Types
 from pystate.common.errors import StateError
+from pystate.core.api.state import ValueStateDescriptor
 from tests.state.conftest import BackendHarness
 
 FLOATS = [

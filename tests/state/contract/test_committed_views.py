@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.common.errors import StateDeclarationError, StateError
+from pystate.common.time import Time
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -20,12 +23,9 @@ from pystate.api.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.common import Types
-from pystate.common.errors import StateDeclarationError, StateError
-from pystate.common.time import Time
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.committed_view import CommittedView, PageBound
-from pystate.state.base.namespaces import VOID, KeyNamespaceSerializer, NamespaceSerializer
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.committed_view import CommittedView, PageBound
+from pystate.core.state.keys.namespaces import VOID, KeyNamespaceSerializer, NamespaceSerializer
 from tests.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, ManualClock
 
 KEYS = [f"key-{n}" for n in range(6)]

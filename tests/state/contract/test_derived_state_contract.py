@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import AggregateFunction, ReduceFunction
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.common.errors import StateError
+from pystate.core.api.functions import AggregateFunction, ReduceFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -16,9 +18,7 @@ from pystate.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Types
-from pystate.common.errors import StateError
-from pystate.state.base.loader import state_backend_names
+from pystate.core.state.base.loader import state_backend_names
 from tests.state.conftest import BackendHarness, written
 
 LONGS = Types.LIST(Types.LONG())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import MapState, MapStateDescriptor
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import StateError
-from pystate.state.base.loader import state_backend_names
+from pystate.core.api.state import MapState, MapStateDescriptor
+from pystate.core.state.base.loader import state_backend_names
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
 LONGS = Types.LIST(Types.LONG())

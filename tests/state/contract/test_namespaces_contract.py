@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -17,14 +19,12 @@ from pystate.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Types
-from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
-from pystate.state.base.internal_state import InternalKvState, InternalMergingState
-from pystate.state.base.keys import KEY_ENCODING
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
-from pystate.state.base.schema import StateSchema
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
+from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
+from pystate.core.state.kinds.internal_state import InternalKvState, InternalMergingState
 from tests.state.conftest import BackendHarness, ManualClock, written
 from tests.state.contract.ttl_states import config_of, with_ttl
 

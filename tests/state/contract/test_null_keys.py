@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor
 from pystate.common import TypeInformation, Types
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor
 from tests.state.conftest import BackendHarness
 
 KEYS: list[tuple[TypeInformation | None, Any]] = [

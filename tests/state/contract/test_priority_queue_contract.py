@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
-from pystate.api.time_domain import TimeDomain
 from pystate.common import Types
+from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
-from pystate.common.rocksdb_options import RocksDBOptions
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfoSnapshot
-from pystate.state.base.keys import KEY_ENCODING
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
-from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
-from pystate.state.base.timer_schema import Timer, TimerSchema, time_to_bytes
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.core.state.base.timer_schema import Timer, TimerSchema, time_to_bytes
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness
 
 EVENT = TimerSchema("window-timers", TimeDomain.EVENT_TIME, TIME_WINDOWS)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from pystate.api.time_domain import TimeDomain
-from pystate.common.rocksdb_options import RocksDBOptions
-from pystate.state.base.namespaces import TIME_WINDOWS, VOID
-from pystate.state.base.priority_queue import KeyGroupedPriorityQueue
-from pystate.state.base.timer_schema import TimerSchema
+from pystate.common.configuration.rocksdb_options import RocksDBOptions
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID
 from tests.hypothesis_profiles import of_model
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test
 from tests.state.contract.epoch_machine import EpochMachine

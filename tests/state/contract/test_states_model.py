@@ -14,8 +14,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from pystate.api.functions import AggregateFunction
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.core.api.functions import AggregateFunction
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -23,12 +24,11 @@ from pystate.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.api.state_ttl import StateTtlConfig
-from pystate.common import Types
-from pystate.state.base import key_visitor
-from pystate.state.base.internal_state import InternalKvState, InternalMergingState
-from pystate.state.base.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
-from pystate.state.rocksdb import list_table
+from pystate.core.api.state_ttl import StateTtlConfig
+from pystate.core.state.base import key_visitor
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
+from pystate.core.state.kinds.internal_state import InternalKvState, InternalMergingState
+from pystate.core.state.rocksdb import list_table
 from tests.hypothesis_profiles import of_model
 from tests.state.conftest import SPILLING, BackendHarness, backends_to_test
 from tests.state.contract.epoch_machine import EpochMachine

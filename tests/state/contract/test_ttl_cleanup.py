@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateError
-from pystate.state.rocksdb import database
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from pystate.core.state.rocksdb import database
 from tests.state.conftest import SPILLING, BackendHarness, ManualClock, written
 from tests.state.contract.test_undeclared_state import DECLARATIONS, shown
 from tests.state.contract.ttl_states import config_of, with_ttl

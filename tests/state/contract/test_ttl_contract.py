@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import (
+from pystate.common import Types
+from pystate.common.errors import StateError
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -14,8 +16,6 @@ from pystate.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Types
-from pystate.common.errors import StateError
 from tests.state.conftest import BackendHarness, ManualClock
 from tests.state.contract.test_derived_state_contract import Average, sum_of
 from tests.state.contract.ttl_states import config_of, with_ttl

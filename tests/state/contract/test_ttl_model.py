@@ -15,9 +15,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from pystate.api.state import StateDescriptor
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.snapshot import KeyedStateSnapshot
+from pystate.core.api.state import StateDescriptor
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.base.snapshot import KeyedStateSnapshot
 from tests.hypothesis_profiles import of_model
 from tests.state.conftest import BackendHarness, ManualClock, backends_to_test, written
 from tests.state.contract.test_states_model import DESCRIPTORS, USER_KEYS, name_of

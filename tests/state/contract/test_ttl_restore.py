@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import (
+from pystate.common import Row, Types
+from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.core.api.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Row, Types
-from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.ttl.serializer import time_of_mark, without_time
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.ttl.serializer import time_of_mark, without_time
 from tests.state.conftest import BackendHarness, ManualClock, stored
 from tests.state.contract.test_undeclared_state import DECLARATIONS, KEYS, content, shown
 from tests.state.contract.ttl_states import with_ttl

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import (
+from pystate.common import Row, TypeInformation, Types
+from pystate.common.errors import CorruptSnapshotError, RestoreError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -16,15 +19,18 @@ from pystate.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.common import Row, TypeInformation, Types
-from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter, Entry, StateMetaInfoSnapshot
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.list_parts import pack_part, part_sub_key
-from pystate.state.base.loader import state_backend_names
-from pystate.state.base.schema import StateSchema
-from pystate.state.base.serializers import serializer_for
+from pystate.core.state.base.loader import state_backend_names
+from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.files.canonical import (
+    CanonicalHeader,
+    CanonicalReader,
+    CanonicalWriter,
+    Entry,
+    StateMetaInfoSnapshot,
+)
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
+from pystate.core.state.values.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, stored, written
 from tests.state.contract.test_derived_state_contract import Average, sum_of
 

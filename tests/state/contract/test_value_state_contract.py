@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ValueState, ValueStateDescriptor
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalHeader, CanonicalWriter, StateMetaInfoSnapshot
-from pystate.state.base.keys import KEY_ENCODING, KeyCodec
-from pystate.state.base.loader import create_state_backend, state_backend_names
-from pystate.state.base.serializers import serializer_for
+from pystate.core.api.state import ValueState, ValueStateDescriptor
+from pystate.core.state.base.loader import create_state_backend, state_backend_names
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, StateMetaInfoSnapshot
+from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
+from pystate.core.state.values.serializers import serializer_for
 from tests.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, written
 
 LIST = Types.LIST(Types.LONG())

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
+from pystate.core.api.state import ValueStateDescriptor
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, backends_to_test
 
 KEYS = st.integers(0, 12)

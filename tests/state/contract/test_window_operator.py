@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, ReducingStateDescriptor
-from pystate.api.time_domain import TimeDomain
 from pystate.common import Types
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.internal_state import InternalMergingState
-from pystate.state.base.namespaces import TIME_WINDOWS
-from pystate.state.base.timer_schema import TimerSchema
+from pystate.core.api.state import ListStateDescriptor, ReducingStateDescriptor
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.keys.namespaces import TIME_WINDOWS
+from pystate.core.state.kinds.internal_state import InternalMergingState
 from tests.state.conftest import SPILLING, BackendHarness
 
 GAP = 10

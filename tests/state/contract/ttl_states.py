@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any, TypeVar
 
-from pystate.api.state import StateDescriptor
-from pystate.api.state_ttl import StateTtlConfig
 from pystate.common.time import Time
+from pystate.core.api.state import StateDescriptor
+from pystate.core.api.state_ttl import StateTtlConfig
 
 D = TypeVar("D", bound=StateDescriptor)
 

@@ -14,17 +14,17 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import SnapshotError
 from pystate.common.time import Time
-from pystate.slot.frozen_task import FrozenOperator
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base import forked_writer
-from pystate.state.base.canonical import CanonicalWriter
-from pystate.state.base.forked_writer import ForkedWriter, ForkFailedError
-from pystate.state.hashmap import backend as hashmap_backend
-from pystate.state.hashmap import snapshot as hashmap_snapshot
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base import forked_writer
+from pystate.core.state.base.forked_writer import ForkedWriter, ForkFailedError
+from pystate.core.state.files.canonical import CanonicalWriter
+from pystate.core.state.hashmap import backend as hashmap_backend
+from pystate.core.state.hashmap import snapshot as hashmap_snapshot
+from pystate.runtime.slot.snapshots.frozen_task import FrozenOperator
 from tests.faults.processes import is_gone, needs_proc
 from tests.state.conftest import BackendHarness, written
 from tests.waiting import wait_until

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.common import Types
-from pystate.state.base.keys import _TextKeys
-from pystate.state.base.serializers import _QuickSerializer
-from pystate.state.hashmap import table
-from pystate.state.rocksdb.lookahead import TRIAL_KEYS
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from pystate.core.state.hashmap import table
+from pystate.core.state.keys.keys import _TextKeys
+from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS
+from pystate.core.state.values.serializers import _QuickSerializer
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 
 NUMBERS = ListStateDescriptor("s", Types.LONG())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
-from pystate.state.hashmap.backend import HashMapKeyedStateBackend
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.state.hashmap.backend import HashMapKeyedStateBackend
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
-from pystate.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
-from pystate.state.operator.broadcast_state import ReadOnlyBroadcastView
-from pystate.state.operator.format import OperatorStateReader
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
+from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
+from pystate.core.state.operator.format import OperatorStateReader
 from tests.hypothesis_profiles import of_model
 
 LONGS = ListStateDescriptor("longs", Types.LONG())

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.block_file import BlockWriter
-from pystate.state.base.keys import KEY_ENCODING
-from pystate.state.base.serializers import serializer_for
-from pystate.state.operator.format import (
+from pystate.core.state.files.block_file import BlockWriter
+from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.operator.format import (
     OPERATOR_STATE_FORMAT,
     OperatorStateInfo,
     OperatorStateReader,
     write_operator_state,
 )
-from pystate.state.operator.mode import OperatorStateMode
-from pystate.state.operator.raw_state import (
+from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.raw_state import (
     RAW_KEYED_FORMAT,
     RAW_OPERATOR_FORMAT,
     RawKeyedStateWriter,
@@ -32,6 +31,7 @@ from pystate.state.operator.raw_state import (
     RawStateSnapshot,
     read_raw_state,
 )
+from pystate.core.state.values.serializers import serializer_for
 
 LONG = serializer_for(Types.LONG()).snapshot()
 Content = dict[str, tuple[OperatorStateMode, list[tuple[bytes | None, ...]]]]

@@ -8,17 +8,17 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.common import TypeInformation
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.key_groups import key_group_range
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.keys import KeyCodec
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.state.conftest import MAX_PARALLELISM
 
 VALUE = ValueStateDescriptor("value")

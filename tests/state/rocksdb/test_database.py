@@ -4,8 +4,8 @@ import shutil
 import subprocess
 import sys
 
-from pystate.state.rocksdb.database import Database
-from pystate.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.database import Database
+from pystate.core.state.rocksdb.options import RocksDBMemory
 
 
 def test_the_list_of_files_in_a_snapshot_does_not_grow_with_every_snapshot(tmp_path):
@@ -29,8 +29,8 @@ READS_WHAT_IS_DROPPED = """
 import gc
 import sys
 
-from pystate.state.rocksdb.database import Database
-from pystate.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.database import Database
+from pystate.core.state.rocksdb.options import RocksDBMemory
 
 database = Database(sys.argv[1], RocksDBMemory.of_bytes(8 << 20, 0.5))
 database.retain()

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common.errors import SnapshotError, StateError
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.state.rocksdb.database import Database
-from pystate.state.rocksdb.linked_files import LinkedFiles
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.database import Database
+from pystate.core.state.rocksdb.linked_files import LinkedFiles
 from tests.state.rocksdb.native import VALUE, Operator
 from tests.state.rocksdb.test_spill import NUMBER, Spilling
 

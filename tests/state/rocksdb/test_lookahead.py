@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.keys import KeyCodec
-from pystate.state.rocksdb import lookahead
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.state.rocksdb.lookahead import TRIAL_KEYS, Lookahead, read_ahead
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.rocksdb import lookahead
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS, Lookahead, read_ahead
 
 MAX_PARALLELISM = 8
 

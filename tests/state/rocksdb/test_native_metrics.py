@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import options_of
+from pystate.common.configuration.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
 from pystate.common.key_groups import key_group_range
-from pystate.common.options import options_of
-from pystate.common.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
-from pystate.state.base.keys import KeyCodec
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from tests.state.conftest import MAX_PARALLELISM
 
 FAMILY_LABEL = RocksDBNativeMetricOptions.COLUMN_FAMILY_AS_VARIABLE

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.api.time_domain import TimeDomain
 from pystate.common import Types
 from pystate.common.errors import RestoreError
-from pystate.state.base.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
-from pystate.state.base.timer_schema import TimerSchema
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.keys.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from tests.state.rocksdb.native import Operator
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

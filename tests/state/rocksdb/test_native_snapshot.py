@@ -12,19 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rocksdict import Options, SstFileWriter
 
-from pystate.api.state import ValueStateDescriptor
-from pystate.checkpoint.shared_state_registry import SharedStateRegistry
 from pystate.common import Row, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
-from pystate.slot.keyed_snapshots import KeyedSnapshots
-from pystate.slot.restored_operator import RestoredOperator
-from pystate.snapshot.incremental_handle import IncrementalKeyedStateHandle
-from pystate.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.snapshot.storage import SnapshotLocation
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
-from pystate.state.base.snapshot import KeyedStateSnapshot
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.base.snapshot import KeyedStateSnapshot
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.retention.shared_state_registry import SharedStateRegistry
+from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.state.conftest import MAX_PARALLELISM, BackendHarness, written
 from tests.state.rocksdb.native import LIST, MAP, Operator, names
 
@@ -97,8 +97,8 @@ def test_key_groups_that_were_given_away_are_not_there_after_coming_back(root: s
 def test_rows_of_other_databases_are_taken_in_as_several_files_and_given_on(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pystate.state.rocksdb.sorted_files._FILE_BYTES", 1)
-    monkeypatch.setattr("pystate.state.rocksdb.database._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("pystate.core.state.rocksdb.sorted_files._FILE_BYTES", 1)
+    monkeypatch.setattr("pystate.core.state.rocksdb.database._ROWS_AT_ONCE", 7)
     first = filled(root)
     thirds = Operator(root, 3, first.checkpoint(1))
     thirds.write({key: "new" for key in KEYS[20:]})
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full_while_rows_are_taken_in_leaves_the_backend_empty(
 
     handles = filled(root, 2).checkpoint(1)
     with monkeypatch.context() as patch, pytest.raises(StateError, match="No space left"):
-        patch.setattr("pystate.state.rocksdb.sorted_files.SstFileWriter", Full)
+        patch.setattr("pystate.core.state.rocksdb.sorted_files.SstFileWriter", Full)
         Operator(root, 1, handles)
     assert Operator(root, 1, handles).values(KEYS) == {key: number + 1 for number, key in enumerate(KEYS)}
 

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from rocksdict import Rdict
 
-from pystate.api.state import ValueStateDescriptor
 from pystate.common import TypeInformation, Types
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.common.rocksdb_options import RocksDBOptions
-from pystate.state.base.backend import KeyedStateBackend
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.keys import KeyCodec
-from pystate.state.base.loader import create_state_backend
-from pystate.state.rocksdb import database
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.state.rocksdb.options import RocksDBMemory, process_memory
-from pystate.state.rocksdb.rows import split_row_key
+from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.loader import create_state_backend
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.rocksdb import database
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.options import RocksDBMemory, process_memory
+from pystate.core.state.rocksdb.rows import split_row_key
 from tests.state.conftest import MAX_PARALLELISM, written
 
 LIST = Types.LIST(Types.LONG())

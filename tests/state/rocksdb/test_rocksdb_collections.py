@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pystate.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from pystate.common import Types
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.state.base.canonical import CanonicalReader
-from pystate.state.base.keys import KeyCodec
-from pystate.state.rocksdb import database, list_table, spill
-from pystate.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.state.rocksdb.rows import after_prefix, split_row_key
+from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.rocksdb import database, list_table, spill
+from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rows import after_prefix, split_row_key
 from tests.state.conftest import MAX_PARALLELISM, written
 
 LONGS = Types.LIST(Types.LONG())

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pystate.api.time_domain import TimeDomain
-from pystate.common.configuration import Configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import PystateOptions
+from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError
-from pystate.common.options import PystateOptions
-from pystate.common.rocksdb_options import RocksDBOptions
-from pystate.state.base.timer_schema import TimerSchema, time_from_bytes
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.state.base.timer_schema import TimerSchema, time_from_bytes
 from tests.state.conftest import BackendHarness
 
 OPTION = RocksDBOptions.TIMER_SERVICE_CACHE_SIZE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.connectors.file_system.part_writer import PartWriter
+from pystate.connectors.file_system.formats.part_writer import PartWriter
 from pystate.connectors.file_system.rolling_policy import OnCheckpointRollingPolicy, PartFileInfo, RollingPolicy
-from pystate.file_systems.recoverable_files import Recoverable
+from pystate.core.file_systems.recoverable_files import Recoverable
 
 
 class Bucket:

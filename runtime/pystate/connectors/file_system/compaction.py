@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pystate.common.errors import JobGraphError
-from pystate.file_systems.recoverable_files import Recoverable
+from pystate.core.file_systems.recoverable_files import Recoverable
 
 
 class FileCompactStrategy:

@@ -10,8 +10,8 @@ from typing import Any
 from pystate.common.errors import CommitError, CorruptSnapshotError
 from pystate.connectors.file_system.file_writer import VERSION, OpenFiles
 from pystate.connectors.sink import CommitRequest, Committer
-from pystate.file_systems.recoverable import recoverable_files
-from pystate.file_systems.recoverable_files import CommitOutcome, RecoverableFiles, UncommittableError
+from pystate.core.file_systems.recoverable import recoverable_files
+from pystate.core.file_systems.recoverable_files import CommitOutcome, RecoverableFiles, UncommittableError
 
 _LOG = logging.getLogger(__name__)
 _TAG = re.compile(r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")

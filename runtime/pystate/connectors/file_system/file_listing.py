@@ -21,8 +21,8 @@ from typing import Any
 from fsspec.implementations.local import LocalFileSystem
 
 from pystate.common.errors import ExternalSystemError, JobGraphError, RecordError
-from pystate.file_systems.file_info import kind_of
-from pystate.file_systems.places import parse_location
+from pystate.core.file_systems.file_info import kind_of
+from pystate.core.file_systems.places import parse_location
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _LOCAL = re.compile(r"(file|local):/*", re.IGNORECASE)

@@ -12,10 +12,10 @@ from pystate.common.time import current_time_ms
 from pystate.connectors.file_system.file_splits import FileSourceSplit
 from pystate.connectors.file_system.file_watch import FileWatch
 from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
-from pystate.connectors.file_system.split_format import FileRecords, SplitFormat
+from pystate.connectors.file_system.formats.split_format import FileRecords, SplitFormat
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
-from pystate.file_systems.places import parse_location
+from pystate.core.file_systems.places import parse_location
 
 _MOST_AT_ONCE = 500
 _LONGEST_SLEEP_MS = 60_000

@@ -12,12 +12,12 @@ from pystate.common.serialization import BulkWriterFactory, Encoder, SimpleStrin
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner, DateTimeBucketAssigner
 from pystate.connectors.file_system.compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
-from pystate.connectors.file_system.csv_writer import CsvWriterFactory
 from pystate.connectors.file_system.file_committer import FileCommitter
 from pystate.connectors.file_system.file_writer import FileWriter
+from pystate.connectors.file_system.formats.csv_writer import CsvWriterFactory
+from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
+from pystate.connectors.file_system.formats.part_writer import BulkPartWriter, PartWriter, RowPartWriter
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
-from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
-from pystate.connectors.file_system.part_writer import BulkPartWriter, PartWriter, RowPartWriter
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, RollingPolicy
 from pystate.connectors.sink import (
     Committer,
@@ -28,8 +28,8 @@ from pystate.connectors.sink import (
     WriterInitContext,
 )
 from pystate.connectors.typed_sink import SupportsElementType
-from pystate.file_systems.recoverable_files import RecoverableFile
-from pystate.records.printed import text_of
+from pystate.core.file_systems.recoverable_files import RecoverableFile
+from pystate.core.records.printed import text_of
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 CHECK_INTERVAL_MS = 60_000

@@ -13,12 +13,12 @@ from pystate.common.errors import CommitError, JobGraphError
 from pystate.connectors.file_system.bucket import Bucket
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
 from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy, WaitingFiles
+from pystate.connectors.file_system.formats.part_writer import PartWriterFactory
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
-from pystate.connectors.file_system.part_writer import PartWriterFactory
 from pystate.connectors.file_system.rolling_policy import RollingPolicy
 from pystate.connectors.sink import CommittingSinkWriter, SinkWriter, StatefulSinkWriter, WriterInitContext
-from pystate.file_systems.recoverable import recoverable_files
-from pystate.file_systems.recoverable_files import Recoverable, RecoverableFile, RecoverableFiles, UncommittableError
+from pystate.core.file_systems.recoverable import recoverable_files
+from pystate.core.file_systems.recoverable_files import Recoverable, RecoverableFile, RecoverableFiles, UncommittableError
 
 VERSION = 1
 """Of committables and states."""

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from pystate.common.errors import RestoreError
-from pystate.common.foreign_json import parse_json
+from pystate.common.files.foreign_json import parse_json
 from pystate.common.type_info import TypeKind
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
-from pystate.connectors.file_system.split_format import SplitFormat
+from pystate.connectors.file_system.formats.split_format import SplitFormat
 from pystate.connectors.read_by_spark import GoesOnBehindSpark
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.common.sink_options import UnknownCommits
+from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.commit_register import CommitRegister, CommitRegisters
 from pystate.connectors.kafka.failures import Failure, failure_of

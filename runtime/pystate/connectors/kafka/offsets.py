@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from pystate.common.errors import JobGraphError
-from pystate.common.foreign_json import parse_json
+from pystate.common.files.foreign_json import parse_json
 
 EARLIEST, LATEST = -2, -1
 """How Spark writes these in the place of an offset."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pystate.common.configuration.sink_options import SinkOptions
 from pystate.common.errors import JobGraphError
-from pystate.common.sink_options import SinkOptions
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.client import BOOTSTRAP_SERVERS
 from pystate.connectors.kafka.committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.common.serialization import DeserializationSchema
-from pystate.common.taken import SendsTaken, Taken
+from pystate.common.user_code.taken import SendsTaken, Taken
 from pystate.connectors.kafka.client import client_settings
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.configuration.sensitive_keys import HIDDEN
 from pystate.common.errors import ConfigurationError, ExternalSystemError
-from pystate.common.sensitive_keys import HIDDEN
 from pystate.connectors.sql.jdbc_url import from_jdbc
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from enum import Enum
 from typing import Any
 
-from pystate.common.bounded_text import bounded_text
+from pystate.common.configuration.sensitive_keys import HIDDEN
 from pystate.common.errors import PystateError
-from pystate.common.sensitive_keys import HIDDEN
+from pystate.common.text.bounded_text import bounded_text
 
 _MOST_SHOWN = 500
 """Characters of a database's own words, and of a row, that an error repeats."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pystate.api.async_function import AsyncFunction
-from pystate.api.functions import MapFunction, RuntimeContext
 from pystate.common.row import Row
 from pystate.common.time import Duration
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.errors import Failure, SqlError, failure_of, words_of
 from pystate.connectors.sql.parameters import driver_sql
 from pystate.connectors.sql.values import for_driver
+from pystate.core.api.async_function import AsyncFunction
+from pystate.core.api.functions import MapFunction, RuntimeContext
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pystate.common.bounded_text import shown
 from pystate.common.errors import ConfigurationError
 from pystate.common.row import Row, RowKind
+from pystate.common.text.bounded_text import shown
 from pystate.connectors.sql.errors import SqlError
 
 Operation = tuple[bool, list[Any]]

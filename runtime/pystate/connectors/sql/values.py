@@ -11,8 +11,8 @@ from uuid import UUID
 
 import msgpack
 
-from pystate.common.bounded_text import shown
 from pystate.common.row import Row
+from pystate.common.text.bounded_text import shown
 from pystate.connectors.sql.errors import SqlError
 
 _PLAIN = (str, int, float, bytes, bool, type(None))

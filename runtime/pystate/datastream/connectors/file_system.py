@@ -12,12 +12,12 @@ from pystate.common.time import Duration
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
 from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy
-from pystate.connectors.file_system.file_content import TextEncoding
 from pystate.connectors.file_system.file_sink import FileSink
+from pystate.connectors.file_system.formats.file_content import TextEncoding
+from pystate.connectors.file_system.formats.split_format import SplitFormat, TextLines
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
 from pystate.connectors.file_system.split_file_source import SplitFileSource
-from pystate.connectors.file_system.split_format import SplitFormat, TextLines
 from pystate.datastream.connectors.file_paths import qualified_paths
 
 if TYPE_CHECKING:

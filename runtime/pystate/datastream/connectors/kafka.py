@@ -14,7 +14,7 @@ from pystate.connectors.kafka.records import (
     KafkaTopicSelector,
 )
 from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
-from pystate.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
+from pystate.connectors.kafka.spark.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "FlinkKafkaConsumer",

@@ -1,6 +1,6 @@
 """CSV's names: rows as lines, and files."""
 
-from pystate.connectors.file_system.csv_schema import CsvSchema, CsvSchemaBuilder
+from pystate.connectors.file_system.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 from pystate.datastream.formats.csv_files import CsvBulkWriters, CsvReaderFormat
 from pystate.datastream.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pystate.connectors.file_system.csv_format import CsvFormat
-from pystate.connectors.file_system.csv_schema import CsvSchema
-from pystate.connectors.file_system.csv_writer import CsvWriterFactory
-from pystate.connectors.file_system.file_content import TextEncoding
-from pystate.connectors.file_system.split_format import SplitFormat
+from pystate.connectors.file_system.formats.csv_format import CsvFormat
+from pystate.connectors.file_system.formats.csv_schema import CsvSchema
+from pystate.connectors.file_system.formats.csv_writer import CsvWriterFactory
+from pystate.connectors.file_system.formats.file_content import TextEncoding
+from pystate.connectors.file_system.formats.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import StreamFormat
 from pystate.datastream.formats.spark_columns import check_columns, session_zone
 

@@ -11,7 +11,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import LISTS, SCALAR_RULES, as_list, as_row, is_byte_array
-from pystate.connectors.file_system.csv_text import CsvText, escape_of
+from pystate.connectors.file_system.formats.csv_text import CsvText, escape_of
 from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, reader
 from pystate.datastream.formats.json_writing import Write, instant_text, writer
 

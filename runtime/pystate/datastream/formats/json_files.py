@@ -13,11 +13,11 @@ from pystate.common.errors import RecordError
 from pystate.common.row import Row
 from pystate.common.serialization import Encoder
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.file_system.json_format import JsonFormat
-from pystate.connectors.file_system.split_format import SplitFormat
+from pystate.connectors.file_system.formats.json_format import JsonFormat
+from pystate.connectors.file_system.formats.split_format import SplitFormat
+from pystate.core.records.codec import shown
 from pystate.datastream.connectors.file_system import StreamFormat
 from pystate.datastream.formats.spark_columns import check_columns, read_back, session_zone
-from pystate.records.codec import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from pystate.common.errors import JobGraphError
-from pystate.common.float32 import float32
-from pystate.common.plain_text import lone_surrogate
 from pystate.common.row import Row
+from pystate.common.text.float32 import float32
+from pystate.common.text.plain_text import lone_surrogate
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import INTEGER_BITS, LISTS, is_byte_array

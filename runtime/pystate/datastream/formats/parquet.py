@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.common.not_there import not_there
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.file_system.parquet_format import ParquetFormat
-from pystate.connectors.file_system.parquet_writer import ParquetWriterFactory
-from pystate.connectors.file_system.split_format import SplitFormat
+from pystate.connectors.file_system.formats.parquet_format import ParquetFormat
+from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
+from pystate.connectors.file_system.formats.split_format import SplitFormat
 from pystate.datastream.connectors.file_system import BulkFormat
 from pystate.datastream.formats.spark_columns import check_columns, read_back
 
@@ -58,7 +58,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     @staticmethod
     def _found_type(spark: SparkSession | None, paths: Sequence[str]) -> TypeInformation:
-        from pystate.spark.schema import type_info_of
+        from pystate.runtime.spark.schema import type_info_of
 
         hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
         if spark is None:

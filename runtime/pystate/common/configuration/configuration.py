@@ -1,0 +1,550 @@
+"""`Configuration`: option values with their origins, read from `flink-conf.toml`, the command line and the program."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import tomli
+
+from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.keys_without_effect import why_without_effect
+from pystate.common.configuration.option_types import BooleanType, IntegerType, ValueType, toml_string
+from pystate.common.configuration.options import (
+    ALL_OPTIONS,
+    SPARK_PREFIX,
+    CheckpointingOptions,
+    canonical_key,
+    is_known,
+    nearest_key,
+)
+from pystate.common.configuration.refused_keys import REFUSED_KEYS, refusal_of
+from pystate.common.configuration.sensitive_keys import without_secrets
+from pystate.common.errors import ConfigurationError, DynamicPropertyError, UsageError
+from pystate.common.files.home import PystateHome
+from pystate.common.files.regular_files import read_small_file
+from pystate.common.not_there import not_there
+
+T = TypeVar("T")
+_Keys = set[str]  # inside the class `set` is a method
+
+CONF_FILE_NAME = "flink-conf.toml"
+CONF_DIR_VARIABLE = "PYSTATE_CONF_DIR"
+HOME_VARIABLE = "PYSTATE_HOME"
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# tomli's messages for a key that is a value and a table at once, or a table told twice
+_TOML_CLASH = ("Cannot overwrite", "Cannot mutate", "Cannot declare", "Cannot redefine")
+
+
+class OriginKind(Enum):
+    """Where a value was set."""
+
+    DEFAULT = "default"
+    BUILT_IN = "built-in"
+    FILE = "file"
+    COMMAND_LINE = "command line"
+    CODE = "program"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was set.
+
+    Attributes:
+        kind: The level.
+        place: For a file its path and the TOML path, for the command line the option; empty otherwise.
+    """
+
+    kind: OriginKind
+    place: str = ""
+
+    def __str__(self) -> str:
+        """Return the place, or the level where it has none."""
+        return self.place or self.kind.value
+
+
+_DEFAULT = Origin(OriginKind.DEFAULT)
+_BUILT_IN = Origin(OriginKind.BUILT_IN)
+_CODE = Origin(OriginKind.CODE)
+# the first parts of our keys; a program may keep parameters of its own under any other
+_NAMESPACES = frozenset(key.partition(".")[0] for key in (*ALL_OPTIONS, SPARK_PREFIX))
+
+
+class Configuration:
+    """Values by key, kept as text, with PyFlink's methods.
+
+    An older name of a key stands for today's name everywhere. A value of a known option is checked when it is set. A key
+    that is no option and none of Flink's is refused where its first part is one of ours (`state.`, ...), else it is kept as
+    a parameter of the program. Those of Flink that mean nothing here are kept too, see `notices`.
+
+    Args:
+        other: Initial values, or a configuration to copy; they count as set by the program.
+    """
+
+    def __init__(self, other: Mapping[str, str] | Configuration | None = None) -> None:
+        self._values: dict[str, str] = {}
+        self._origins: dict[str, Origin] = {}
+        for key, value in (other.to_dict() if isinstance(other, Configuration) else other or {}).items():
+            self.set_string(key, value)
+
+    @staticmethod
+    def from_dict(map: Mapping[str, Any]) -> Configuration:  # noqa: A002 - its name in PyFlink
+        """Return a configuration of these values, which count as set by the program."""
+        return Configuration({key: str(value) for key, value in map.items()})
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """Return the parts of a text with `;` between them, or of a list in YAML's short form."""
+        if value.startswith("[") and value.endswith("]"):
+            return [part.strip().strip("\"'") for part in value[1:-1].split(",") if part.strip()]
+        return [part for part in value.split(";") if part]
+
+    # -- by option
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """Return the option's value: durations in ms, sizes in bytes, enums as members; its default where none is set."""
+        text = self._values.get(option.key)
+        return option.default if text is None else cast(T, self._parse(option, text, self._origins[option.key]))
+
+    def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        """Set the option; None removes it.
+
+        Raises:
+            ConfigurationError: The value is not allowed.
+        """
+        if value is None:
+            self.remove_config(option.key)
+            return self
+        try:
+            text = option.type.format(value)
+        except ValueError as error:
+            raise _bad_value(option.key, str(value), option.type, _CODE) from error
+        return self._put(option.key, text, _CODE)
+
+    def contains(self, option: ConfigOption[Any]) -> bool:
+        """Return whether the option is set."""
+        return option.key in self._values
+
+    def origin(self, key: str) -> Origin:
+        """Return where the value of a key was set."""
+        return self._origins.get(canonical_key(key), _DEFAULT)
+
+    # -- by key, as in PyFlink
+
+    def get_string(self, key: str, default_value: str) -> str:
+        """Return the value as text."""
+        return self._values.get(canonical_key(key), default_value)
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Set a value.
+
+        Raises:
+            ConfigurationError: The key is misspelt, or the value is not allowed.
+        """
+        if not isinstance(value, str):
+            raise _bad_value(key, repr(value), None, _CODE)
+        return self.set_checked(key, value, _CODE)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        """Return the value as a whole number."""
+        return self._get_as(key, IntegerType(), default_value)
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a whole number."""
+        return self._set_as(key, IntegerType(), value)
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        """Return the value as a truth value."""
+        return self._get_as(key, BooleanType(), default_value)
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a truth value."""
+        return self._set_as(key, BooleanType(), value)
+
+    def get_float(self, key: str, default_value: float) -> float:
+        """Return the value as a number."""
+        text = self._values.get(canonical_key(key))
+        if text is None:
+            return default_value
+        try:
+            return float(text)
+        except ValueError as error:
+            message = f"The value {text!r} of {key!r} is no number."
+            raise ConfigurationError(message, where=str(self.origin(key))) from error
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set a number."""
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise _bad_value(key, repr(value), None, _CODE)
+        return self.set_checked(key, repr(value), _CODE)
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """Return the bytes that `set_bytearray` wrote.
+
+        Raises:
+            ConfigurationError: The value is none of these.
+        """
+        text = self._values.get(canonical_key(key))
+        try:
+            return default_value if text is None else bytearray(base64.b64decode(text, validate=True))
+        except ValueError as error:
+            message = f"The value of {key!r} is no bytes in base64."
+            raise ConfigurationError(message, where=str(self.origin(key))) from error
+
+    def set_bytearray(self, key: str, value: bytes | bytearray) -> Configuration:
+        """Set bytes; values are texts, so they are written in base64."""
+        return self.set_string(key, base64.b64encode(value).decode())
+
+    def contains_key(self, key: str) -> bool:
+        """Return whether the key is set."""
+        return canonical_key(key) in self._values
+
+    def key_set(self) -> _Keys:
+        """Return the keys that are set."""
+        return set(self._values)
+
+    def remove_config(self, key: str) -> bool:
+        """Forget a value; return whether there was one."""
+        key = canonical_key(key)
+        self._origins.pop(key, None)
+        return self._values.pop(key, None) is not None
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take over everything set in `other`; with `prefix`, put it before each key."""
+        for key, value, origin in other.items():
+            if prefix:
+                self.set_checked(prefix + key, value, origin)
+            else:
+                self._put(key, value, origin)
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
+        """Put every value into `target_dict`."""
+        target_dict.update(self._values)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return key -> text; `Configuration(values)` reads it back."""
+        return dict(self._values)
+
+    # -- the rest
+
+    def items(self) -> Iterator[tuple[str, str, Origin]]:
+        """Iterate over (key, text, origin)."""
+        for key, value in self._values.items():
+            yield key, value, self._origins[key]
+
+    def notices(self) -> list[str]:
+        """Return a sentence for each option of Flink's that the program has set, and that means nothing here."""
+        return [
+            f"{key!r} has no effect: {why}."
+            for key in self._values
+            if not is_known(key) and (why := why_without_effect(key)) is not None
+        ]
+
+    def spark_properties(self) -> dict[str, str]:
+        """Return the keys that begin with `spark.`, for Spark."""
+        return {key: value for key, value in self._values.items() if key.startswith(SPARK_PREFIX)}
+
+    def copy(self) -> Configuration:
+        """Return an independent copy, with the origins."""
+        return Configuration().add_all(self)
+
+    def set_checked(self, key: str, value: str, origin: Origin) -> Configuration:
+        """Set a value that came from `origin`.
+
+        Raises:
+            ConfigurationError: The key is misspelt, or the value is not allowed.
+        """
+        key = canonical_key(key)
+        option = ALL_OPTIONS.get(key)
+        if option is not None:
+            value = option.type.format(self._parse(option, value, origin))  # one spelling: "10 s" for "10s"
+        elif not is_known(key):
+            _check_foreign(key, value, origin)
+        return self._put(key, value, origin)
+
+    def _put(self, key: str, value: str, origin: Origin) -> Configuration:
+        self._values[key] = value
+        self._origins[key] = origin
+        return self
+
+    def _get_as(self, key: str, value_type: ValueType[T], default_value: T) -> T:
+        text = self._values.get(canonical_key(key))
+        if text is None:
+            return default_value
+        try:
+            return value_type.parse(text)
+        except ValueError as error:
+            raise _bad_value(key, text, value_type, self.origin(key)) from error
+
+    def _set_as(self, key: str, value_type: ValueType[T], value: T) -> Configuration:
+        try:
+            text = value_type.format(value)
+        except ValueError as error:
+            raise _bad_value(key, repr(value), value_type, _CODE) from error
+        return self.set_checked(key, text, _CODE)
+
+    @staticmethod
+    def _parse(option: ConfigOption[Any], text: str, origin: Origin) -> Any:
+        try:
+            return option.type.parse(text)
+        except ValueError as error:
+            raise _bad_value(option.key, text, option.type, origin) from error
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the values; where they came from doesn't matter."""
+        if not isinstance(other, Configuration):
+            return NotImplemented
+        return self._values == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # it can change
+
+    def __str__(self) -> str:
+        """Return the values as a map of Java's, but no secrets."""
+        return f"{{{', '.join(f'{key}={value}' for key, value in without_secrets(self._values).items())}}}"
+
+    def __repr__(self) -> str:
+        """Return the values, but no secrets."""
+        return f"Configuration({without_secrets(self._values)!r})"
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """What file and command line say.
+
+    Attributes:
+        configuration: The values.
+        notices: Sentences for the person at the terminal, about older names of keys.
+        source: The file that was read, over pystate's own settings; None where there was none.
+    """
+
+    configuration: Configuration
+    notices: list[str]
+    source: Path | None
+
+
+def load_configuration(
+    conf_dir: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, home: PystateHome
+) -> LoadedConfiguration:
+    """Put the first `flink-conf.toml` found above pystate's own settings, key by key, and `overrides` above both.
+
+    It is looked for in `conf_dir`, `PYSTATE_CONF_DIR`, `./conf` and the user's configuration folder. Only one file is read.
+    The first two places are someone's wish: a file missing there is an error. pystate's own settings are those that
+    `conf/flink-conf.toml` has in the distribution without a comment sign; an empty value takes one of them away.
+
+    Args:
+        conf_dir: The value of `--conf-dir`.
+        overrides: What `-D` says, see `parse_dynamic_properties`.
+        home: Its folder takes the place of `${PYSTATE_HOME}` in values of the file.
+
+    Raises:
+        ConfigurationError: The file can't be read, a key is unknown, or a value is not allowed.
+        DynamicPropertyError: It is one of the `overrides`.
+    """
+    source = find_file(conf_dir)
+    configuration = _built_in(home)
+    notices: list[str] = []
+    given: dict[str, str] = {}
+    if source is not None:
+        for path, raw in _flatten(_parse_toml(_read(source), str(source))):
+            key = ".".join(path)
+            origin = Origin(OriginKind.FILE, f"{source}, {_toml_path(path)}")
+            value = _expand(key, _scalar(key, raw, origin), home, origin)
+            _add(configuration, notices, given, key, value, origin)
+    given = {}
+    for key, value in (overrides or {}).items():
+        try:
+            _add(configuration, notices, given, key, value, Origin(OriginKind.COMMAND_LINE, f"-D {key}"))
+        except ConfigurationError as error:
+            raise DynamicPropertyError(error.message, where=error.where, hint=error.hint) from error
+    interval, every_epoch = CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOptions.EVERY_EPOCH
+    if configuration.get(every_epoch) and configuration.origin(interval.key) == _BUILT_IN:
+        configuration.remove_config(interval.key)  # the other stands in its place
+    return LoadedConfiguration(configuration, notices, source)
+
+
+def _built_in(home: PystateHome) -> Configuration:
+    # imported here: the template's generator also runs as a program of its own
+    from pystate.common.configuration.conf_template import LIVE
+
+    configuration = Configuration()
+    for key, text in LIVE.items():
+        configuration.set_checked(key, _expand(key, text, home, _BUILT_IN), _BUILT_IN)
+    return configuration
+
+
+def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
+    """Read the arguments of `-D`, each `key=value`; of two values for one key the later one counts.
+
+    Raises:
+        UsageError: There is no `=`, or nothing before it.
+    """
+    result: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            message = f"-D takes key=value, not {argument!r}."
+            raise UsageError(message, hint="for example -D execution.checkpointing.interval=10s")
+        result.pop(key, None)  # the later one also goes to the end, where error messages look for it
+        result[key] = value.strip()
+    return result
+
+
+def unknown_key(key: str, origin: Origin) -> ConfigurationError:
+    """Return the error for a key that no option has, naming the nearest one."""
+    near = nearest_key(key)
+    hint = f"did you mean {near!r}?" if near else "pystate config lists all options"
+    return ConfigurationError(f"There is no option {key!r}.", where=str(origin), hint=hint)
+
+
+def _check_foreign(key: str, value: str, origin: Origin, *, own_parameters: bool = True) -> None:
+    """Refuse a key that is no option, unless it is one of Flink's without effect, or may be a parameter of the program.
+
+    Raises:
+        ConfigurationError: Nobody knows it, or Flink does and ignoring it would do harm.
+    """
+    refusal = refusal_of(key, value)
+    if refusal is not None:
+        by_name = key in REFUSED_KEYS  # else it may be misspelt, and its value a secret
+        near = None if by_name else nearest_key(key)
+        message = f"{key} = {value} can't" if by_name else f"{key!r} can't"
+        message += f" be honoured: {refusal.why}."
+        hint = refusal.hint if near is None else f"did you mean {near!r}? Else {refusal.hint}"
+        raise ConfigurationError(message, where=str(origin), hint=hint)
+    is_parameter = own_parameters and key.strip() and key.partition(".")[0] not in _NAMESPACES
+    if why_without_effect(key) is None and not is_parameter:
+        raise unknown_key(key, origin)
+
+
+def _bad_value(key: str, text: str, value_type: ValueType[Any] | None, origin: Origin) -> ConfigurationError:
+    message = f"The value {text!r} of {key!r} is not allowed."
+    allowed = value_type.allowed if value_type is not None else "a text or a number, by the method that fits"
+    near = value_type.nearest(text) if value_type is not None else None
+    hint = f"allowed: {allowed}" + (f"; did you mean {near!r}?" if near else "")
+    return ConfigurationError(message, where=str(origin), hint=hint)
+
+
+def _add(
+    configuration: Configuration, notices: list[str], given: dict[str, str], key: str, value: str, origin: Origin
+) -> None:
+    if not is_known(key):
+        _check_foreign(key, value, origin, own_parameters=False)
+        why = why_without_effect(key)
+        notices.append(f"{key!r} has no effect: {why} ({origin}).")
+        return
+    today = canonical_key(key)
+    if today in given:
+        other = given[today]
+        message = f"{key!r} is set twice." if other == key else f"{other!r} and {key!r} are one option, and both are set."
+        raise ConfigurationError(message, where=str(origin), hint=f"keep {today!r} only")
+    given[today] = key
+    if today != key:
+        notices.append(f"{key!r} is read as {today!r}; please write {today!r} ({origin}).")
+    if not value and configuration.origin(today) == _BUILT_IN:
+        configuration.remove_config(today)
+        return
+    configuration.set_checked(today, value, origin)
+
+
+def find_file(conf_dir: str | Path | None = None) -> Path | None:
+    """Return the configuration file that counts here, None where there is none.
+
+    Args:
+        conf_dir: The value of `--conf-dir`.
+
+    Raises:
+        ConfigurationError: There is none in `conf_dir`, or in `PYSTATE_CONF_DIR`.
+    """
+    variable = os.environ.get(CONF_DIR_VARIABLE)
+    for folder, what in ((conf_dir, "--conf-dir"), (variable, CONF_DIR_VARIABLE)):
+        if folder:
+            path = Path(folder).expanduser() / CONF_FILE_NAME
+            if not path.is_file():
+                message = f"There is no {CONF_FILE_NAME} in {folder}."
+                raise ConfigurationError(message, where=what)
+            return path
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    candidates = (Path("conf") / CONF_FILE_NAME, user / "pystate" / CONF_FILE_NAME)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_small_file(path).decode("utf-8")
+    except (OSError, ValueError) as error:
+        message = f"The configuration file can't be read: {error}."
+        raise ConfigurationError(message, where=str(path)) from error
+
+
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomli.loads(text)
+    except (ValueError, RecursionError) as error:  # the former also of a number with very many digits
+        message = f"The configuration file is not TOML: {error}."
+        hint = None
+        if str(error).startswith(_TOML_CLASH):
+            message = f"The configuration file says one key twice, or uses it as a value and as a table: {error}."
+            hint = (
+                "write such keys flat and in quotes, above the first table:"
+                ' "state.backend" = "hashmap" and "state.backend.incremental" = true'
+            )
+        raise ConfigurationError(message, where=name, hint=hint) from error
+
+
+def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        path = (*above, key)
+        if isinstance(value, dict):
+            yield from _flatten(value, path)
+        else:
+            yield path, value
+
+
+def _scalar(key: str, raw: Any, origin: Origin) -> str:
+    """Return a TOML value as the text that stands for it."""
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, bool):
+        return BooleanType().format(raw)
+    if isinstance(raw, (int, float)):
+        return repr(raw)
+    option = ALL_OPTIONS.get(canonical_key(key))
+    if option is None and not is_known(key):
+        raise unknown_key(key, origin)
+    message = f"The value {raw!r} of {key!r} is neither text, number nor truth value."
+    raise ConfigurationError(message, where=str(origin), hint=f"allowed: {option.allowed}" if option else None)
+
+
+def _expand(key: str, value: str, home: PystateHome, origin: Origin) -> str:
+    if key.startswith(SPARK_PREFIX):  # Spark has variables of its own
+        return value.replace(f"${{{HOME_VARIABLE}}}", str(home.root))
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[1] == HOME_VARIABLE:
+            return str(home.root)
+        message = f"The value {value!r} of {key!r} has the variable {match[0]}, which is not known."
+        raise ConfigurationError(message, where=str(origin), hint=f"the only variable is ${{{HOME_VARIABLE}}}")
+
+    return _VARIABLE.sub(replacement, value)
+
+
+def _toml_path(path: tuple[str, ...]) -> str:
+    parts = [part if _BARE_KEY.fullmatch(part) else toml_string(part) for part in path]
+    table = ".".join(parts[:-1])
+    return f"[{table}] {parts[-1]}" if table else parts[-1]
+
+
+add_jars_to_context_class_loader = not_there(
+    "add_jars_to_context_class_loader",
+    "there are no Java classes of Flink's to load.",
+    "spark.jars names those of Spark's sources",
+)

@@ -1,0 +1,189 @@
+"""The settings of filesystems that are in force in this process.
+
+A place is a text everywhere: in a message to a slot, in a savepoint's metadata, in a command. So the settings that turn it
+into a filesystem belong to the process, as in Flink: who reads a configuration calls `initialize` with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_options import (
+    FileSystemOptions,
+    HdfsClient,
+    HdfsOptions,
+    S3Options,
+    StorageOptions,
+)
+from pystate.common.errors import ConfigurationError
+
+SETTINGS_VARIABLE = "PYSTATE_FILE_SYSTEM_SETTINGS"
+"""Gives the settings to a process that is started: the job manager."""
+
+
+@dataclass(frozen=True)
+class S3Settings:
+    """How S3 is reached; None leaves a value to where the AWS tools look.
+
+    Attributes:
+        access_key: The access key id.
+        secret_key: Its secret.
+        session_token: What goes with a temporary key.
+        endpoint: URL of the service.
+        region: The bucket's region.
+        path_style_access: Whether the bucket always stands in the path.
+        part_size: Bytes of one part of an upload.
+        max_retries: How often a request is repeated.
+        connection_timeout_s: Bound for connecting.
+        socket_timeout_s: Bound for silence.
+    """
+
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    region: str | None = None
+    path_style_access: bool = S3Options.PATH_STYLE_ACCESS.default
+    part_size: int = S3Options.PART_UPLOAD_MIN_SIZE.default
+    max_retries: int = S3Options.MAX_RETRIES.default
+    connection_timeout_s: float = S3Options.CONNECTION_TIMEOUT.default / 1000
+    socket_timeout_s: float = S3Options.SOCKET_TIMEOUT.default / 1000
+
+
+@dataclass(frozen=True)
+class HdfsSettings:
+    """How HDFS is reached.
+
+    Attributes:
+        conf_dir: The folder with Hadoop's own settings; None for that of the environment.
+        client: Which client is used.
+        webhdfs_addresses: Where WebHDFS is served; empty for what Hadoop's settings say.
+        timeout_s: Bound for silence.
+        max_retries: How often a request is repeated.
+    """
+
+    conf_dir: str | None = None
+    client: HdfsClient = HdfsClient.AUTO
+    webhdfs_addresses: tuple[str, ...] = ()
+    timeout_s: float = HdfsOptions.TIMEOUT.default / 1000
+    max_retries: int = HdfsOptions.MAX_RETRIES.default
+
+
+@dataclass(frozen=True)
+class FileSystemSettings:
+    """How places become filesystems.
+
+    Attributes:
+        default_scheme: Where absolute paths without a scheme lie; None for this machine.
+        umask: The bits that the modes of files and folders with state don't have, whatever the umask of the process is.
+        s3: For s3://.
+        hdfs: For hdfs://.
+    """
+
+    default_scheme: str | None = None
+    umask: int = StorageOptions.UMASK.default
+    s3: S3Settings = field(default_factory=S3Settings)
+    hdfs: HdfsSettings = field(default_factory=HdfsSettings)
+
+    @staticmethod
+    def of(configuration: Configuration) -> FileSystemSettings:
+        """Read the settings."""
+        get = configuration.get
+        addresses = (get(HdfsOptions.WEBHDFS_ADDRESS) or "").split(",")
+        return FileSystemSettings(
+            default_scheme=get(FileSystemOptions.DEFAULT_FILESYSTEM_SCHEME) or None,
+            umask=get(StorageOptions.UMASK),
+            s3=S3Settings(
+                access_key=get(S3Options.ACCESS_KEY) or None,
+                secret_key=get(S3Options.SECRET_KEY) or None,
+                session_token=get(S3Options.SESSION_TOKEN) or None,
+                endpoint=get(S3Options.ENDPOINT) or None,
+                region=get(S3Options.REGION) or None,
+                path_style_access=get(S3Options.PATH_STYLE_ACCESS),
+                part_size=get(S3Options.PART_UPLOAD_MIN_SIZE),
+                max_retries=get(S3Options.MAX_RETRIES),
+                connection_timeout_s=get(S3Options.CONNECTION_TIMEOUT) / 1000,
+                socket_timeout_s=get(S3Options.SOCKET_TIMEOUT) / 1000,
+            ),
+            hdfs=HdfsSettings(
+                conf_dir=get(HdfsOptions.HADOOP_CONF_DIR) or None,
+                client=get(HdfsOptions.CLIENT),
+                webhdfs_addresses=tuple(address.strip() for address in addresses if address.strip()),
+                timeout_s=get(HdfsOptions.TIMEOUT) / 1000,
+                max_retries=get(HdfsOptions.MAX_RETRIES),
+            ),
+        )
+
+    @property
+    def file_mode(self) -> int:
+        """The mode of files with state."""
+        return 0o666 & ~self.umask
+
+    @property
+    def folder_mode(self) -> int:
+        """The mode of their folders."""
+        return 0o777 & ~self.umask
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the texts that must be shown nowhere."""
+        found = (self.s3.access_key, self.s3.secret_key, self.s3.session_token)
+        return tuple(secret for secret in found if secret)
+
+
+_DEFAULT = FileSystemSettings()
+_in_force: FileSystemSettings | None = None
+
+
+def initialize(configuration: Configuration) -> None:
+    """Put the settings of a configuration in force in this process."""
+    put_in_force(FileSystemSettings.of(configuration))
+
+
+def put_in_force(settings: FileSystemSettings | None) -> None:
+    """Put settings in force in this process; None for those that it began with."""
+    global _in_force  # noqa: PLW0603
+    _in_force = settings
+
+
+def current_settings() -> FileSystemSettings:
+    """Return the settings in force; where nobody called `initialize`, those of who started this process, or the defaults."""
+    if _in_force is not None:
+        return _in_force
+    text = os.environ.get(SETTINGS_VARIABLE)
+    return _DEFAULT if text is None else _from_text(text)
+
+
+def settings_environment() -> dict[str, str]:
+    """Return what gives the settings in force to a process that is started with it.
+
+    The environment of a process can be read by its own user only; its arguments can be read by everybody.
+    """
+    settings = current_settings()
+    return {} if settings == _DEFAULT else {SETTINGS_VARIABLE: json.dumps(asdict(settings))}
+
+
+def adopt(settings: FileSystemSettings) -> None:
+    """Put settings in force that came along with a place, unless this process has its own already."""
+    if current_settings() == _DEFAULT:
+        put_in_force(settings)
+
+
+def travelling_settings() -> FileSystemSettings | None:
+    """Return what must go along with a place to another process; None where it has all it needs."""
+    settings = current_settings()
+    return None if settings == _DEFAULT else settings
+
+
+def _from_text(text: str) -> FileSystemSettings:
+    try:
+        plain = json.loads(text)
+        s3, hdfs = S3Settings(**plain.pop("s3")), plain.pop("hdfs")
+        addresses = tuple(hdfs.pop("webhdfs_addresses"))
+        known = HdfsSettings(**{**hdfs, "client": HdfsClient(hdfs["client"])}, webhdfs_addresses=addresses)
+        return FileSystemSettings(**plain, s3=s3, hdfs=known)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message = f"{SETTINGS_VARIABLE} is not what pystate puts there."
+        raise ConfigurationError(message, hint=f"unset {SETTINGS_VARIABLE}") from None

@@ -1,0 +1,1 @@
+"""Files of an installation: its home, small files written whole, permissions."""

@@ -1,0 +1,393 @@
+"""Authenticated message connections between our processes.
+
+`multiprocessing.connection` gives framing and a mutual HMAC challenge over a shared secret; the messages are msgpack, never
+pickle. Where a message holds pickled bytes, such as the functions of a job, they are unpickled only by who has opened the
+connection, to an address that it had from elsewhere: a peer that connects to a listener and proves its secret can send data
+alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import secrets
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+from pystate.common.configuration.option_types import ANY_PORT
+from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
+from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
+from pystate.common.text.bounded_text import text_of
+
+logger = logging.getLogger(__name__)
+
+Address = tuple[str, int] | str
+"""Where a listener can be reached: (host, port), or the path of a Unix socket."""
+
+if TYPE_CHECKING:
+    Peer = Connection[Any, Any]
+else:  # generic in the type stubs only
+    Peer = Connection
+
+HEARTBEAT_TIMEOUT_S = 50.0
+"""Flink's default of `heartbeat.timeout`: who is not heard of for so long is lost."""
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""What `accept` fails with while there are too many open files."""
+_MOST_UNPROVEN = 256
+_MOST_UNPROVEN_OF_PEER = 128
+_LONGEST_PATH = 100
+"""Bytes of the path of a Unix socket, of which the kernel takes 107; a longer one is answered with a port."""
+_BACKLOG = 1024
+_BACK_OFF_SECONDS = 0.1
+_SAID_EVERY_SECONDS = 60.0
+_TRIES = 3
+"""How often we connect to who cuts us before the proof: others may have crowded us out."""
+
+
+def new_secret() -> bytes:
+    """Return 32 fresh random bytes as hex."""
+    return secrets.token_hex(32).encode()
+
+
+def send_message(connection: Peer, message: Any) -> None:
+    """Send one msgpack message. Text may be any of Python's: what an exception says has come from anywhere."""
+    connection.send_bytes(msgpack.packb(message, use_bin_type=True, unicode_errors="surrogatepass"))
+
+
+def receive_message(connection: Peer) -> Any:
+    """Receive one msgpack message; raises EOFError or OSError when the peer is gone."""
+    return msgpack.unpackb(connection.recv_bytes(), raw=False, strict_map_key=False, unicode_errors="surrogatepass")
+
+
+def connect(address: Address, secret: bytes, *, timeout: float | None = None) -> Peer:
+    """Connect to an `AuthenticatedListener`.
+
+    Args:
+        address: Where it listens.
+        secret: What both sides prove.
+        timeout: Seconds that connecting, and later every single read and write, may take; None waits for ever. A read or
+            write that takes longer raises an OSError.
+
+    Raises:
+        ControlError: Nobody listens there, or the peer does not share the secret.
+    """
+    for remaining in reversed(range(_TRIES)):
+        try:
+            return _connect(address, secret, timeout)
+        except AuthenticationError as error:
+            message = f"The process at {address} does not share our secret."
+            raise ControlError(message) from error
+        except (EOFError, ConnectionResetError, BrokenPipeError) as error:
+            if not remaining:
+                message = f"The process at {address} has cut the connection: {error!r}"
+                raise ControlError(message) from error
+        except (OSError, AssertionError, ValueError) as error:
+            message = f"No connection to the process at {address}: {error}"
+            raise ControlError(message) from error
+    raise AssertionError
+
+
+def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
+    with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as connecting:
+        connecting.settimeout(timeout)
+        connecting.connect(address)
+        connecting.setblocking(True)
+        _send_at_once(connecting)
+        if timeout is not None:
+            # a Connection reads and writes the descriptor itself, where only the kernel's own limits apply
+            limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        connection: Peer = Connection(connecting.detach())
+    try:
+        answer_challenge(connection, secret)
+        deliver_challenge(connection, secret)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _send_at_once(connected: socket.socket) -> None:
+    """Let a small message go without waiting for what the peer has to say to the one before: 40 ms of each first request."""
+    if connected.family != socket.AF_UNIX:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def hang_up(connection: Peer) -> None:
+    """Cut a connection from another thread: a read that blocks on it ends with EOFError.
+
+    Closing it would not wake the reader, and would free its descriptor for reuse under the reader's feet.
+    """
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
+        twin.shutdown(socket.SHUT_RDWR)
+
+
+def listening_socket(host: str, ports: range) -> socket.socket:
+    """Return a socket that listens on the first port that is free.
+
+    Raises:
+        ControlError: None is.
+    """
+    for port in ports:
+        try:
+            return socket.create_server((host, port), backlog=_BACKLOG)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    message = f"None of the ports from {ports[0]} to {ports[-1]} is free on {host}."
+    raise ControlError(message, where="pystate.slot.ports", hint="give more ports, two for each slot and as many to restart")
+
+
+class AuthenticatedListener:
+    """Accepts connections whose peers prove a secret, each served on a thread of its own.
+
+    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else. A
+    `ConnectionLimiter` bounds the number and the time of such threads; an authenticated connection has no deadline.
+
+    Args:
+        secret: What a peer must prove.
+        serve: Called with each proven connection; the connection is closed when it returns.
+        host: The address to bind to, loopback unless told otherwise; ignored with `path`.
+        ports: The first of these that is free is taken; ignored with `path`.
+        path: Bind to a Unix socket at this path instead; a path that is too long for one is left, and a port taken.
+        name: A prefix for the threads' names.
+
+    Raises:
+        ControlError: None of the ports is free.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        serve: Callable[[Peer], None],
+        *,
+        host: str = "127.0.0.1",
+        ports: range = ANY_PORT,
+        path: str | None = None,
+        name: str,
+    ) -> None:
+        self._secret = secret
+        self._serve = serve
+        self._name = name
+        self._closed = threading.Event()
+        self._unproven: ConnectionLimiter[Peer] = ConnectionLimiter(
+            lambda connection: cut_descriptor(connection.fileno()),
+            most=places(_MOST_UNPROVEN),
+            most_of_peer=places(_MOST_UNPROVEN_OF_PEER),
+        )
+        self._exhausted = False
+        self._said_at = -_SAID_EVERY_SECONDS
+        if path is None or len(os.fsencode(path)) > _LONGEST_PATH:
+            self._socket = listening_socket(host, ports)
+            self.address: Address = (host, int(self._socket.getsockname()[1]))
+        else:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(path)
+            self._socket.listen(_BACKLOG)
+            self.address = path
+        # a connection that is gone when we come to it must not hold us up
+        self._socket.setblocking(False)
+        self._thread = threading.Thread(target=self._accept_loop, name=f"{name}-accept", daemon=True)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop accepting; open connections end with the process."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            # shutdown() wakes a blocked accept(), close() alone does not
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _accept_loop(self) -> None:
+        arrivals = select.poll()
+        arrivals.register(self._socket, select.POLLIN)
+        while not self._closed.is_set():
+            self._unproven.cut_expired()
+            if not arrivals.poll(1000) or self._closed.is_set():
+                continue
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                continue
+            except OSError as error:
+                if not self._closed.is_set():
+                    self._back_off(error)
+                continue
+            if self._exhausted:
+                self._exhausted = False
+                logger.info("%s: connections are accepted again", self._name)
+            self._receive(accepted, peer_name(address))
+
+    def _receive(self, accepted: socket.socket, peer: str) -> None:
+        accepted.setblocking(True)
+        _send_at_once(accepted)
+        connection: Peer = Connection(accepted.detach())
+        cut = self._unproven.cut_count
+        self._unproven.add(connection, peer)
+        if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
+            self._said_at = time.monotonic()
+            logger.warning("%s: too many connections prove nothing; %d are cut so far", self._name, self._unproven.cut_count)
+        try:
+            threading.Thread(target=self._admit, args=(connection,), name=self._name, daemon=True).start()
+        except RuntimeError as error:  # no more threads
+            self._unproven.remove(connection)
+            connection.close()
+            self._back_off(error)
+
+    def _back_off(self, error: Exception) -> None:
+        """Wait a moment and cut the oldest unauthenticated connection. It is said once."""
+        if not self._exhausted:
+            self._exhausted = True
+            logger.warning("%s: connections can't be accepted, and wait: %s", self._name, error)
+        if getattr(error, "errno", None) in OUT_OF_DESCRIPTORS:
+            self._unproven.cut_oldest()
+        self._closed.wait(_BACK_OFF_SECONDS)
+
+    def _admit(self, connection: Peer) -> None:
+        with connection:
+            try:
+                deliver_challenge(connection, self._secret)
+                answer_challenge(connection, self._secret)
+            except (AuthenticationError, EOFError, OSError, AssertionError, ValueError):
+                self._unproven.remove(connection)
+                return
+            except BaseException:
+                self._unproven.remove(connection)
+                raise
+            if self._unproven.remove(connection):
+                self._serve(connection)
+
+
+Handler = Callable[[dict[str, Any]], Any]
+
+
+class ControlSession:
+    """One caller's connection to a `ControlServer`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request; the result must be msgpack-able."""
+        return self._handler(request)
+
+    def takes_over(self, connection: Peer) -> bool:
+        """Read all that is left on a connection that carries no more requests; return False where it does carry some."""
+        return False
+
+    def closed(self) -> None:
+        """Take note that the caller is gone."""
+
+
+class ControlServer:
+    """Answers requests `{"op": name, ...}` with `{"ok": true, "value": ...}` or `{"ok": false, "error": {...}}`.
+
+    Args:
+        secret: What a caller must prove.
+        handler: Called with the request, on a thread of its own per connection; its result must be msgpack-able.
+        host: The address to bind to.
+        ports: The first of these that is free is taken.
+        session: Makes what serves one connection; default: a session that calls `handler`.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        handler: Handler,
+        host: str = "127.0.0.1",
+        *,
+        ports: range = ANY_PORT,
+        session: Callable[[], ControlSession] | None = None,
+    ) -> None:
+        self._session = session or (lambda: ControlSession(handler))
+        self._listener = AuthenticatedListener(secret, self._serve, host=host, ports=ports, name="control")
+        address = self._listener.address
+        self.host, self.port = str(address[0]), int(address[1])
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._listener.start()
+
+    def close(self) -> None:
+        """Stop answering; open connections end with the process."""
+        self._listener.close()
+
+    def _serve(self, connection: Peer) -> None:
+        session = self._session()
+        try:
+            while True:
+                request = receive_message(connection)
+                try:
+                    reply: dict[str, Any] = {"ok": True, "value": session.handle(request)}
+                except PystateError as error:
+                    reply = {"ok": False, "error": error.to_dict()}
+                except Exception as error:  # the caller must get an answer whatever went wrong
+                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": text_of(error)}}
+                except BaseException as error:  # the same: a module of the user's may call sys.exit() when it is imported
+                    message = f"{type(error).__name__}: {text_of(error)}"
+                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": message}}
+                send_message(connection, reply)
+                if session.takes_over(connection):
+                    return
+        except (EOFError, OSError):
+            return
+        except (ValueError, TypeError) as error:  # a list, for one, is no key of a map
+            logger.warning("control: a caller that knows the secret has sent no message: %s", error)
+        finally:
+            session.closed()
+
+
+class ControlClient:
+    """One caller of a `ControlServer`; safe to share between threads (calls take turns)."""
+
+    def __init__(self, host: str, port: int, secret: bytes) -> None:
+        self._lock = threading.Lock()
+        self._connection = connect((host, port), secret)
+
+    def call(self, op: str, **arguments: Any) -> Any:
+        """Send one request and return its value.
+
+        Raises:
+            ConnectionLostError: The peer went away.
+            PystateError: What the peer answered.
+        """
+        with self._lock:
+            try:
+                send_message(self._connection, {"op": op, **arguments})
+                reply = receive_message(self._connection)
+            except (EOFError, OSError) as error:
+                message = f"The connection was lost during {op!r}: {error!r}"
+                raise ConnectionLostError(message) from error
+        if reply["ok"]:
+            return reply["value"]
+        raise error_from_dict(reply["error"])
+
+    def fileno(self) -> int:
+        """Return the connection's descriptor, for what writes to it by itself."""
+        return self._connection.fileno()
+
+    def hang_up(self) -> None:
+        """Cut the connection, from another thread: a call that waits for its answer ends with ConnectionLostError."""
+        hang_up(self._connection)
+
+    def close(self) -> None:
+        """Close the connection; a call that waits for its answer ends with ConnectionLostError."""
+        self.hang_up()
+        with self._lock, contextlib.suppress(OSError):  # nobody reads from its descriptor any more
+            self._connection.close()

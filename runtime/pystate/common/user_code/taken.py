@@ -1,0 +1,125 @@
+"""Takes what a program hands over as it is at that moment: what the program changes later is not seen by its job.
+
+PyFlink does so, too: it pickles a function where the step is built. So functions made in a loop have the loop's variables of
+their own turn, and what can't be pickled is refused at the line that hands it over.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import io
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.user_code.unpicklable import refusal
+
+
+class Taken:
+    """A pickle of what a program has handed over. Pickled itself, it comes out as that.
+
+    Args:
+        data: The pickle.
+        names: The global names that were missing, of functions that travel with their globals: (these, name, function).
+    """
+
+    __slots__ = ("_names", "data")
+
+    def __init__(self, data: bytes, names: list[tuple[dict[str, Any], str, str]]) -> None:
+        self.data = data
+        self._names = names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be what was taken, where it is read."""
+        return _unpickled, (self.data,)
+
+    def names_defined_since(self) -> Iterator[tuple[str, str]]:
+        """Yield global names that a function refers to and that the program has defined after it, with the function's."""
+        for scope, name, function in self._names:
+            if name in scope:
+                yield name, function
+
+
+class SendsTaken:
+    """A dataclass that travels to workers, with what was taken in the place of its fields.
+
+    Attributes:
+        taken: By the names of fields. The fields have the program's own objects, for whoever plans the job.
+    """
+
+    taken: dict[str, Taken]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields as they are to be read."""
+        fields = self.__dict__
+        return {**fields, **{name: taken for name, taken in self.taken.items() if name in fields}, "taken": {}}
+
+
+def take(value: Any, what: str, place: str | None) -> Taken:
+    """Take a function, or any object, as it is.
+
+    Args:
+        value: The function.
+        what: What errors call the step that it is for.
+        place: The line of the program that hands it over, as "FILE, line N".
+
+    Raises:
+        JobGraphError: It can't be pickled; names the field and the line.
+    """
+    from pyspark import cloudpickle
+
+    names: list[tuple[dict[str, Any], str, str]] = []
+
+    class Pickler(cloudpickle.Pickler):  # here, as pyspark is slow to import
+        def reducer_override(self, obj: Any) -> Any:
+            reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
+            if isinstance(obj, FunctionType) and reduced is not NotImplemented:  # not by the name of its module
+                names.extend((obj.__globals__, name, obj.__qualname__) for name in _missing(obj))
+            return reduced
+
+    data = io.BytesIO()
+    try:
+        Pickler(data).dump(value)  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever its own methods raise: it can't be sent
+        raise refusal(what, value, error, place) from error
+    return Taken(data.getvalue(), names)
+
+
+def _unpickled(data: bytes) -> Any:
+    from pyspark import cloudpickle
+
+    return cloudpickle.loads(data)
+
+
+def _missing(function: FunctionType) -> set[str]:
+    """Return the global names that a function reads, never sets, and that don't exist."""
+    scope, code = function.__globals__, function.__code__
+    if all(name in scope or hasattr(builtins, name) for name in _names(code)):  # attributes are among them
+        return set()
+    uses = [one for inner in _codes(code) for one in dis.get_instructions(inner)]
+    read = {one.argval for one in uses if one.opname == "LOAD_GLOBAL"}
+    set_here = {one.argval for one in uses if one.opname == "STORE_GLOBAL"}
+    return {name for name in read - set_here if name not in scope and not hasattr(builtins, name)}
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    for inner in _codes(code):
+        yield from inner.co_names
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def late_name_refusal(what: str, name: str, function: str, place: str | None) -> JobGraphError:
+    """Return the error for a function that refers to what the program has defined only after it."""
+    message = (
+        f"The function of {what!r} refers to {name!r} in {function}, and was handed over before the program defined that: "
+        "a function is taken as it is at that moment."
+    )
+    return JobGraphError(message, where=place, hint=f"define {name!r} before the line that hands the function over")

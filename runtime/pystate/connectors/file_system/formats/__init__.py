@@ -1,0 +1,1 @@
+"""File formats: CSV, JSON, text and Parquet, read and written."""

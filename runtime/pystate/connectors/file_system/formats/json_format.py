@@ -1,0 +1,298 @@
+"""Files of JSON lines in slots: what Spark's reader makes of them.
+
+A line with an array has a row for each of its objects, one without anything has none, and what stands behind the first value
+is left alone. JSON beyond the standard, such as single quotes, which Spark's reader takes, is refused here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.scanner import make_scanner
+from typing import Any, BinaryIO, cast
+
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import is_byte_array
+from pystate.connectors.file_system.formats import text_values
+from pystate.connectors.file_system.formats.file_content import content_of
+from pystate.connectors.file_system.formats.lines import Lines
+from pystate.connectors.file_system.formats.split_format import FileRecords, LineRows, SplitFormat
+from pystate.core.records.codec import RecordCodec
+
+Convert = Callable[[Any], Any]
+
+_SPACES = " \t\r\n"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_LONE = re.compile("[\ud800-\udfff]")
+_BYTES_OF_255 = range(128, 256)
+_INFINITIES = {
+    "NaN": "nan",
+    "Infinity": "inf",
+    "+Infinity": "inf",
+    "INF": "inf",
+    "+INF": "inf",
+    "-Infinity": "-inf",
+    "-INF": "-inf",
+}
+_LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY)
+
+
+class _Integer(str):
+    """An integer as it is written."""
+
+    __slots__ = ()
+
+
+class _Number(str):
+    """Another number as it is written."""
+
+    __slots__ = ()
+
+
+class _WrittenNeededError(Exception):
+    """An object or array is to be read as the text it is written with."""
+
+
+_DECODER = json.JSONDecoder(parse_int=_Integer, parse_float=_Number, parse_constant=_Number)
+_scan_once = cast("Callable[[str, int], tuple[Any, int]]", make_scanner(_DECODER))  # type: ignore[arg-type]
+
+
+class JsonFormat(SplitFormat):
+    """Rows of JSON lines.
+
+    Args:
+        element_type: A named ROW: the columns.
+        zone: Of timestamps that name none.
+    """
+
+    def __init__(self, element_type: TypeInformation, zone: str) -> None:
+        self.element_type = element_type
+        self._zone = zone
+
+    def open(self, file: BinaryIO, name: str, position: int) -> FileRecords:
+        """Return the rows."""
+        row = _Row(self.element_type, self._zone)
+        lines = Lines(content_of(file, name), position)
+        return LineRows(lines, name, RecordCodec(self.element_type, name), row.of_line, "JSON")
+
+
+class _Row:
+    """Makes rows of objects.
+
+    Args:
+        row_type: Their type.
+        zone: Of timestamps that name none.
+    """
+
+    def __init__(self, row_type: TypeInformation, zone: str) -> None:
+        self._type = row_type
+        self._zone = zone
+        parts = zip(row_type.get_field_names(), row_type.elements, strict=True)
+        self._parts = [(name, _converter(part, zone)) for name, part in parts]
+
+    def of_line(self, line: bytes) -> list[tuple[Any, ...]]:
+        """Return the rows of a line.
+
+        Raises:
+            ValueError: It isn't JSON, or not of the columns.
+        """
+        text = line.decode()
+        start = _SPACE.match(text).end()  # type: ignore[union-attr]
+        if start == len(text):
+            return []
+        try:
+            value, end = _scan_once(text, start)
+        except StopIteration as error:
+            message = f"no value at character {error.value}"
+            raise ValueError(message) from error
+        try:
+            if type(value) is list:
+                return [self.of_object(one) for one in value]
+            return [self.of_object(value)]
+        except _WrittenNeededError:
+            written = text[start:end]
+            slices = _items(written) if written.startswith("[") else [written]
+            return [tuple(_of_written(one, self._type, self._zone).values()) for one in slices]
+
+    def of_object(self, value: Any) -> tuple[Any, ...]:
+        if type(value) is not dict:
+            message = "a line holds no object"
+            raise ValueError(message)
+        return tuple(convert(value.get(name)) for name, convert in self._parts)
+
+
+def _converter(part: TypeInformation, zone: str) -> Convert:
+    convert = _of_value(part, zone)
+    return lambda value: None if value is None else convert(value)
+
+
+def _of_value(part: TypeInformation, zone: str) -> Convert:  # noqa: PLR0911 - one for each kind of type
+    kind = part.kind
+    if kind is TypeKind.STRING:
+        return _text
+    if kind in text_values.RANGES:
+        return _integer(kind)
+    if kind in (TypeKind.FLOAT, TypeKind.DOUBLE):
+        return _floating
+    if kind is TypeKind.BOOLEAN:
+        return _boolean
+    if kind is TypeKind.SQL_DATE:
+        return _date
+    if kind is TypeKind.SQL_TIMESTAMP:
+        return _instant(text_values.instant(zone))
+    if is_byte_array(part):
+        return _bytes
+    if kind is TypeKind.ROW:
+        return _struct(_Row(part, zone), part.get_field_names())
+    if kind is TypeKind.MAP:
+        return _map(part, zone)
+    assert kind in _LISTS  # noqa: S101 - `columns_of` has refused all others
+    return _list(_converter(part.elements[0], zone))
+
+
+def _no(value: Any, what: str) -> ValueError:
+    return text_values.no(value if isinstance(value, str) else json.dumps(value), what)
+
+
+def _text(value: Any) -> str:
+    if type(value) is str:
+        return _LONE.sub("?", value) if _LONE.search(value) else value
+    if isinstance(value, str):  # a number
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise _WrittenNeededError
+
+
+def _integer(kind: TypeKind) -> Convert:
+    read = text_values.integer(kind)
+
+    def convert(value: Any) -> int:
+        if type(value) is not _Integer:
+            raise _no(value, "an integer")
+        if kind is TypeKind.BYTE and len(value) == 3 and int(value) in _BYTES_OF_255:  # noqa: PLR2004 - Jackson's bytes
+            return int(value) - 256
+        return read(value)
+
+    return convert
+
+
+def _floating(value: Any) -> float:
+    if type(value) in (_Integer, _Number):
+        return float(value)
+    if type(value) is str and value in _INFINITIES:
+        return float(_INFINITIES[value])
+    raise _no(value, "a number")
+
+
+def _boolean(value: Any) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    raise _no(value, "true or false")
+
+
+def _date(value: Any) -> Any:
+    if type(value) is not str:
+        raise _no(value, "a date")
+    try:
+        return text_values.date(value)
+    except ValueError:
+        return text_values.from_days(text_values.integer(TypeKind.INT)(value))
+
+
+def _instant(read: Convert) -> Convert:
+    def convert(value: Any) -> Any:
+        if type(value) is _Integer:
+            return text_values.from_seconds(int(value))
+        if type(value) is not str:
+            raise _no(value, "a timestamp")
+        return read(value)
+
+    return convert
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not str:
+        raise _no(value, "Base64")
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise _no(value, "Base64") from error
+
+
+def _struct(row: _Row, names: tuple[str, ...] | list[str]) -> Convert:
+    return lambda value: dict(zip(names, row.of_object(value), strict=True))
+
+
+def _map(part: TypeInformation, zone: str) -> Convert:
+    key, of_value = part.elements[0], _converter(part.elements[1], zone)
+
+    def convert(value: Any) -> list[tuple[Any, Any]]:
+        if type(value) is not dict or key.kind is not TypeKind.STRING:
+            raise _no(value, "an object whose keys are of the declared type")
+        return [(name, of_value(one)) for name, one in value.items()]
+
+    return convert
+
+
+def _list(of_part: Convert) -> Convert:
+    def convert(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise _no(value, "an array")
+        return [of_part(one) for one in value]
+
+    return convert
+
+
+# -- where a column of texts has an object or an array in it: the text it is written with
+
+
+def _of_written(written: str, part: TypeInformation, zone: str) -> Any:
+    """Return a value of JSON as a type has it, objects and arrays in the place of texts as they are written."""
+    kind = part.kind
+    if kind is TypeKind.STRING and written[0] in "{[":
+        return written
+    if kind is TypeKind.ROW and written[0] == "{":
+        found: Mapping[str, str] = dict(_members(written))
+        named = zip(part.get_field_names(), part.elements, strict=True)
+        return {name: _of_written(found.get(name, "null"), element, zone) for name, element in named}
+    if kind is TypeKind.MAP and written[0] == "{" and part.elements[0].kind is TypeKind.STRING:
+        return [(name, _of_written(one, part.elements[1], zone)) for name, one in _members(written)]
+    if kind in _LISTS and not is_byte_array(part) and written[0] == "[":
+        return [_of_written(one, part.elements[0], zone) for one in _items(written)]
+    return _converter(part, zone)(_scan_once(written, 0)[0])
+
+
+def _members(written: str) -> Iterator[tuple[str, str]]:
+    """Yield names and written values of an object that is known to be whole."""
+    at = _skip(written, 1)
+    while written[at] == '"':
+        name, at = scanstring(written, at + 1, True)
+        start = _skip(written, _skip(written, at) + 1)
+        _, end = _scan_once(written, start)
+        yield name, written[start:end]
+        at = _skip(written, end)
+        if written[at] == "}":
+            return
+        at = _skip(written, at + 1)
+
+
+def _items(written: str) -> Iterator[str]:
+    """Yield the written items of an array that is known to be whole."""
+    at = _skip(written, 1)
+    while written[at] != "]":
+        _, end = _scan_once(written, at)
+        yield written[at:end]
+        at = _skip(written, end)
+        if written[at] == ",":
+            at = _skip(written, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at] in _SPACES:
+        at += 1
+    return at

@@ -1,0 +1,439 @@
+"""`KafkaSource`: reads Kafka, by Spark's connector or in slots, as the engine wants."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.serialization import DeserializationSchema
+from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_code.taken import take
+from pystate.common.user_code.user_frames import program_line
+from pystate.connectors.kafka.java_properties import librdkafka_properties
+from pystate.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+    OffsetsKind,
+)
+from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers, check_connector
+from pystate.connectors.kafka.spark.kafka_group_offsets import KafkaGroupOffsets
+from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
+from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
+from pystate.connectors.kafka.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
+from pystate.connectors.kafka.split_source import KafkaSplitSource
+from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SERVERS = "bootstrap.servers"
+_SPARK_SETS = {"auto.offset.reset", "enable.auto.commit", "key.deserializer", "value.deserializer", "interceptor.classes"}
+"""Spark's connector refuses them: it sets them itself, as Flink does."""
+_OF_FLINK = {"register.consumer.metrics"}
+_DISCOVERS = "partition.discovery.interval.ms"
+"""Where Spark reads, new partitions are found at each epoch."""
+_COMMITS_OFFSETS = "commit.offsets.on.checkpoint"
+_LOSSES = "failOnDataLoss"
+_OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", _LOSSES}
+"""Options of Spark's connector that may be set as properties."""
+
+
+class KafkaValueDecoder:
+    """Makes elements of records' values.
+
+    Args:
+        schema: How.
+    """
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        self._schema = schema
+
+    def decode(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, int | None]]:
+        """Yield the element of each record, None for none, with the record's time where it is there."""
+        deserialize = self._schema.deserialize
+        values = batch.column("value").to_pylist()
+        times = batch.column("timestamp").to_pylist() if "timestamp" in batch.schema.names else [None] * len(values)
+        for value, time in zip(values, times, strict=True):
+            yield (None if value is None else deserialize(value)), time
+
+
+@dataclass(frozen=True)
+class KafkaSourceSettings:
+    """What a source reads. One of topics, pattern and partitions is set.
+
+    Attributes:
+        starting: Where it begins, in a job that starts from no snapshot.
+        stopping: Where it ends; None for nowhere.
+        schema: Makes elements of values.
+        properties: The Java client's.
+        options: Those of Spark's connector.
+        commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
+        discovery_interval_ms: How often a source in slots looks for new partitions; 0 or less for once.
+    """
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[KafkaTopicPartition, ...] = ()
+    starting: KafkaOffsetsInitializer = field(default_factory=KafkaOffsetsInitializer.earliest)
+    stopping: KafkaOffsetsInitializer | None = None
+    schema: DeserializationSchema | None = None
+    group_id: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    commits_offsets: bool = True
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
+
+
+class KafkaSource:
+    """Reads topics; made by `builder()`.
+
+    Args:
+        settings: What it reads.
+    """
+
+    def __init__(self, settings: KafkaSourceSettings) -> None:
+        assert settings.schema is not None  # noqa: S101 - the builder checks it
+        self.settings = settings
+        self.decoder = KafkaValueDecoder(settings.schema)
+        self._schema = take(settings.schema, "KafkaSource", program_line())
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """Begin to describe a source."""
+        return KafkaSourceBuilder()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the source ends."""
+        return self.settings.stopping is not None
+
+    @property
+    def produced_type(self) -> TypeInformation | None:
+        """The type of the elements; None where the schema leaves it open."""
+        schema = self.settings.schema
+        return None if schema is None else schema.produced_type
+
+    def to_frame(self, spark: SparkSession, where: str, *, timed: bool, condition: Column | None = None) -> DataFrame:
+        """Return the streaming DataFrame of the records.
+
+        Args:
+            spark: Has Spark's connector.
+            where: The source's name, for errors.
+            timed: With what watermarks need: times, topics and partitions.
+            condition: What records meet, of the connector's columns; None for all records.
+
+        Raises:
+            JobGraphError: The connector isn't there.
+            ExternalSystemError: The brokers don't answer.
+        """
+        from pyspark.sql import functions as F
+
+        check_connector(spark, where)
+        settings = self.settings
+        reader = spark.readStream.format("kafka").options(**settings.options)
+        reader = reader.options(**{f"kafka.{key}": value for key, value in settings.properties.items()})
+        reader = reader.options(**self._subscription())
+        if settings.group_id is not None:
+            reader = reader.option("groupIdPrefix", settings.group_id)
+        with self.brokers(spark, where) as brokers:
+            frame = reader.options(**self._starting(brokers)).load()
+        if condition is not None:
+            frame = frame.where(condition)
+        columns: list[Column] = [F.col("value")]
+        if timed:  # lasting partitions are known by these columns as they come
+            columns += [F.col("topic"), F.col("partition"), F.expr("unix_millis(timestamp)").alias("timestamp")]
+        return frame.select(*columns)
+
+    def in_slots(self, name: str, *, timed: bool) -> tuple[KafkaSplitSource, TypeInformation]:
+        """Return the source of splits that reads the same in slots, and the type of its elements.
+
+        Args:
+            name: Of the source, for errors.
+            timed: Whether elements have the times of their records.
+
+        Raises:
+            JobGraphError: A property can't be said in librdkafka's words.
+        """
+        settings = self.settings
+        assert settings.schema is not None  # noqa: S101 - the builder checks it
+        split_settings = KafkaSplitSettings(
+            settings.schema,
+            librdkafka_properties(settings.properties, name),
+            name,
+            settings.topics,
+            settings.pattern,
+            settings.partitions,
+            settings.starting,
+            settings.stopping,
+            settings.group_id,
+            commits_offsets=settings.commits_offsets,
+            discovery_interval_ms=settings.discovery_interval_ms if settings.discovery_interval_ms > 0 else None,
+            takes_losses=settings.options.get(_LOSSES, "true").lower() == "false",
+            timed=timed,
+            taken={"schema": self._schema},
+        )
+        return KafkaSplitSource(split_settings), self.produced_type or Types.PICKLED_BYTE_ARRAY()
+
+    def brokers(self, spark: SparkSession, where: str) -> KafkaBrokers:
+        """Return the brokers.
+
+        Args:
+            spark: Has Spark's connector.
+            where: The source's name, for errors.
+        """
+        return KafkaBrokers(spark, self.settings.properties, where)
+
+    def stopping(self, spark: Callable[[], SparkSession], where: str, *, timed: bool) -> KafkaStoppingOffsets | None:
+        """Return where the source ends; None where it has no end.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for errors.
+            timed: As of `to_frame`.
+        """
+        stopping = self.settings.stopping
+        if stopping is None:
+            return None
+        return KafkaStoppingOffsets(
+            stopping,
+            lambda: self.brokers(spark(), where),
+            self._partitions,
+            self.settings.group_id,
+            lambda condition: self.to_frame(spark(), where, timed=timed, condition=condition),
+        )
+
+    def group_offsets(self, spark: Callable[[], SparkSession], where: str) -> KafkaGroupOffsets | None:
+        """Return what commits the offsets of checkpoints to the group; None where none is named, or it isn't wanted.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for the log.
+        """
+        group = self.settings.group_id
+        if group is None or not self.settings.commits_offsets:
+            return None
+        return KafkaGroupOffsets(lambda: self.brokers(spark(), where), group, where)
+
+    def identity(self, spark: Callable[[], SparkSession], where: str) -> KafkaTopicIds:
+        """Return what tells whether topics are those that a snapshot's offsets are of.
+
+        Args:
+            spark: Returns a session that has Spark's connector.
+            where: The source's name, for errors.
+        """
+        settings = self.settings
+        takes_losses = settings.options.get(_LOSSES, "true").lower() == "false"
+
+        def topic_ids() -> dict[str, str]:
+            with self.brokers(spark(), where) as brokers:
+                return brokers.topic_ids(
+                    settings.topics or tuple({topic for topic, _ in settings.partitions}), settings.pattern
+                )
+
+        return KafkaTopicIds(topic_ids, where, takes_losses=takes_losses)
+
+    def _subscription(self) -> dict[str, str]:
+        settings = self.settings
+        if settings.pattern is not None:
+            return {"subscribePattern": settings.pattern}
+        if settings.topics:
+            return {"subscribe": ",".join(settings.topics)}
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in settings.partitions:
+            by_topic.setdefault(topic, []).append(number)
+        return {"assign": json.dumps(by_topic)}
+
+    def _starting(self, brokers: KafkaBrokers) -> dict[str, str]:
+        starting = self.settings.starting
+        if starting.kind in (OffsetsKind.EARLIEST, OffsetsKind.LATEST):
+            return {"startingOffsets": starting.kind.value}
+        offsets = brokers.offsets(starting, self._partitions(brokers), self.settings.group_id)
+        by_topic: dict[str, dict[str, int]] = {}
+        for (topic, number), offset in offsets.items():
+            by_topic.setdefault(topic, {})[str(number)] = offset
+        told = {"startingOffsets": json.dumps(by_topic)}
+        if starting.kind in (OffsetsKind.COMMITTED, OffsetsKind.GIVEN) and starting.reset is KafkaOffsetResetStrategy.LATEST:
+            return {**told, STARTS: FROM_THE_END}
+        if starting.kind is OffsetsKind.COMMITTED and self.settings.commits_offsets:
+            return {**told, STARTS: FROM_THE_GROUP}
+        return told
+
+    def _partitions(self, brokers: KafkaBrokers) -> list[KafkaTopicPartition]:
+        settings = self.settings
+        return list(settings.partitions) or brokers.partitions(settings.topics, settings.pattern)
+
+
+class KafkaSourceBuilder:
+    """Collects what a `KafkaSource` reads."""
+
+    def __init__(self) -> None:
+        self._settings = KafkaSourceSettings()
+        self._properties: dict[str, str] = {}
+        self._options: dict[str, str] = {}
+        self._commits_offsets: bool | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """Say where brokers are: `host:port,host:port`."""
+        return self.set_property(_SERVERS, bootstrap_servers)
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """Name the group that the offsets of completed checkpoints are committed to, and that `committed_offsets()` asks.
+
+        Spark's consumers, which read, have group ids that begin so.
+        """
+        return self._set(group_id=str(group_id))
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read these topics.
+
+        Raises:
+            JobGraphError: What to read is set already.
+        """
+        self._check_nothing_set()
+        return self._set(topics=tuple(topics))
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read the topics whose whole name a regular expression matches, new ones too.
+
+        Raises:
+            JobGraphError: What to read is set already, or it is no regular expression.
+        """
+        self._check_nothing_set()
+        try:
+            re.compile(topic_pattern)
+        except (re.error, TypeError) as error:
+            message = f"set_topic_pattern({topic_pattern!r}): {error}."
+            raise JobGraphError(message) from error
+        return self._set(pattern=topic_pattern)
+
+    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read these partitions.
+
+        Raises:
+            JobGraphError: What to read is set already.
+        """
+        self._check_nothing_set()
+        return self._set(partitions=tuple(sorted(KafkaTopicPartition(*partition) for partition in partitions)))
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Say where a job begins that starts from no snapshot; `earliest()` by default."""
+        return self._set(starting=_initializer("set_starting_offsets", starting_offsets_initializer))
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Say where the source ends; it is read as a bounded one is."""
+        return self._set(stopping=_initializer("set_unbounded", stopping_offsets_initializer))
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Let the source end there: the offset itself isn't read any more. Found when the job begins, and kept in snapshots.
+
+        Raises:
+            JobGraphError: It is where partitions begin.
+        """
+        stopping = _initializer("set_bounded", stopping_offsets_initializer)
+        if stopping.kind is OffsetsKind.EARLIEST:
+            message = "A source that ends where its partitions begin reads nothing."
+            raise JobGraphError(message, hint="KafkaOffsetsInitializer.latest() is the end of what is there")
+        return self._set(stopping=stopping)
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
+        """Say how values become elements. Records without a value make none.
+
+        Raises:
+            JobGraphError: It is no schema.
+        """
+        if not isinstance(deserialization_schema, DeserializationSchema):
+            message = f"set_value_only_deserializer() takes a DeserializationSchema, not {deserialization_schema!r}."
+            raise JobGraphError(message, hint="SimpleStringSchema() is one; your own extends DeserializationSchema")
+        return self._set(schema=deserialization_schema)
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """Say how clients name themselves to brokers."""
+        self._properties["client.id"] = str(prefix)
+        return self
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """Set a property of the Java client, for example one of security; or an option of Spark's connector.
+
+        A source in slots says the Java client's properties in librdkafka's words, whose own names it takes, too.
+
+        What Flink's source would set itself (deserializers, `auto.offset.reset`, `enable.auto.commit`), and what is Flink's
+        own, is left out; but `commit.offsets.on.checkpoint`, true by default where there is a group, counts, and in slots
+        `partition.discovery.interval.ms`, five minutes by default.
+
+        Raises:
+            JobGraphError: It is no value of that property.
+        """
+        if key in _OPTIONS:
+            self._options[key] = str(value)
+        elif key == "group.id":
+            self.set_group_id(value)
+        elif key == _COMMITS_OFFSETS:
+            if str(value).lower() not in ("true", "false"):
+                message = f"set_property({key!r}) takes true or false, not {value!r}."
+                raise JobGraphError(message)
+            self._commits_offsets = str(value).lower() == "true"
+        elif key == _DISCOVERS:
+            try:
+                self._set(discovery_interval_ms=int(value))
+            except ValueError as error:
+                message = f"set_property({key!r}) takes ms, not {value!r}."
+                raise JobGraphError(message) from error
+        elif key not in _SPARK_SETS and key not in _OF_FLINK:
+            self._properties[str(key)] = str(value)
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Set several; see `set_property`."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def build(self) -> KafkaSource:
+        """Return the source.
+
+        Raises:
+            JobGraphError: Something is missing.
+        """
+        settings = self._settings
+        if not self._properties.get(_SERVERS):
+            message = "A KafkaSource needs to know where brokers are."
+            raise JobGraphError(message, hint='call set_bootstrap_servers("host:9092")')
+        if not (settings.topics or settings.pattern or settings.partitions):
+            message = "A KafkaSource needs to know what to read."
+            raise JobGraphError(message, hint="call set_topics(...), set_topic_pattern(...) or set_partitions(...)")
+        if settings.schema is None:
+            message = "A KafkaSource needs to know how values become elements."
+            raise JobGraphError(message, hint="call set_value_only_deserializer(SimpleStringSchema())")
+        for initializer in (settings.starting, settings.stopping):
+            if initializer is not None and initializer.kind is OffsetsKind.COMMITTED and settings.group_id is None:
+                message = "Offsets that a group has committed are asked for, and there is no group."
+                raise JobGraphError(message, hint="call set_group_id(...)")
+        if self._commits_offsets and settings.group_id is None:
+            message = f"{_COMMITS_OFFSETS} is set, and there is no group to commit offsets to."
+            raise JobGraphError(message, hint="call set_group_id(...)")
+        commits = self._commits_offsets is not False
+        properties, options = dict(self._properties), dict(self._options)
+        return KafkaSource(replace(settings, properties=properties, options=options, commits_offsets=commits))
+
+    def _check_nothing_set(self) -> None:
+        settings = self._settings
+        if settings.topics or settings.pattern or settings.partitions:
+            message = "A KafkaSource reads topics, or those of a pattern, or partitions; one of the three is set already."
+            raise JobGraphError(message)
+
+    def _set(self, **changes: Any) -> KafkaSourceBuilder:
+        self._settings = replace(self._settings, **changes)
+        return self
+
+
+def _initializer(call: str, value: Any) -> KafkaOffsetsInitializer:
+    if not isinstance(value, KafkaOffsetsInitializer):
+        message = f"{call}() takes a KafkaOffsetsInitializer, not {value!r}."
+        raise JobGraphError(message, hint="KafkaOffsetsInitializer.earliest() is one")
+    return value

@@ -1,0 +1,89 @@
+"""The interface between a job's program and what runs it.
+
+The program is written against `datastream`, which must not import the driver. Whoever starts the program registers an
+executor; a program started as plain `python job.py` gets the embedded one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.configuration.options import CoreOptions
+from pystate.common.errors import JobExecutionError
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
+
+if TYPE_CHECKING:
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.core.api.collected_results import ResultQueue
+    from pystate.core.api.job_graph import StreamGraph
+
+_EMBEDDED = ("pystate.runtime.driver.embedded", "EmbeddedExecutor")
+
+
+class Executor(ABC):
+    """Runs one program's job."""
+
+    @abstractmethod
+    def base_configuration(self) -> Configuration:
+        """Return what file and command line say; the program's own settings go above it."""
+
+    @abstractmethod
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return the `SparkSession` the job runs in; the first call makes it."""
+
+    @abstractmethod
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end.
+
+        Raises:
+            PystateError: The job could not be started, failed, or was cancelled.
+        """
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run: one job runs at a time.
+
+        Args:
+            graph: The program's steps, which no later job changes: a copy.
+            configuration: The options in force.
+            job_name: What people see.
+            results: Where the program takes the job's results from; ended with the job.
+
+        Raises:
+            PystateError: The job can't be started.
+        """
+        message = f"{type(self).__name__} runs no jobs in the background."
+        raise JobExecutionError(message, hint="use execute()")
+
+
+def for_widest_step(configuration: Configuration, graph: StreamGraph) -> Configuration:
+    """Return the configuration to make a Spark session with: for the step with the most subtasks known by now."""
+    wide = configuration.copy()
+    default = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    wide.set(CoreOptions.DEFAULT_PARALLELISM, graph.widest_step(default))
+    return wide
+
+
+class _Registry:
+    executor: Executor | None = None
+
+
+def register_executor(executor: Executor | None) -> None:
+    """Make `executor` run the jobs of this process; None goes back to the embedded one."""
+    _Registry.executor = executor
+
+
+def current_executor() -> Executor:
+    """Return the registered executor, making the embedded one where there is none."""
+    if _Registry.executor is None:
+        module, name = _EMBEDDED
+        made = getattr(importlib.import_module(module), name)()
+        if not isinstance(made, Executor):
+            message = f"{module}.{name} is no Executor."
+            raise JobExecutionError(message)
+        _Registry.executor = made
+    return _Registry.executor

@@ -1,0 +1,593 @@
+"""The job as its author wrote it: a graph of transformations from sources to sinks.
+
+A `Transformation` is one step of the program; which of them share a task is decided later, by the translation to Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, cast
+
+from pystate.common.errors import JobGraphError
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.user_code.taken import Taken, take
+from pystate.common.user_code.user_frames import program_line
+from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.core.api.checkpointed import CheckpointedFunction, ListCheckpointed
+from pystate.core.api.row_decoder import RowDecoder
+from pystate.core.api.source_stream import CompletedOffsets, SourceIdentity, StoppingOffsets
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.window.operation import WindowOperation
+
+
+class OperatorKind(Enum):
+    """How a function is called."""
+
+    MAP = "Map"
+    FLAT_MAP = "FlatMap"
+    FILTER = "Filter"
+    PROCESS = "KeyedProcess"
+    REDUCE = "Reduce"
+    WINDOW = "Window"
+    PLAIN_PROCESS = "Process"
+    SINK = "Sink"
+    ASSIGN_TIMESTAMPS = "TimestampsAndWatermarks"
+    CO_MAP = "CoMap"
+    CO_FLAT_MAP = "CoFlatMap"
+    CO_PROCESS = "CoProcess"
+    KEYED_CO_PROCESS = "KeyedCoProcess"
+    INTERVAL_JOIN = "IntervalJoin"
+    ASYNC_WAIT = "AsyncWait"
+    BROADCAST_PROCESS = "BroadcastProcess"
+    KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
+    SOURCE = "Source"
+
+
+_WITH_SIDE_OUTPUTS = (
+    OperatorKind.PROCESS,
+    OperatorKind.WINDOW,
+    OperatorKind.PLAIN_PROCESS,
+    OperatorKind.CO_PROCESS,
+    OperatorKind.KEYED_CO_PROCESS,
+    OperatorKind.INTERVAL_JOIN,
+    OperatorKind.BROADCAST_PROCESS,
+    OperatorKind.KEYED_BROADCAST_PROCESS,
+)
+
+
+class SinkKind(Enum):
+    """Where a stream ends."""
+
+    PRINT = "Print"
+    FOR_EACH_BATCH = "ForEachBatch"
+    FUNCTION = "Sink"
+    COLLECT = "Collect"
+
+
+class Partitioning(Enum):
+    """Which subtask of the next step gets an element of a stream without a key."""
+
+    FORWARD = "Forward"  # the one that belongs to the sender's partition
+    REBALANCE = "Rebalance"  # the next one in turn
+    SHUFFLE = "Shuffle"  # any one
+    GLOBAL = "Global"  # the first one
+    BROADCAST = "Broadcast"  # every one
+    CUSTOM = "Custom"  # the one that a function names
+
+
+@dataclass(eq=False)
+class Transformation:
+    """One step of the program.
+
+    Attributes:
+        name: What people see.
+        parents: The steps this one reads; one may stand there twice.
+        output_type: The type of its elements; None means untyped (pickled between tasks).
+        uid: The identity of the step's state across versions of the job, as its author set it.
+        parallelism: The number of its subtasks as its author set it; None for the job's.
+        max_parallelism: The number of key groups of its state as its author set it; None for the job's.
+        description: What people see in the plan; None for the name.
+        non_parallel: It may have no other parallelism than 1.
+        notices: What its author should know of it, in sentences.
+        detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
+        place: The line of the program that added it, as "FILE, line N"; None where it isn't known.
+        taken: What of the program's the step sends to where it runs, by field, as it was when the step was added.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ()
+
+    name: str
+    parents: tuple[Transformation, ...] = ()
+    output_type: TypeInformation | None = None
+    uid: str | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    description: str | None = None
+    non_parallel: bool = False
+    notices: list[str] = field(default_factory=list, repr=False)
+    children: list[Transformation] = field(default_factory=list, repr=False)
+    detached: bool = field(default=False, init=False, repr=False)
+    place: str | None = field(default=None, repr=False)
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Note where the program stands, take what it hands over, and hang the step under its parents.
+
+        Raises:
+            JobGraphError: What is handed over can't be sent to where it runs.
+        """
+        self.place = self.place or program_line()
+        for name in self.sent:
+            value = getattr(self, name)
+            if name not in self.taken and value is not None:
+                self.taken[name] = take(value, self.name, self.place)
+        self.attach()
+
+    def attach(self) -> None:
+        """Hang the step under its parents, and those of them that a job has taken under theirs again."""
+        for parent in self.parents:
+            if parent.detached:
+                parent.detached = False
+                parent.attach()
+            parent.children.append(self)
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The fields with what of the program's runs in slots, or in Spark's workers."""
+        return self.SENT
+
+    @property
+    def parent(self) -> Transformation:
+        """The only step this one reads."""
+        (only,) = self.parents
+        return only
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the step has state that must be found again in another version of the job."""
+        return False
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether the elements that leave the step are of the type of those that come in."""
+        return False
+
+
+@dataclass(eq=False)
+class SourceTransformation(Transformation):
+    """A streaming DataFrame, a collection of the program, or files.
+
+    Attributes:
+        frame: Called once per job; returns the streaming DataFrame. None for a collection and for files.
+        collection: The elements; None for others.
+        single_column: The elements are the values of the only column instead of rows.
+        bounded: The source has an end.
+        paths: Of a source of files, where they are; paths, URLs, or patterns.
+        watermark_strategy: Gives elements their times; None where they have none.
+        decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
+        stopping: Where it ends; None where it has no end, or Spark finds it.
+        completed_offsets: Hears how far checkpoints have it read; None for nobody.
+        identity: What Spark's offsets of it are offsets of; None where nobody asks.
+        in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
+            elements. None where there is no such source.
+        partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
+        not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
+            engine where the source itself doesn't say.
+        gives_some_again: Though it can't be read again, some of what it gave may come twice, as the engine has found.
+        from_the_end: A start from nothing reads only what comes from then on, as the engine has found.
+        from_the_group: A start from nothing reads only what came behind the latest complete checkpoint, whose offsets were
+            committed to the source's group, as the engine has found.
+        non_deterministic: The expressions that make other rows of the same input, as the engine has found.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "decoder")
+
+    frame: Callable[[], Any] | None = None
+    collection: Sequence[Any] | None = None
+    single_column: bool = False
+    bounded: bool = False
+    paths: tuple[str, ...] = ()
+    watermark_strategy: WatermarkStrategy | None = None
+    decoder: RowDecoder | None = None
+    stopping: StoppingOffsets | None = None
+    completed_offsets: CompletedOffsets | None = None
+    identity: SourceIdentity | None = None
+    in_slots: Callable[[Any], tuple[Any, TypeInformation]] | None = None
+    partitioned_by: tuple[str, ...] = field(default=(), init=False)
+    not_replayable: str | None = None
+    gives_some_again: bool = field(default=False, init=False)
+    from_the_end: bool = field(default=False, init=False)
+    from_the_group: bool = field(default=False, init=False)
+    non_deterministic: tuple[str, ...] = field(default=(), init=False)
+    _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
+
+    def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:
+        """Of a copied source: take the copy of the step that gives times.
+
+        Args:
+            copies: Of all steps of the graph, by `id(step)`.
+        """
+        found = copies.get(id(self._timestamps))
+        self._timestamps = found if isinstance(found, TimestampsTransformation) else None
+
+    def insert_timestamps(self) -> None:
+        """Put the step that gives times between the source and what reads it; again where more does by now."""
+        read = [child for child in self.children if child is not self._timestamps]
+        if self.watermark_strategy is None or not read:
+            return
+        step = self._timestamps
+        if step is None:
+            step = TimestampsTransformation(
+                f"{self.name} timestamps",
+                (self,),
+                self.output_type,
+                place=self.place,
+                taken={"function": self.taken["watermark_strategy"]},
+                kind=OperatorKind.ASSIGN_TIMESTAMPS,
+                function=self.watermark_strategy,
+                inserted=True,
+            )
+            self._timestamps = step
+        step.parallelism = self.parallelism  # elements that took another way would tell their times to another subtask
+        step.detached = False
+        for child in read:
+            child.parents = tuple(step if parent is self else parent for parent in child.parents)
+            step.children.append(child)
+        self.children = [step]
+
+
+@dataclass(eq=False)
+class OwnSourceTransformation(SourceTransformation):
+    """A source in Python, which runs as a task in slots; nothing of Spark's reads it.
+
+    Attributes:
+        function: The `SourceOperator` that runs it.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "function")
+
+    function: Any = None
+    kind: OperatorKind = OperatorKind.SOURCE
+
+    @property
+    def keeps_state(self) -> bool:
+        """How far it is read is operator state."""
+        return True
+
+
+@dataclass(eq=False)
+class OneInputTransformation(Transformation):
+    """A function over the elements of one stream."""
+
+    SENT: ClassVar[tuple[str, ...]] = ("function",)
+
+    kind: OperatorKind = OperatorKind.MAP
+    function: Any = None
+    keyed: bool = False
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether keyed or operator state may be there."""
+        return self.keyed or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+    @property
+    def keeps_type(self) -> bool:
+        """Whether elements go on as they are."""
+        if isinstance(self.function, WindowOperation):
+            return self.function.keeps_type
+        return self.kind in (OperatorKind.FILTER, OperatorKind.REDUCE)
+
+    @property
+    def has_side_outputs(self) -> bool:
+        """Whether the function may hand elements to side outputs."""
+        return self.kind in _WITH_SIDE_OUTPUTS
+
+
+@dataclass(eq=False)
+class TimestampsTransformation(OneInputTransformation):
+    """Gives elements times, and makes watermarks; its function is a `WatermarkStrategy`.
+
+    Attributes:
+        is_read: Whether a step behind it asks for time, as the planner has found. Else it isn't run.
+        inserted: It is the strategy of a source, and no step that the author wrote: no uid follows from it.
+    """
+
+    is_read: bool = True
+    inserted: bool = False
+
+    @property
+    def keeps_type(self) -> bool:
+        """Elements go on as they are."""
+        return True
+
+
+@dataclass(eq=False)
+class TwoInputTransformation(Transformation):
+    """A function over the elements of two streams.
+
+    Attributes:
+        descriptors: The broadcast states declared with the second stream, for the broadcast kinds.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ("function", "descriptors")
+
+    kind: OperatorKind = OperatorKind.CO_MAP
+    function: Any = None
+    keyed: bool = False
+    descriptors: tuple[MapStateDescriptor, ...] = ()
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether keyed, broadcast or operator state may be there."""
+        return self.keyed or bool(self.descriptors) or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+    @property
+    def has_side_outputs(self) -> bool:
+        """Whether the function may hand elements to side outputs."""
+        return self.kind in _WITH_SIDE_OUTPUTS
+
+
+@dataclass(eq=False)
+class VirtualTransformation(Transformation):
+    """A step that runs nothing: it only says how elements get to the next one."""
+
+    @property
+    def keeps_type(self) -> bool:
+        """Elements go on as they are."""
+        return True
+
+
+@dataclass(eq=False)
+class KeyByTransformation(VirtualTransformation):
+    """Names the key; the next step sees each key in one subtask only.
+
+    Attributes:
+        column: The key is this column of the rows, or None.
+        selector: The key is what this function returns, or None.
+        key_type: The type of the key; None means it is taken from each key.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ("selector",)
+
+    column: str | None = None
+    selector: Callable[[Any], Any] | None = None
+    key_type: TypeInformation | None = None
+
+
+@dataclass(eq=False)
+class PartitionTransformation(VirtualTransformation):
+    """Says which subtask of the next step gets an element."""
+
+    partitioning: Partitioning = Partitioning.REBALANCE
+
+
+@dataclass(eq=False)
+class CustomPartitionTransformation(PartitionTransformation):
+    """Leaves it to a function which subtask of the next step gets an element.
+
+    Attributes:
+        partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
+        key_selector: A `KeySelector`, or a function, that makes the key of an element.
+    """
+
+    SENT: ClassVar[tuple[str, ...]] = ("partitioner", "key_selector")
+
+    partitioner: Any = None
+    key_selector: Any = None
+
+
+@dataclass(eq=False)
+class SideOutputTransformation(VirtualTransformation):
+    """A side output of the step that it reads.
+
+    Attributes:
+        tag: The name of its tag.
+    """
+
+    tag: str = ""
+
+    @property
+    def keeps_type(self) -> bool:
+        """The tag says the type."""
+        return False
+
+
+@dataclass(eq=False)
+class UnionTransformation(VirtualTransformation):
+    """The elements of several streams of one type, in no order between the streams."""
+
+
+@dataclass(eq=False)
+class SinkTransformation(Transformation):
+    """The end of a stream.
+
+    Attributes:
+        function: For FOR_EACH_BATCH: called with (DataFrame, epoch). For FUNCTION: a `SinkFunction`. For COLLECT: the queue
+            that the program takes results from.
+        identifier: For PRINT: a prefix of every line.
+    """
+
+    kind: SinkKind = SinkKind.PRINT
+    function: Any = None
+    identifier: str | None = None
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Its function, where a slot calls it and not the program's own process."""
+        return ("function",) if self.kind is SinkKind.FUNCTION else ()
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether operator state may be there."""
+        return isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+
+
+class StreamGraph:
+    """All steps of one job.
+
+    Args:
+        sources: Where they begin.
+        notices: What the program's author should know, in sentences.
+
+    Attributes:
+        batch: The job runs in BATCH mode.
+    """
+
+    def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = ()) -> None:
+        self.sources = sources
+        for source in sources:
+            source.insert_timestamps()
+        of_steps = (notice for step in self.transformations() for notice in step.notices)
+        self.notices = [*notices, *dict.fromkeys(of_steps)]
+        self.batch = False
+
+    def transformations(self) -> Iterator[Transformation]:
+        """Yield every step once, parents before children."""
+        waiting: dict[int, int] = {}
+        stack: list[Transformation] = list(reversed(self.sources))
+        while stack:
+            step = stack.pop()
+            yield step
+            for child in reversed(step.children):
+                left = waiting.get(id(child), len(child.parents)) - 1
+                waiting[id(child)] = left
+                if left == 0:
+                    stack.append(child)
+
+    def widest_step(self, default: int) -> int:
+        """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
+        steps = (step for step in self.transformations() if not is_read_by_spark(step))
+        return max([default, *(step.parallelism or default for step in steps)])
+
+    def copy(self) -> StreamGraph:
+        """Return a graph of the same steps that nothing changes which the program builds later.
+
+        The functions are shared; sources' DataFrames are made by whoever runs the copy.
+        """
+        steps = list(self.transformations())
+        copies: dict[int, Transformation] = {id(step): copy(step) for step in steps}
+        for step in steps:
+            made = copies[id(step)]
+            made.parents = tuple(copies[id(parent)] for parent in step.parents)
+            made.children = [copies[id(child)] for child in step.children if id(child) in copies]
+            if isinstance(made, SourceTransformation):
+                made.follow_timestamps(copies)
+        graph = StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources])
+        graph.notices, graph.batch = list(self.notices), self.batch
+        return graph
+
+    def detach(self) -> None:
+        """Take the steps apart once a job has taken them: the next job has those built later, and what these read.
+
+        Source: Flink's `execute()` clears the transformations and finds the inputs of later ones again from these.
+        """
+        for step in list(self.transformations()):
+            step.children = []
+            step.detached = True
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all sources whose elements somebody reads have an end."""
+        return all(source.bounded for source in self.live_sources())
+
+    def live_sources(self) -> list[SourceTransformation]:
+        """Return the sources whose elements somebody reads."""
+        return [source for source in self.sources if live_children(source)]
+
+    def spark_sources(self) -> list[SourceTransformation]:
+        """Return those of them that Spark reads."""
+        return [source for source in self.live_sources() if is_read_by_spark(source)]
+
+    def resolve_types(self) -> None:
+        """Fill in the types that follow from others, once those of the sources are known.
+
+        Raises:
+            JobGraphError: Streams of different types are united.
+        """
+        for step in self.transformations():
+            if step.keeps_type and step.parents:
+                step.output_type = step.parents[0].output_type
+            if isinstance(step, UnionTransformation):
+                for parent in step.parents[1:]:
+                    check_same_type(step.parents[0], parent)
+
+    def assign_uids(self, *, auto: bool) -> dict[int, str]:
+        """Return the uid of every step, by `id(step)`.
+
+        A step without a uid gets one from its place in the graph (its kind, its parents' uids, its rank among its siblings),
+        so that an unchanged program finds its state again.
+
+        Raises:
+            JobGraphError: A uid is used twice, or missing where `auto` is false and the step keeps state.
+        """
+        uids: dict[int, str] = {}
+        owners: dict[str, Transformation] = {}
+        for step in self.transformations():
+            uid = step.uid
+            if uid is None:
+                if not auto and step.keeps_state:
+                    message = f"The operator {step.name!r} keeps state and has no uid."
+                    raise JobGraphError(
+                        message, where="pipeline.auto-generate-uids = false", hint=f'add .uid("...") behind {step.name!r}'
+                    )
+                uid = self._auto_uid(step, uids)
+            if uid in owners:
+                message = f"The uid {uid!r} is used by two operators: {owners[uid].name!r} and {step.name!r}."
+                raise JobGraphError(message, hint="give each operator a uid of its own")
+            owners[uid] = step
+            uids[id(step)] = uid
+        return uids
+
+    def _auto_uid(self, step: Transformation, uids: dict[int, str]) -> str:
+        siblings = step.parents[0].children if step.parents else list(self.sources)
+        kind = type(step).__name__
+        if isinstance(step, (OneInputTransformation, TwoInputTransformation, SinkTransformation)):
+            kind = step.kind.value
+        rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
+        place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
+        if isinstance(step, TimestampsTransformation) and as_written(step.parent) is not step.parent:
+            place.append("behind the source's strategy")  # which has the place of this one
+        return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
+
+
+def is_read_by_spark(step: Transformation) -> bool:
+    """Return whether a step is a source, and no task in slots."""
+    return isinstance(step, SourceTransformation) and not isinstance(step, OwnSourceTransformation)
+
+
+def as_written(parent: Transformation) -> Transformation:
+    """Return the step that the author's program reads: the source where its strategy stands between."""
+    return parent.parent if isinstance(parent, TimestampsTransformation) and parent.inserted else parent
+
+
+def live_children(step: Transformation) -> list[Transformation]:
+    """Return the steps that follow, each as often as it reads this one, without virtual ones that nothing follows."""
+    return [child for child in step.children if not isinstance(child, VirtualTransformation) or live_children(child)]
+
+
+def check_same_type(first: Transformation, second: Transformation) -> None:
+    """Refuse to unite streams of different types.
+
+    Raises:
+        JobGraphError: Names both types.
+    """
+    if element_type(first.output_type) != element_type(second.output_type):
+        message = (
+            f"union() takes streams of one type: {first.name!r} has {type_name(first.output_type)}, "
+            f"{second.name!r} has {type_name(second.output_type)}."
+        )
+        raise JobGraphError(message, hint="give both the same output_type, with a map() in front where they differ")
+
+
+def element_type(type_info: TypeInformation | None) -> TypeInformation | None:
+    """Return the type as elements travel: pickled ones are untyped."""
+    return None if type_info is not None and type_info.kind is TypeKind.PICKLED_BYTE_ARRAY else type_info
+
+
+def type_name(type_info: TypeInformation | None) -> str:
+    """Return how errors name a type."""
+    return "no declared type" if element_type(type_info) is None or type_info is None else type_info.name

@@ -1,0 +1,98 @@
+"""Side outputs: what a function hands on beside its main output, under the name of a tag."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from pystate.common.errors import JobGraphError
+from pystate.common.text.plain_text import check_text
+from pystate.common.type_info import TypeInformation
+
+
+class TagObserver(Protocol):
+    """What wants to know when a process makes its first tag."""
+
+    def heed_tags(self) -> None:
+        """Look for tags from now on."""
+
+
+class _FirstTag:
+    """Until a process has made a tag no function in it can have handed one on, and nobody has to look for them.
+
+    Attributes:
+        made: Whether it has.
+        observers: Who is to be told, as long as they live.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+        self.observers: WeakSet[Any] = WeakSet()
+
+    def announce(self) -> None:
+        """Tell all observers."""
+        self.made = True
+        for observer in list(self.observers):
+            observer.heed_tags()
+        self.observers.clear()
+
+
+_FIRST_TAG = _FirstTag()
+
+
+def await_first_tag(observer: TagObserver) -> None:
+    """Call `observer.heed_tags()` when the process makes its first tag: at once where it has, else before that is used."""
+    if _FIRST_TAG.made:
+        observer.heed_tags()
+    else:
+        _FIRST_TAG.observers.add(observer)
+
+
+class OutputTag:
+    """Names a side output. A function yields `tag, value`, and `get_side_output(tag)` is the stream of these values.
+
+    Args:
+        tag_id: The name; two tags of one name are the same side output.
+        type_info: The type of its elements; None for untyped.
+
+    Raises:
+        JobGraphError: The name is no text, or empty.
+
+    Attributes:
+        tag_id: As given.
+        type_info: As given.
+    """
+
+    __slots__ = ("tag_id", "type_info")
+
+    tag_id: str
+    type_info: TypeInformation | None
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> OutputTag:
+        """Make a tag, out of a pickle too."""
+        if not _FIRST_TAG.made:
+            _FIRST_TAG.announce()
+        return super().__new__(cls)
+
+    def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
+        if not isinstance(tag_id, str) or not tag_id:
+            message = f"The name of an OutputTag is a text that is not empty, not {tag_id!r}."
+            raise JobGraphError(message)
+        check_text(tag_id, "the name of an OutputTag", JobGraphError)
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            message = f"The type of the OutputTag {tag_id!r} is one of Types, not {type_info!r}."
+            raise JobGraphError(message, hint='write OutputTag("name", Types.STRING())')
+        self.tag_id = tag_id
+        self.type_info = type_info
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another tag names the same side output."""
+        return isinstance(other, OutputTag) and self.tag_id == other.tag_id
+
+    def __hash__(self) -> int:
+        """Return a hash of the name."""
+        return hash(self.tag_id)
+
+    def __repr__(self) -> str:
+        """Return the tag with its name."""
+        return f"OutputTag({self.tag_id!r})"

@@ -1,0 +1,85 @@
+"""The metrics of a job's subtasks, as their slots report them, over all attempts of the job in one driver."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pystate.common.text.plain_data import PlainDataError
+from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.sample import MetricKind, MetricSample
+from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+
+logger = logging.getLogger(__name__)
+
+SubtaskId = tuple[str, int]
+_CounterId = tuple[str | None, str]
+
+
+class SlotMetrics:
+    """Keeps the latest report of every subtask.
+
+    Counters of pystate's own go on over a restart of the job: what earlier attempts had counted is added to what the slots
+    of the running one say. Metrics of functions begin anew with every attempt, as in Flink.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._attempt = -1
+        self._latest: dict[SubtaskId, SubtaskMetricStore] = {}
+        self._before: dict[SubtaskId, dict[_CounterId, int]] = {}
+        self._hosts: dict[SubtaskId, str | None] = {}
+
+    def begin_attempt(self, attempt: int) -> None:
+        """Take reports of this attempt only from now on."""
+        with self._lock:
+            for subtask, report in self._latest.items():
+                before = self._before.setdefault(subtask, {})
+                self._hosts[subtask] = report.host
+                for sample in filter(_is_own_counter, report.samples):
+                    key = (sample.operator, sample.name)
+                    before[key] = before.get(key, 0) + _count(sample)
+            self._latest = {}
+            self._attempt = attempt
+
+    def report(self, attempt: int, report: Any) -> None:
+        """Take what a slot said with a heartbeat, or as its last word. What can't be read is left out, and logged."""
+        try:
+            told = SlotReport.from_plain(report).subtasks
+        except PlainDataError as error:
+            logger.warning("a slot's metrics can't be read: %s", error)
+            return
+        with self._lock:
+            if attempt == self._attempt:
+                self._latest.update({(uid, subtask.index): subtask for uid, subtask in told.items()})
+
+    def of(self, uid: str, subtask: int) -> SubtaskMetricStore:
+        """Return what a subtask has said last, with what its predecessors had counted."""
+        with self._lock:
+            report = self._latest.get((uid, subtask))
+            before = dict(self._before.get((uid, subtask), {}))
+            host = self._hosts.get((uid, subtask))
+        if report is None:
+            return SubtaskMetricStore(subtask, host, [_counter(*key, count) for key, count in before.items()])
+        return replace(report, samples=list(_added(report.samples, before)))
+
+
+def _added(samples: Iterable[MetricSample], before: Mapping[_CounterId, int]) -> Iterable[MetricSample]:
+    for sample in samples:
+        earlier = before.get((sample.operator, sample.name)) if _is_own_counter(sample) else None
+        yield sample if earlier is None else replace(sample, value=_count(sample) + earlier)
+
+
+def _is_own_counter(sample: MetricSample) -> bool:
+    return sample.kind is MetricKind.COUNTER and system_metric(sample.name, sample.groups) is not None
+
+
+def _count(sample: MetricSample) -> int:
+    return int(sample.value) if isinstance(sample.value, (int, float)) else 0
+
+
+def _counter(operator: str | None, name: str, count: int) -> MetricSample:
+    return MetricSample(name, MetricKind.COUNTER, count, operator)

@@ -1,0 +1,55 @@
+"""Aggregates of metrics of one name, and increments of counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.core.metrics.sample import MetricKind, MetricValue
+
+
+def plus(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> MetricValue:
+    """Return what two tasks have measured together: of a gauge what the later one says.
+
+    Args:
+        kind: The metric's.
+        before: What the earlier one says; None where it says nothing.
+        value: What the later one says.
+    """
+    if before is None or kind is MetricKind.GAUGE:
+        return value
+    if isinstance(before, dict) and isinstance(value, dict):
+        if kind is MetricKind.METER:
+            return {"rate": 0.0, "count": before["count"] + value["count"]}
+        return _distributions(before, value)
+    if isinstance(before, (int, float)) and isinstance(value, (int, float)):
+        return before + value
+    return value
+
+
+def since(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> MetricValue:
+    """Return what a metric has counted since it said something else; least and greatest stay those of all.
+
+    Args:
+        kind: The metric's.
+        before: What it said; None where it said nothing.
+        value: What it says now.
+    """
+    if before is None or kind is MetricKind.GAUGE:
+        return value
+    if isinstance(before, dict) and isinstance(value, dict):
+        counted: dict[str, Any] = {name: value[name] - before[name] for name in ("count", "sum") if name in value}
+        return {**value, **counted}
+    if isinstance(before, (int, float)) and isinstance(value, (int, float)):
+        return value - before
+    return value
+
+
+def _distributions(before: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    if not before["count"] or not value["count"]:
+        return before if before["count"] else value
+    return {
+        "count": before["count"] + value["count"],
+        "sum": before["sum"] + value["sum"],
+        "min": min(before["min"], value["min"]),
+        "max": max(before["max"], value["max"]),
+    }

@@ -1,0 +1,1 @@
+"""The protocol of queryable state: messages, frames, proofs, codecs."""

@@ -1,0 +1,553 @@
+"""The `_metadata` file: all that a checkpoint or savepoint is, apart from the bytes of larger state.
+
+Layout, numbers big-endian: magic "PYSTMETA", version u32, body length u64, body (msgpack), crc32 u32 of everything before.
+Every version keeps this frame, so that damage is told from a newer version. Entries that a reader doesn't know are left
+alone: within a version the body may only grow.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import msgpack
+
+from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotError
+from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
+from pystate.core.snapshot.handles.handles import StateHandle, handle_from_plain, handle_to_plain
+from pystate.core.snapshot.handles.incremental_handle import (
+    AnyKeyedStateHandle,
+    IncrementalKeyedStateHandle,
+    SharedFile,
+    keyed_state_handle_from_plain,
+)
+from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
+from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
+from pystate.core.snapshot.plain import (
+    as_map,
+    take,
+    take_enum,
+    take_int,
+    take_list,
+    take_optional_text,
+    take_text,
+    take_text_if_there,
+    take_text_map,
+    unsound,
+)
+
+METADATA_VERSION = 2
+"""The version this module writes. Version 1 is the same; its keyed state has neither namespaces nor timers, which a pystate
+that writes version 1 doesn't know."""
+
+IN_FLIGHT_METADATA_VERSION = 3
+"""What it writes where data in flight is part of the checkpoint, which would be lost in a pystate that doesn't know of it;
+the newest it reads."""
+
+OLDEST_METADATA_VERSION = 1
+"""The oldest version this module reads."""
+
+_MAGIC = b"PYSTMETA"
+_FLINK_MAGIC = bytes.fromhex("4960672d")
+_HEAD = struct.Struct(">8sIQ")
+_CRC = struct.Struct(">I")
+# Msgpack allocates a list by its stated length before it reads it, nested lists too; maps grow as they are read.
+_MAX_LIST = 8192
+_MAX_MAP = 1 << 17
+
+
+class CheckpointType(Enum):
+    """Whose a snapshot is: the job's (deleted when a newer one is there) or people's (never deleted)."""
+
+    CHECKPOINT = "CHECKPOINT"
+    SAVEPOINT = "SAVEPOINT"
+
+
+class SavepointFormatType(Enum):
+    """How keyed state is written: readable by every backend, or as the backend's own files."""
+
+    CANONICAL = "CANONICAL"
+    NATIVE = "NATIVE"
+
+
+@dataclass(frozen=True)
+class OperatorSubtaskState:
+    """What one subtask put into a checkpoint.
+
+    Attributes:
+        keyed_state: Handles of keyed state.
+        operator_state: Handles of state that isn't keyed.
+        raw_keyed_state: Handles of bytes that the operator wrote by key group.
+        raw_operator_state: Handles of bytes that the operator wrote by partition.
+        input_channel_state: What was in flight to it, of the operator that heads a task; None for nothing.
+    """
+
+    keyed_state: list[AnyKeyedStateHandle] = field(default_factory=list)
+    operator_state: list[OperatorStateHandle] = field(default_factory=list)
+    raw_keyed_state: list[KeyedStateHandle] = field(default_factory=list)
+    raw_operator_state: list[OperatorStateHandle] = field(default_factory=list)
+    input_channel_state: InputChannelStateHandle | None = None
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state."""
+        return sum(handle.state_size for handle in self._keyed) + sum(handle.size for handle in self._not_keyed)
+
+    @property
+    def checkpointed_size(self) -> int:
+        """Bytes that the checkpoint wrote; what it took over from earlier ones is not among them."""
+        return sum(handle.checkpointed_size for handle in self._keyed) + sum(handle.size for handle in self._not_keyed)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether there is anything to restore."""
+        return bool(self._keyed or self._not_keyed)
+
+    @property
+    def _keyed(self) -> list[AnyKeyedStateHandle]:
+        return [*self.keyed_state, *self.raw_keyed_state]
+
+    @property
+    def _not_keyed(self) -> list[OperatorStateHandle | InputChannelStateHandle]:
+        in_flight = [] if self.input_channel_state is None else [self.input_channel_state]
+        return [*self.operator_state, *self.raw_operator_state, *in_flight]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        plain: dict[str, Any] = {
+            "keyed_state": [handle.to_plain() for handle in self.keyed_state],
+            "operator_state": [handle.to_plain() for handle in self.operator_state],
+            "raw_keyed_state": [handle.to_plain() for handle in self.raw_keyed_state],
+            "raw_operator_state": [handle.to_plain() for handle in self.raw_operator_state],
+        }
+        if self.input_channel_state is not None:
+            plain["input_channel_state"] = self.input_channel_state.to_plain()
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: object) -> OperatorSubtaskState:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        data = as_map(plain, "a subtask's state")
+        in_flight = data.get("input_channel_state")
+        return cls(
+            take_list(data, "keyed_state", keyed_state_handle_from_plain),
+            take_list(data, "operator_state", OperatorStateHandle.from_plain),
+            take_list(data, "raw_keyed_state", KeyedStateHandle.from_plain),
+            take_list(data, "raw_operator_state", OperatorStateHandle.from_plain),
+            None if in_flight is None else InputChannelStateHandle.from_plain(in_flight),
+        )
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """What one subtask of a task put into a checkpoint: Flink's `TaskStateSnapshot`.
+
+    Attributes:
+        operators: By uid: the state of the operator that heads the task, and of those chained to it.
+    """
+
+    operators: dict[str, OperatorSubtaskState] = field(default_factory=dict)
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state."""
+        return sum(state.state_size for state in self.operators.values())
+
+    @property
+    def checkpointed_size(self) -> int:
+        """Bytes that the checkpoint wrote."""
+        return sum(state.checkpointed_size for state in self.operators.values())
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {uid: state.to_plain() for uid, state in self.operators.items()}
+
+    @classmethod
+    def from_plain(cls, plain: object) -> TaskState:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        operators = as_map(plain, "a task's state")
+        return cls({str(uid): OperatorSubtaskState.from_plain(state) for uid, state in operators.items()})
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """The state of one operator.
+
+    Attributes:
+        uid: Its identity across versions of the job.
+        name: What people see.
+        parallelism: Its number of subtasks.
+        max_parallelism: Its number of key groups.
+        key_type: The declared type of its keys as plain data; None where it is not declared, or nothing is keyed.
+        key_encoding: How its keys are turned to bytes; None where nothing is keyed.
+        subtasks: State by subtask index.
+    """
+
+    uid: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    key_type: dict[str, Any] | None = None
+    key_encoding: str | None = None
+    subtasks: dict[int, OperatorSubtaskState] = field(default_factory=dict)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether any subtask has something to restore."""
+        return any(state.has_state for state in self.subtasks.values())
+
+    @property
+    def has_keyed_state(self) -> bool:
+        """Whether any subtask has something that belongs to key groups."""
+        return any(state.keyed_state or state.raw_keyed_state for state in self.subtasks.values())
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state."""
+        return sum(state.state_size for state in self.subtasks.values())
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "uid": self.uid,
+            "name": self.name,
+            "parallelism": self.parallelism,
+            "max_parallelism": self.max_parallelism,
+            "key_type": self.key_type,
+            "key_encoding": self.key_encoding,
+            "subtasks": {index: state.to_plain() for index, state in sorted(self.subtasks.items())},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: object) -> OperatorState:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one, or its numbers don't fit each other.
+        """
+        data = as_map(plain, "an operator's state")
+        uid = take_text(data, "uid")
+        max_parallelism = take_int(data, "max_parallelism", 1, MAX_PARALLELISM_LIMIT)
+        parallelism = take_int(data, "parallelism", 1, max_parallelism)
+        key_type = take(data, "key_type")
+        subtasks = {}
+        for index, state in as_map(take(data, "subtasks"), "subtasks").items():
+            if type(index) is not int or not 0 <= index < parallelism:
+                raise unsound(what=f"operator {uid!r} has a subtask {index!r} at parallelism {parallelism}")
+            subtasks[index] = OperatorSubtaskState.from_plain(state)
+            for handle in (*subtasks[index].keyed_state, *subtasks[index].raw_keyed_state):
+                if handle.end_key_group >= max_parallelism:
+                    raise unsound(
+                        what=f"operator {uid!r} has {max_parallelism} key groups and state of {handle.key_group_range}"
+                    )
+        return cls(
+            uid=uid,
+            name=take_text(data, "name"),
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            key_type=None if key_type is None else as_map(key_type, "key_type"),
+            key_encoding=take_optional_text(data, "key_encoding"),
+            subtasks=subtasks,
+        )
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    """How far the sources were read.
+
+    Attributes:
+        query_id: Spark's id of the query; empty where nothing was read.
+        epoch: Spark's number of the last batch that is in, -1 for none.
+        sources: Per source what people want to know: its number or uid, kind, description, the offset as Spark's JSON text.
+        files: One archive with those of Spark's log files from which a query goes on behind that batch.
+    """
+
+    query_id: str
+    epoch: int
+    sources: list[dict[str, Any]]
+    files: StateHandle
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "query_id": self.query_id,
+            "epoch": self.epoch,
+            "sources": [dict(source) for source in self.sources],
+            "files": handle_to_plain(self.files),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: object) -> SourcePosition:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        data = as_map(plain, "the source position")
+        return cls(
+            query_id=take_text(data, "query_id"),
+            epoch=take_int(data, "epoch", -1),
+            sources=take_list(data, "sources", _source_from_plain),
+            files=handle_from_plain(take(data, "files")),
+        )
+
+
+def _source_from_plain(plain: object) -> dict[str, Any]:
+    source = as_map(plain, "a source")
+    for name, value in source.items():
+        if not isinstance(name, str) or not isinstance(value, (str, int, type(None))):
+            raise unsound(what=f"a source has an entry {name!r} that is no text and no number")
+    return source
+
+
+@dataclass(frozen=True)
+class CheckpointMetadata:
+    """All that `_metadata` holds.
+
+    Attributes:
+        checkpoint_id: Its number; checkpoints and savepoints share one row of numbers.
+        checkpoint_type: Checkpoint or savepoint.
+        format: How keyed state is written.
+        timestamp_ms: When it was triggered, ms since 1970.
+        job_id: The job that took it.
+        job_name: Its name.
+        epoch: The epoch the cut stands at, -1 for before the first.
+        parallelism: The job's default parallelism.
+        max_parallelism: The job's.
+        operators: State by operator.
+        source_position: How far the sources were read; None where nothing has been read.
+        parent: URI of the snapshot the job itself was started from, or None.
+        parent_id: The short id of that snapshot, which stays true when it is moved; None where it isn't known.
+        snapshot_id: Its own short id, see `snapshot_id_of`; None where it isn't known.
+        message: What whoever asked for it says about it, or None.
+        code_fingerprint: SHA-256 of the job's program in hex, or None.
+        configuration: The options in force.
+        pystate_version: Who wrote it.
+        spark_version: On which Spark.
+    """
+
+    checkpoint_id: int
+    checkpoint_type: CheckpointType
+    format: SavepointFormatType
+    timestamp_ms: int
+    job_id: str
+    job_name: str
+    epoch: int
+    parallelism: int
+    max_parallelism: int
+    operators: list[OperatorState]
+    source_position: SourcePosition | None = None
+    parent: str | None = None
+    parent_id: str | None = None
+    snapshot_id: str | None = None
+    message: str | None = None
+    code_fingerprint: str | None = None
+    configuration: dict[str, str] = field(default_factory=dict)
+    pystate_version: str = ""
+    spark_version: str = ""
+
+    @property
+    def has_data_in_flight(self) -> bool:
+        """Whether any barrier overtook data, which then is part of it."""
+        states = (state for operator in self.operators for state in operator.subtasks.values())
+        return any(state.input_channel_state is not None for state in states)
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state, the sources' logs included."""
+        logs = 0 if self.source_position is None else self.source_position.files.size
+        return logs + sum(operator.state_size for operator in self.operators)
+
+    def map_keyed_state(self, change: Callable[[AnyKeyedStateHandle], AnyKeyedStateHandle]) -> CheckpointMetadata:
+        """Return the metadata with other handles of keyed state."""
+        operators = []
+        for operator in self.operators:
+            subtasks = {
+                index: replace(state, keyed_state=[change(handle) for handle in state.keyed_state])
+                for index, state in operator.subtasks.items()
+            }
+            operators.append(replace(operator, subtasks=subtasks))
+        return replace(self, operators=operators)
+
+    @property
+    def shared_files(self) -> list[SharedFile]:
+        """The files that other checkpoints may refer to, too."""
+        handles = [
+            handle for operator in self.operators for state in operator.subtasks.values() for handle in state.keyed_state
+        ]
+        return [file for one in handles if isinstance(one, IncrementalKeyedStateHandle) for file in one.shared.values()]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "checkpoint_type": self.checkpoint_type.value,
+            "format": self.format.value,
+            "timestamp_ms": self.timestamp_ms,
+            "job_id": self.job_id,
+            "job_name": self.job_name,
+            "epoch": self.epoch,
+            "parallelism": self.parallelism,
+            "max_parallelism": self.max_parallelism,
+            "operators": [operator.to_plain() for operator in self.operators],
+            "source_position": None if self.source_position is None else self.source_position.to_plain(),
+            "parent": self.parent,
+            "parent_id": self.parent_id,
+            "snapshot_id": self.snapshot_id,
+            "message": self.message,
+            "code_fingerprint": self.code_fingerprint,
+            "configuration": self.configuration,
+            "pystate_version": self.pystate_version,
+            "spark_version": self.spark_version,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: object) -> CheckpointMetadata:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one, or its numbers don't fit each other.
+        """
+        data = as_map(plain, "the body")
+        max_parallelism = take_int(data, "max_parallelism", 1, MAX_PARALLELISM_LIMIT)
+        operators = take_list(data, "operators", OperatorState.from_plain)
+        uids = [operator.uid for operator in operators]
+        if len(set(uids)) != len(uids):
+            raise unsound(what="two operators have the same uid")
+        position = take(data, "source_position")
+        return cls(
+            checkpoint_id=take_int(data, "checkpoint_id"),
+            checkpoint_type=take_enum(data, "checkpoint_type", CheckpointType),
+            format=take_enum(data, "format", SavepointFormatType),
+            timestamp_ms=take_int(data, "timestamp_ms"),
+            job_id=take_text(data, "job_id"),
+            job_name=take_text(data, "job_name"),
+            epoch=take_int(data, "epoch", -1),
+            parallelism=take_int(data, "parallelism", 1, MAX_PARALLELISM_LIMIT),
+            max_parallelism=max_parallelism,
+            operators=operators,
+            source_position=None if position is None else SourcePosition.from_plain(position),
+            parent=take_optional_text(data, "parent"),
+            parent_id=take_text_if_there(data, "parent_id"),
+            snapshot_id=take_text_if_there(data, "snapshot_id"),
+            message=take_text_if_there(data, "message"),
+            code_fingerprint=take_text_if_there(data, "code_fingerprint"),
+            configuration=take_text_map(data, "configuration"),
+            pystate_version=take_text(data, "pystate_version"),
+            spark_version=take_text(data, "spark_version"),
+        )
+
+
+def write_metadata(metadata: CheckpointMetadata) -> bytes:
+    """Return the content of the `_metadata` file.
+
+    Raises:
+        SnapshotError: It can't be written, or could not be read back.
+    """
+    where = f"checkpoint {metadata.checkpoint_id}"
+    try:
+        # a value of the configuration, or what somebody says about a savepoint, may hold any text
+        body: bytes = msgpack.packb(metadata.to_plain(), use_bin_type=True, unicode_errors="surrogatepass")
+        CheckpointMetadata.from_plain(_unpack(body))
+    except (CorruptSnapshotError, ValueError, TypeError, OverflowError) as error:
+        reason = error.message if isinstance(error, CorruptSnapshotError) else str(error)
+        message = f"The checkpoint's metadata can't be written: {reason}"
+        raise SnapshotError(message, where=where) from error
+    version = IN_FLIGHT_METADATA_VERSION if metadata.has_data_in_flight else METADATA_VERSION
+    framed = _HEAD.pack(_MAGIC, version, len(body)) + body
+    return framed + _CRC.pack(zlib.crc32(framed))
+
+
+def _unpack(body: bytes | memoryview) -> Any:
+    return msgpack.unpackb(
+        body,
+        raw=False,
+        strict_map_key=False,
+        max_array_len=_MAX_LIST,
+        max_map_len=_MAX_MAP,
+        max_ext_len=0,
+        unicode_errors="surrogatepass",
+    )
+
+
+def read_metadata(data: bytes, where: str) -> CheckpointMetadata:
+    """Read the content of a `_metadata` file.
+
+    Args:
+        data: The whole file.
+        where: What errors name as the place, such as the snapshot's URI.
+
+    Raises:
+        CorruptSnapshotError: It is damaged, or no such file.
+        RestoreError: A newer version wrote it.
+    """
+    version, body = _open_frame(data, where)
+    newest = IN_FLIGHT_METADATA_VERSION
+    if not OLDEST_METADATA_VERSION <= version <= newest:
+        message = f"The snapshot's metadata has version {version}; this pystate reads up to version {newest}."
+        raise RestoreError(message, where=where, hint="restore with the pystate version that wrote it, or a newer one")
+    try:
+        return CheckpointMetadata.from_plain(_unpack(body))
+    except CorruptSnapshotError as error:
+        error.where = where
+        raise
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+        raise _damaged(where, what=f"its body can't be read ({error})") from error
+
+
+METADATA_HEAD_BYTES = _HEAD.size
+"""How many bytes say how many a file has."""
+
+
+def stated_size(head: bytes | bytearray) -> int | None:
+    """Return how many bytes a file has that begins so; None where it is no metadata file."""
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+        return None
+    length: int = _HEAD.unpack_from(head)[2]
+    return _HEAD.size + length + _CRC.size
+
+
+def _open_frame(data: bytes, where: str) -> tuple[int, memoryview]:
+    if not data.startswith(_MAGIC[: len(data)]) or not data:
+        raise _foreign(data, where)
+    if len(data) < _HEAD.size + _CRC.size:
+        raise _damaged(where, what=f"it has only {len(data)} bytes")
+    _, version, length = _HEAD.unpack_from(data)
+    if length != len(data) - _HEAD.size - _CRC.size:
+        missing = length + _HEAD.size + _CRC.size
+        raise _damaged(where, what=f"it has {len(data)} bytes where its head says {missing}")
+    view = memoryview(data)
+    if zlib.crc32(view[: -_CRC.size]) != _CRC.unpack(view[-_CRC.size :])[0]:
+        raise _damaged(where, what="its checksum is wrong")
+    return version, view[_HEAD.size : -_CRC.size]
+
+
+def _damaged(where: str, *, what: str) -> CorruptSnapshotError:
+    message = f"The metadata file is damaged: {what}."
+    return CorruptSnapshotError(message, where=where, hint="restore from another checkpoint or savepoint")
+
+
+def _foreign(data: bytes, where: str) -> CorruptSnapshotError:
+    if data.startswith(_FLINK_MAGIC):
+        message = "This is a snapshot of Apache Flink; pystate can't read those."
+        return CorruptSnapshotError(message, where=where, hint="give a checkpoint or savepoint that a pystate job took")
+    message = (
+        f"This is no metadata file of a pystate snapshot: it begins with {data[:8]!r} where {_MAGIC!r} should stand. "
+        "Likely causes: (1) the path leads to another file of the snapshot, or to a file of another program, "
+        "(2) the file was damaged or emptied where it is stored, "
+        "(3) a copy changed it, such as a transfer in text mode or a copy that was cut off."
+    )
+    return CorruptSnapshotError(message, where=where, hint="give the snapshot's directory or its _metadata file")

@@ -1,0 +1,1 @@
+"""Reads the state of a snapshot without a job."""

@@ -1,0 +1,89 @@
+"""The contents of windows that share panes, put together for who reads a snapshot.
+
+A window holds what its panes hold, for as long as it hasn't fired. Which of a pane's windows have, its timer says: it is due
+when the next one fires. Windows with contents of their own, from before panes were shared, may stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from pystate.core.snapshot.reading.keyed_files import open_keyed_state
+from pystate.core.snapshot.reading.pane_states import PaneState
+from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader, rows_of
+from pystate.core.snapshot.reading.state_rows import PartDecoders, StateRow
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, WINDOW_TIMERS_STATE
+from pystate.core.state.files.canonical import CanonicalReader
+from pystate.core.state.keys.namespaces import TIME_WINDOWS
+from pystate.core.state.values.serializers import serializer_for
+
+
+class PaneRows:
+    """Reads the windows of one operator, whose windows share panes.
+
+    Args:
+        snapshot: Where they are.
+        uid: The operator.
+
+    Attributes:
+        decoder: What rows look like.
+    """
+
+    def __init__(self, snapshot: SnapshotReader, uid: str) -> None:
+        states = {state.name: PartDecoders(state.parts, state.key_type) for state in snapshot.described_states(uid)}
+        self._panes = [(panes, name) for name in states if (panes := PaneState.of(name)) is not None]
+        self._states = states
+        self.decoder = states[self._panes[0][1]].common
+
+    def rows(self, reader: CanonicalReader, group: int, wanted: KeyFilter | None = None) -> Iterator[StateRow]:
+        """Iterate over the windows of a key group that have contents; those of the key group are in memory."""
+        timers = self._rows(reader, WINDOW_TIMERS_STATE, group, wanted)
+        due = {(row.key_bytes, row.namespace): row.value for row in timers}
+        found = {(row.key_bytes, row.namespace): row for row in self._rows(reader, WINDOW_CONTENTS, group, wanted)}
+        serialize = serializer_for(self.decoder.value_type).serialize
+        for panes, name in self._panes:
+            for row in self._rows(reader, name, group, wanted):
+                at = due.get((row.key_bytes, row.namespace))
+                for window in () if at is None else panes.windows(row.namespace[0], at):
+                    before = found.get((row.key_bytes, window))
+                    value = row.value if before is None else panes.merge(before.value, row.value)
+                    found[row.key_bytes, window] = row._replace(
+                        namespace=window,
+                        namespace_bytes=TIME_WINDOWS.encode(window),
+                        value=value,
+                        value_bytes=serialize(value),
+                    )
+        return iter(found.values())
+
+    def _rows(self, reader: CanonicalReader, name: str, group: int, wanted: KeyFilter | None) -> Iterator[StateRow]:
+        decoders = self._states.get(name)
+        return iter(()) if decoders is None else rows_of(reader, name, decoders, [group], wanted)
+
+
+def shares_panes(names: Iterable[str]) -> bool:
+    """Return whether among the names of an operator's states is one of panes."""
+    return any(PaneState.of(name) is not None for name in names)
+
+
+def windows_of_panes(snapshot: SnapshotReader, uid: str, keys: Collection[Any] | None = None) -> Iterator[StateRow]:
+    """Iterate over the windows of an operator that share panes, each with what it holds.
+
+    Args:
+        snapshot: Where they are.
+        uid: The operator.
+        keys: Only these.
+
+    Raises:
+        SnapshotError: A file is damaged.
+    """
+    windows = PaneRows(snapshot, uid)
+    operator = snapshot.operator(uid)
+    wanted = None if keys is None else KeyFilter.of(keys, windows.decoder.key_type, operator.max_parallelism)
+    for _, subtask in sorted(operator.subtasks.items()):
+        for handle in subtask.keyed_state:
+            if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
+                continue
+            with open_keyed_state(snapshot.location, operator, handle, partly=wanted is not None) as reader:
+                for group in reader.key_groups() if wanted is None else sorted(wanted.by_group):
+                    yield from windows.rows(reader, group, wanted)

@@ -1,0 +1,48 @@
+"""The snapshot that a job is started from, checked before there is a job: it exists, and its metadata can be read."""
+
+from __future__ import annotations
+
+from pystate.common.errors import RestoreError
+from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
+from pystate.core.snapshot.storage.storage import (
+    METADATA_FILE,
+    SnapshotLocation,
+    is_snapshot_directory,
+    parse_location,
+    resolve_snapshot,
+)
+
+_SHOWN = 5
+
+
+def read_starting_point(path: str) -> tuple[SnapshotLocation, CheckpointMetadata]:
+    """Return the snapshot at `path`, a directory or its `_metadata`, and what its metadata says.
+
+    Raises:
+        RestoreError: There is none; the hint names those beside it, which stay when a job deletes an older checkpoint.
+        CorruptSnapshotError: It is damaged.
+        SnapshotError: The storage can't be read.
+    """
+    try:
+        location = resolve_snapshot(path)
+    except RestoreError as error:
+        beside = _snapshots_beside(path)
+        if beside:
+            folder = path.rstrip("/").rpartition("/")[0]
+            error.hint = f"checkpoints give way to newer ones; in {folder} there are {', '.join(beside)}"
+        raise
+    return location, read_metadata(location.read_metadata(), location.uri)
+
+
+def _snapshots_beside(path: str) -> list[str]:
+    """Return the names of the latest snapshots in the directory that a snapshot's directory would be in."""
+    folder, _, name = path.rstrip("/").removesuffix(f"/{METADATA_FILE}").rpartition("/")
+    if not folder or not is_snapshot_directory(name):
+        return []
+    try:
+        fs, inside, _ = parse_location(folder)
+        found = [str(entry).rstrip("/").rpartition("/")[2] for entry in fs.ls(inside, detail=False)]
+    except OSError:
+        return []
+    complete = [one for one in found if is_snapshot_directory(one) and SnapshotLocation(f"{folder}/{one}").exists]
+    return sorted(complete, key=lambda one: (len(one), one))[-_SHOWN:]

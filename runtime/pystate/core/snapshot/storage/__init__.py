@@ -1,0 +1,1 @@
+"""Where snapshots lie: storages, local copies, shared folders, ownership."""

@@ -1,0 +1,121 @@
+"""A folder of shared files, looked at from outside of the job that made it: which of its files does anybody still need?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pystate.common.errors import PystateError, SnapshotError
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
+from pystate.core.snapshot.storage.ownership import NoteKind, Notes, place_of_shared, same_place
+from pystate.core.snapshot.storage.storage import METADATA_FILE, SHARED_DIRECTORY, SnapshotLocation, is_snapshot_directory
+
+SHARED_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
+"""How a job calls shared files: the beginning of its id, the checkpoint that brought the file, a token of the driver."""
+
+
+class SharedStateFolder:
+    """The `shared` folder of a job.
+
+    Args:
+        uri: The folder.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.location = SnapshotLocation(uri)
+        self.uses = Notes(self.location, NoteKind.USE)
+
+    def needed(self, besides: str | None = None) -> set[str]:
+        """Return the names of the files that some checkpoint refers to.
+
+        Looked at are the checkpoints of the job whose folder it is, and those of all jobs that have left a note in it.
+
+        Args:
+            besides: A job whose own checkpoints don't count, as it knows them itself.
+
+        Raises:
+            PystateError: A note or a checkpoint can't be read: then nobody knows.
+        """
+        directories = {self.location.uri.rstrip("/").rsplit("/", 1)[0]}
+        for job_id, note in self.uses.read().items():
+            if job_id != besides and note.checkpoints is not None:
+                directories.add(note.checkpoints.rstrip("/"))
+        return {name for directory in directories for name in self._named_in(directory)}
+
+    def free(self, handles: Iterable[FileStateHandle], besides: str | None = None) -> int:
+        """Delete those of some files of the folder that nobody needs; return how many.
+
+        What isn't called as a job calls its shared files stays, whatever a snapshot says.
+
+        Raises:
+            PystateError: Nobody knows, or one can't be deleted.
+        """
+        needed, count = self.needed(besides), 0
+        for name in sorted({place_of_shared(handle)[1] for handle in handles} - needed):
+            if SHARED_FILE.fullmatch(name):
+                self.location.remove(name)
+                count += 1
+        return count
+
+    def _named_in(self, directory: str) -> set[str]:
+        named: set[str] = set()
+        for name in SnapshotLocation(directory).file_names():
+            if not is_snapshot_directory(name):
+                continue
+            snapshot = SnapshotLocation(f"{directory}/{name}")
+            if METADATA_FILE in snapshot.file_names():
+                named |= self.files_of(read_metadata(snapshot.read_metadata(), snapshot.uri))
+        return named
+
+    def files_of(self, metadata: CheckpointMetadata) -> set[str]:
+        """Return the names of the files of the folder that a checkpoint refers to."""
+        named: dict[str, set[str]] = {}
+        for directory, name in (place_of_shared(file.handle) for file in metadata.shared_files):
+            named.setdefault(directory, set()).add(name)
+        return {name for directory, names in named.items() if same_place(directory, self.location.uri) for name in names}
+
+
+def shared_folders(metadata: CheckpointMetadata) -> dict[str, list[FileStateHandle]]:
+    """Return the shared files that a checkpoint refers to, by the URI of their folder."""
+    found: dict[str, list[FileStateHandle]] = {}
+    for file in metadata.shared_files:
+        found.setdefault(place_of_shared(file.handle)[0], []).append(file.handle)
+    return found
+
+
+def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[PystateError]:
+    """Delete the shared files of a checkpoint that is gone, where no other one needs them.
+
+    A checkpoint may say what it likes. So only the folder beside its own directory is dealt with, and those in which the job
+    that took it has left word that the checkpoints beside this one refer to files in there.
+
+    Args:
+        metadata: What the checkpoint said.
+        directory: URI of the directory that it stood in.
+
+    Returns:
+        What stood against it: files of which nobody can say whether they are needed stay.
+    """
+    errors: list[PystateError] = []
+    for uri, handles in shared_folders(metadata).items():
+        if uri.rsplit("/", 1)[-1] != SHARED_DIRECTORY:
+            continue
+        try:
+            folder = SharedStateFolder(uri)
+            if _is_known_to(folder, metadata.job_id, directory.rstrip("/").rsplit("/", 1)[0]):
+                folder.free(handles)
+            else:
+                message = f"nothing in {uri} says that checkpoints beside {directory} refer to files in it"
+                errors.append(SnapshotError(message, where=uri))
+        except PystateError as error:
+            errors.append(error)
+    return errors
+
+
+def _is_known_to(folder: SharedStateFolder, job_id: str, checkpoints: str) -> bool:
+    """Whether a folder of shared files is that of the checkpoints in a directory, or has a note of their job."""
+    if same_place(folder.location.uri.rstrip("/").rsplit("/", 1)[0], checkpoints):
+        return True
+    note = folder.uses.read().get(job_id)
+    return note is not None and note.checkpoints is not None and same_place(note.checkpoints, checkpoints)

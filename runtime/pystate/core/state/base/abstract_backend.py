@@ -1,0 +1,223 @@
+"""What the keyed state backends share: which states and timers were declared, each with its running epoch."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import StateDeclarationError, StateError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
+from pystate.common.time import current_time_ms
+from pystate.core.api.state import MergingState, State, StateDescriptor
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.key_visitor import KeyVisitor
+from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
+from pystate.core.state.base.queryable_states import QueryableStateInfo
+from pystate.core.state.base.timer_schema import TimerSchema
+from pystate.core.state.keys.key_context import InternalKeyContext, KeyContext
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
+from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.internal_state import InternalKvState, InternalMergingState, NamespaceScope
+from pystate.core.state.kinds.overlay import EpochOverlay, OverlayState
+from pystate.core.state.kinds.value_states import OverlayValueState
+from pystate.core.state.ttl.cleanup import EntryFilter, snapshot_filter
+
+logger = logging.getLogger(__name__)
+
+
+class AbstractKeyedStateBackend(KeyedStateBackend):
+    """The declared states and timers of a backend, by their names, and the overlays of the running epoch.
+
+    Args:
+        key_codec: The keys' type.
+        key_group_range: The key groups of this subtask.
+        max_parallelism: The number of key groups in all.
+        working_directory: See `KeyedStateBackend`.
+        configuration: The options in force; None for the defaults.
+        clock: The time by which values expire, ms since 1970, 0 or more.
+
+    Raises:
+        ValueError: There are no such key groups.
+    """
+
+    __slots__ = (
+        "_handles",
+        "_noticed",
+        "_overlays",
+        "_queryable",
+        "_queues",
+        "_visitor",
+        "configuration",
+        "key_context",
+        "working_directory",
+    )
+
+    def __init__(
+        self,
+        *,
+        key_codec: KeyCodec,
+        key_group_range: KeyGroupRange,
+        max_parallelism: int,
+        working_directory: str | None = None,
+        configuration: Configuration | None = None,
+        clock: Callable[[], int] = current_time_ms,
+    ) -> None:
+        self.key_context = InternalKeyContext(key_codec, key_group_range, max_parallelism, clock)
+        self.working_directory = working_directory
+        self.configuration = Configuration() if configuration is None else configuration
+        self._handles: dict[str, InternalKvState] = {}
+        self._noticed: set[str] = set()
+        self._queues: dict[str, KeyGroupedPriorityQueue] = {}
+        self._queryable: dict[str, QueryableStateInfo] = {}
+        self._overlays: dict[str, EpochOverlay] = {}  # of all that was declared, by the names of states
+        self._visitor = KeyVisitor(self.key_context, self.limit_epoch)
+
+    @abstractmethod
+    def _create_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
+    ) -> tuple[State, OverlayState]:
+        """Make the state object and its running epoch, on top of restored values where there are any.
+
+        Args:
+            descriptor: What is declared.
+            namespaces: Of its namespaces.
+            context: Whose current address counts.
+        """
+
+    @abstractmethod
+    def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        """Make the queue of timers, on top of restored ones where there are any."""
+
+    @override
+    def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
+        state: State = self.get_or_create_keyed_state(descriptor).state
+        return state
+
+    @override
+    def get_or_create_keyed_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
+    ) -> InternalKvState:
+        known = self._handles.get(descriptor.name)
+        if descriptor.queryable_state_name is not None:
+            self._register_queryable(descriptor.queryable_state_name, descriptor, namespaces)
+        if known is None:
+            return self._declared(descriptor, namespaces)
+        if known.descriptor != descriptor:
+            self._check_same(known.descriptor, descriptor)
+        if known.namespaces != namespaces:
+            types = f"{known.namespaces.name} and {namespaces.name}"
+            message = f"State {descriptor.name!r} is declared in namespaces of two types, {types}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        return known
+
+    def _check_same(self, known: StateDescriptor, descriptor: StateDescriptor) -> None:
+        """Refuse another declaration of a state that differs; where only a function's code does, give notice once."""
+        name, difference = known.name, known.difference(descriptor)
+        if difference is not None:
+            message = f"State {name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        if name not in self._noticed:
+            self._noticed.add(name)
+            logger.warning(
+                "State %r is declared in two places with functions of different code: it is one state, and the function of "
+                "the first declaration is used.",
+                name,
+            )
+
+    def _register_queryable(self, name: str, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> None:
+        known = self._queryable.get(name)
+        if known is None:
+            self._queryable[name] = QueryableStateInfo.of(descriptor, namespaces, self.key_codec.key_type)
+        elif known.state_name != descriptor.name:
+            message = f"Two states are queryable as {name!r}: {known.state_name!r} and {descriptor.name!r}."
+            raise StateDeclarationError(message, hint="give set_queryable another name for one of them")
+
+    @override
+    def queryable_states(self) -> dict[str, QueryableStateInfo]:
+        return dict(self._queryable)
+
+    def _declared(self, descriptor: StateDescriptor, namespaces: NamespaceSerializer) -> InternalKvState:
+        if descriptor.name in self._queues:
+            raise _declared_as_both(descriptor.name)
+        scope = None if namespaces.is_void else NamespaceScope(self.key_context, namespaces, descriptor.name)
+        state, overlay = self._create_state(descriptor, namespaces, self.key_context if scope is None else scope)
+        handle_class = InternalMergingState if isinstance(state, MergingState) else InternalKvState
+        handle = handle_class(descriptor, namespaces, scope, state, overlay)
+        self._handles[descriptor.name] = handle
+        self._overlays[descriptor.name] = overlay
+        return handle
+
+    @override
+    def get_priority_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        known = self._queues.get(schema.name)
+        if known is None:
+            if schema.name in self._handles:
+                raise _declared_as_both(schema.name)
+            known = self._queues[schema.name] = self._create_queue(schema)
+            self._overlays[schema.name] = known
+        elif known.schema != schema:
+            message = f"Timers are declared twice: as {known.schema} and as {schema}."
+            raise StateDeclarationError(message, hint="give one of the timer services another name")
+        return known
+
+    @override
+    def get_keys(self, state_name: str, namespace: Any = None) -> Iterator[Any]:
+        handle = self._handle(state_name)
+        wanted = handle.namespaces.internal(namespace)
+        return (key for key, found in self._visitor.keys_and_namespaces(handle) if found == wanted)
+
+    @override
+    def get_keys_and_namespaces(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        handle = self._handle(state_name)
+        external = handle.namespaces.external
+        return ((key, external(namespace)) for key, namespace in self._visitor.keys_and_namespaces(handle))
+
+    def _handle(self, state_name: str) -> InternalKvState:
+        handle = self._handles.get(state_name)
+        if handle is None:
+            message = f"No state {state_name!r} was declared."
+            raise StateError(message, hint="declare it first: get_or_create_keyed_state")
+        return handle
+
+    @override
+    def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
+        self._visitor.apply(self.get_or_create_keyed_state(descriptor), function)
+
+    def _write_back_fronts(self) -> None:
+        """Let the stores have what operators keep of finished epochs; see `kept_bytes`."""
+        for front in self._fronts():
+            front.write_back()
+
+    def _fronts(self) -> list[EpochFront]:
+        values = [overlay for overlay in self._overlays.values() if isinstance(overlay, OverlayValueState)]
+        return [overlay.front for overlay in values if overlay.front is not None]
+
+    def _drop_epochs(self) -> None:
+        """Drop the overlays of the running epoch; there is no current key afterwards."""
+        for overlay in self._overlays.values():
+            overlay.drop_epoch()
+        self.key_context.clear()
+
+    def _forget_declared(self) -> None:
+        """Forget what was declared, and the running epoch."""
+        self._drop_epochs()
+        self._handles.clear()
+        self._queryable.clear()
+        self._queues.clear()
+        self._overlays.clear()
+
+    def _snapshot_filters(self) -> dict[str, EntryFilter]:
+        """Return what leaves expired values out of a snapshot that is taken now, by the names of the states it is for."""
+        now = self.key_context.clock()
+        filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
+        return {name: keep for name, keep in filters.items() if keep is not None}
+
+
+def _declared_as_both(name: str) -> StateDeclarationError:
+    message = f"{name!r} is declared twice: as a state and as timers."
+    return StateDeclarationError(message, hint="give the state another name")

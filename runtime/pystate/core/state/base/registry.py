@@ -1,0 +1,204 @@
+"""The states of one backend by name: those the job declared, and those a snapshot brought that nobody has declared yet.
+
+Restored entries stay as they were written until a descriptor says what they are. States that are never declared go into the
+next snapshot with the same bytes, so a job may leave a state alone for a while.
+
+The files of one snapshot may say different things of a state: a job that was restored with another type, or with a time to
+live, converts a subtask's entries when the subtask declares the state, which may be late. So entries are kept by schema, as
+parts of the state, and all are converted when it is declared; until then each part goes into snapshots as it is.
+
+Generic in where a backend keeps things: the store of a declared state, and the raw entries of an undeclared one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Generic, TypeVar
+
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
+from pystate.core.api.state import StateKind
+from pystate.core.state.base.canonical_restore import Block, check_header_fits, restored_blocks
+from pystate.core.state.base.schema import Migration, StateSchema, kind_of, resolve_migration
+from pystate.core.state.base.timer_schema import TimerSchema, check_timers
+from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.core.state.keys.key_context import InternalKeyContext
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+Schema = StateSchema | TimerSchema
+
+
+@dataclass(frozen=True)
+class RegisteredState(Generic[S]):
+    """A declared state: its schema, what snapshots say about it, and the store of its flushed values."""
+
+    schema: Schema
+    info: StateMetaInfoSnapshot
+    store: S
+
+
+@dataclass(frozen=True)
+class RestoredState(Generic[R]):
+    """A state that nobody has declared: what the snapshot said about it, and its entries as they were written."""
+
+    info: StateMetaInfoSnapshot
+    raw: R
+
+
+class StateRegistry(Generic[S, R]):
+    """Name -> state.
+
+    Args:
+        create_store: Makes the store of a new state.
+        create_raw: Makes room for the raw entries of a restored state.
+        adopt: Makes the store of a state out of the raw entries of its parts, with what must be done to each.
+    """
+
+    def __init__(
+        self,
+        create_store: Callable[[str, Schema], S],
+        create_raw: Callable[[StateMetaInfoSnapshot], R],
+        adopt: Callable[[str, Schema, Sequence[tuple[R, Migration | None]]], S],
+    ) -> None:
+        self._create_store = create_store
+        self._create_raw = create_raw
+        self._adopt = adopt
+        self._states: dict[str, RegisteredState[S] | RestoredState[R]] = {}
+
+    def declared(self) -> Iterator[tuple[str, RegisteredState[S]]]:
+        """Iterate over (name, state) of the states that were declared; from any thread, while others are being declared."""
+        return ((name, state) for name, state in list(self._states.items()) if isinstance(state, RegisteredState))
+
+    def undeclared(self) -> Iterator[tuple[str, R]]:
+        """Iterate over (key, raw entries) of the parts of the restored states that weren't declared."""
+        return ((key, state.raw) for key, state in list(self._states.items()) if isinstance(state, RestoredState))
+
+    def names(self) -> list[str]:
+        """Return the names of all states."""
+        return list(dict.fromkeys(state.info.name for state in self._states.values()))
+
+    def meta_infos(self) -> list[StateMetaInfoSnapshot]:
+        """Return what a snapshot says about the states."""
+        return [state.info for state in self._states.values()]
+
+    def clear(self) -> None:
+        """Forget all states."""
+        self._states.clear()
+
+    def check_empty(self) -> None:
+        """Refuse a restore on top of other state.
+
+        Raises:
+            StateError: There are states.
+        """
+        if self._states:
+            message = "State can only be restored into an empty backend."
+            raise StateError(message)
+
+    def declare(self, name: str, schema: Schema, now: int) -> RegisteredState[S]:
+        """Return the state that is declared under a name, with its restored values if there are any.
+
+        Args:
+            name: Its name.
+            schema: As what it is declared.
+            now: See `resolve_migration`.
+
+        Raises:
+            RestoreError: The restored values can't be read as what is declared.
+            StateError: The state was declared as something else.
+        """
+        info = schema.meta_info(name)
+        known = self._states.get(name)
+        if isinstance(known, RegisteredState):
+            if known.info == info:
+                return known
+            message = f"State {name!r} was declared as {known.schema} before, and now as {schema}."
+            raise StateDeclarationError(message, hint="give one of them another name")
+        parts = self._parts(name)
+        if parts:
+            store = self._adopt(name, schema, [(part.raw, _migration(part.info, schema, now)) for part in parts])
+        else:
+            store = self._create_store(name, schema)
+        for part in parts[1:]:
+            del self._states[part.info.key]
+        state = RegisteredState(schema, info, store)
+        self._states[name] = state
+        return state
+
+    def restore(
+        self,
+        context: InternalKeyContext,
+        sources: Iterable[BinaryIO],
+        take: Callable[[R, int, Iterator[Block]], None],
+    ) -> None:
+        """Read canonical files. After an error the states are forgotten; their raw entries are the caller's to clean up.
+
+        Args:
+            context: Whose key groups are wanted.
+            sources: See `KeyedStateBackend.restore`.
+            take: Called with where a state's raw entries go, a key group, and its entries in blocks, which are never none.
+                Sub-keys are such as the state's kind has; of the keys only the first was looked at.
+
+        Raises:
+            CorruptSnapshotError, RestoreError, StateError: See `KeyedStateBackend.restore`.
+        """
+        self.check_empty()
+        seen: dict[tuple[str, int], int] = {}  # the file that has the entries
+        try:
+            for number, source in enumerate(sources):
+                reader = CanonicalReader(source)
+                check_header_fits(reader.header, context)
+                for info in reader.header.states:
+                    raw, kind = self._restored(info)
+                    for key_group, blocks in restored_blocks(reader, context, info, kind):
+                        if seen.setdefault((info.name, key_group), number) != number:
+                            message = f"State {info.name!r} has key group {key_group} twice: the files overlap."
+                            raise RestoreError(message)
+                        take(raw, key_group, blocks)
+        except BaseException:
+            self._states.clear()
+            raise
+
+    def add_restored(self, info: StateMetaInfoSnapshot, raw: R | None = None) -> R:
+        """Take in a state of a snapshot; return where its raw entries go, the same place for all files with the same schema.
+
+        Args:
+            info: What the file says about it.
+            raw: Where they are already, for a schema that isn't known yet; None to make room for them.
+
+        Raises:
+            CorruptSnapshotError: The state is declared, or another file says that it is of another kind.
+            RestoreError: It is of a kind this version doesn't know.
+        """
+        return self._restored(info, raw)[0]
+
+    def _restored(self, info: StateMetaInfoSnapshot, raw: R | None = None) -> tuple[R, StateKind]:
+        kind = kind_of(info)
+        parts = self._parts(info.name)
+        if any(part.info.kind != info.kind for part in parts) or (not parts and info.name in self._states):
+            message = f"State {info.name!r} is of different kinds in the files of one snapshot."
+            raise CorruptSnapshotError(message)
+        for part in parts:
+            if part.info.schema == info.schema:
+                return part.raw, kind
+        numbered = replace(info, part=len(parts))
+        part = RestoredState(numbered, self._create_raw(numbered) if raw is None else raw)
+        self._states[numbered.key] = part
+        return part.raw, kind
+
+    def _parts(self, name: str) -> list[RestoredState[R]]:
+        """Return what snapshots brought of a state that wasn't declared."""
+        found = (state for state in self._states.values() if isinstance(state, RestoredState))
+        return [state for state in found if state.info.name == name]
+
+
+def _migration(info: StateMetaInfoSnapshot, schema: Schema, now: int) -> Migration | None:
+    if isinstance(schema, TimerSchema):
+        check_timers(info, schema)
+        return None
+    if info.timers is not None:
+        message = f"State {info.name!r} was written as {TimerSchema.from_meta_info(info)}; the job declares {schema}."
+        raise RestoreError(message, hint="give the new state another name")
+    return resolve_migration(info, schema, now)

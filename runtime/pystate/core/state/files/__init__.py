@@ -1,0 +1,1 @@
+"""The files that state is written to, readable by every backend."""

@@ -1,0 +1,1 @@
+"""Keys and namespaces of state, and their bytes."""

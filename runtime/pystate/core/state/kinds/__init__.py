@@ -1,0 +1,1 @@
+"""The kinds of state over any backend: values, lists, maps and what is derived, each with its running epoch."""

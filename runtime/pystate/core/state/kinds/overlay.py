@@ -1,0 +1,177 @@
+"""The running epoch of one state: what all kinds of states share.
+
+An epoch's reads and writes are objects in an overlay over a store of flushed values. A backend's flush asks every overlay
+for its changes first, which may fail and changes nothing, and then writes them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable
+from contextlib import closing
+from itertools import chain
+from typing import Any, Protocol
+
+from pystate.common.errors import StateError
+from pystate.core.state.keys.key_context import NO_KEY, KeyContext
+from pystate.core.state.values.field_checks import tuple_check
+from pystate.core.state.values.serializers import TypeSerializer
+
+
+class Absent:
+    """The type of `ABSENT`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = Absent()
+"""Stands where nothing is, for states in which None is a value."""
+
+
+class KeyStore(Protocol):
+    """What every store of flushed values can do.
+
+    Attributes:
+        stores_objects: Whether values of an immutable type are stored as they are; else they are stored as their bytes, as
+            those of a mutable type always are.
+    """
+
+    stores_objects: bool
+
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all that is stored when the first is asked for, until the epoch ends."""
+
+    def forget(self, key: Hashable, /) -> None:
+        """Forget what was kept of a key for the running epoch alone."""
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what is kept for the running epoch alone."""
+
+    def end_epoch(self) -> None:
+        """Forget what was kept for the running epoch alone."""
+
+
+class EpochOverlay(ABC):
+    """What the running epoch did to one state, of whichever kind."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def prepare_flush(self) -> Any:
+        """Return all that the epoch changed, as the store takes it.
+
+        Raises:
+            StateError: A value isn't of the type.
+        """
+
+    @abstractmethod
+    def apply_flush(self, changes: Any) -> None:
+        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
+
+    @abstractmethod
+    def drop_epoch(self) -> None:
+        """Forget the running epoch."""
+
+    @abstractmethod
+    def held_bytes(self) -> int:
+        """Return about how much memory the running epoch takes."""
+
+
+class OverlayState(EpochOverlay):
+    """The running epoch of one state that has values.
+
+    Keys are addresses here, see `addresses`.
+
+    Args:
+        name: The state's name.
+        context: Whose current address counts.
+        serializer: Of the values, elements or map values.
+        store: The flushed values.
+    """
+
+    __slots__ = ("_context", "_checked", "_name", "_owned_groups", "_serializer", "_store")
+
+    def __init__(self, name: str, context: KeyContext, serializer: TypeSerializer, store: KeyStore) -> None:
+        self._name = name
+        self._context = context
+        self._serializer = serializer
+        self._store: Any = store
+        self._owned_groups = frozenset(range(context.key_group_range.start, context.key_group_range.end + 1))
+        self._checked = value_check(name, serializer)
+
+    def _group(self, key: Hashable) -> int:
+        group = self._context.active_key_group
+        if key is NO_KEY:
+            raise self._context.no_key_error()
+        if group not in self._owned_groups:
+            raise self._foreign_group(group)
+        return group
+
+    def _foreign_group(self, group: int) -> StateError:
+        message = f"Key group {group} isn't one of this subtask's, {self._context.key_group_range}."
+        return StateError(message, where=f"state {self._name!r}")
+
+    @abstractmethod
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        """Return (key, key group) of all that the epoch has in its overlay."""
+
+    @abstractmethod
+    def holds(self, key: Hashable) -> bool:
+        """Return whether the epoch has a key in its overlay."""
+
+    @abstractmethod
+    def settle(self, key: Hashable) -> None:
+        """Forget a key that the epoch has only read. What user code still has of it is cut off, as at the end of an epoch.
+
+        Raises:
+            StateError: The value isn't of the type.
+        """
+
+    @abstractmethod
+    def has_value(self) -> bool:
+        """Return whether the current key has a value."""
+
+    def all_keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all keys that may have a value, each once. Close it before the epoch ends.
+
+        What the epoch touches while the iteration goes on neither shows nor harms, and it may be moved to disk meanwhile.
+        Memory holds the keys that the epoch has in its overlay at the beginning.
+        """
+        touched = self.touched_keys()
+        seen = {key for key, _ in touched}
+        with closing(self._store.keys()) as stored:
+            first = next(stored, None)  # what is stored is that of now, whatever is moved there meanwhile
+            yield from touched
+            for key, group in chain(() if first is None else (first,), stored):
+                if key not in seen:
+                    yield key, group
+
+    def _unkeepable(self, key: Hashable, error: StateError, part: str = "") -> StateError:
+        shown = self._context.shown(key)
+        message = f"The value of state {self._name!r} for {shown}{part} can't be kept: {error.message}"
+        return StateError(message, hint=error.hint)
+
+
+def value_check(name: str, serializer: TypeSerializer) -> Callable[[Any], Any]:
+    """Return a quick `serializer.check` whose errors name the state."""
+    check = serializer.check
+
+    def checked(value: Any) -> Any:
+        try:
+            return check(value)
+        except StateError as error:
+            message = f"State {name!r} can't take this value: {error.message}"
+            raise StateError(message, hint=error.hint) from None
+
+    if serializer.integer_range is not None:
+        low, high = serializer.integer_range
+        return lambda value: value if type(value) is int and low <= value <= high else checked(value)
+    if serializer.exact_type is not None:
+        exact = serializer.exact_type
+        return lambda value: value if type(value) is exact else checked(value)
+    if serializer.field_rights is not None:
+        return tuple_check(serializer.field_rights, checked)
+    return checked

@@ -1,0 +1,486 @@
+"""One RocksDB database in a folder of its own: column families, writes in chunks, and an end that leaves nothing behind.
+
+rocksdict raises bare `Exception` for all that RocksDB says; here it becomes a StateError that names the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+from urllib.parse import quote
+
+from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, WriteBatch
+
+from pystate.common.errors import PystateError, SnapshotError, StateError
+from pystate.core.state.rocksdb.linked_files import LinkedFiles
+from pystate.core.state.rocksdb.options import RocksDBMemory, database_options, scan_options, sweep_options, write_options
+from pystate.core.state.rocksdb.sorted_files import SortedFiles
+
+CHUNK_BYTES = 2 << 20
+"""Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
+
+MAX_VALUE_BYTES = 3 << 30
+"""RocksDB takes values below 4 GiB, with what it adds to them."""
+
+_ROWS_AT_ONCE = 256
+_FAMILY_PREFIX = "state-"
+_DEFAULT_FAMILY = "default"  # RocksDB's own, which is always there
+_HINT = "look for a full or damaged disk; the job goes on from its latest checkpoint"
+
+
+@dataclass(frozen=True)
+class ColumnFamily:
+    """A column family.
+
+    Attributes:
+        name: RocksDB's name of it.
+        get: (row key) -> value; None where there is none.
+    """
+
+    name: str
+    rows: Rdict
+    handle: Any
+    get: Callable[[bytes], bytes | None]
+
+
+class FrozenRows:
+    """The rows of a column family at the moment this object is made.
+
+    A RocksDB iterator shows the database as it was when the iterator was made, and can be rewound. (The iterators of
+    rocksdict 0.3.29's Snapshot show what is there when they are made, not what was there when the Snapshot was.)
+    """
+
+    def __init__(self, family: ColumnFamily, directory: str) -> None:
+        self._where = directory
+        self._what = f"read column family {family.name!r}"
+        self._lock = threading.Lock()  # one position, so one reader at a time
+        with _explained(self._what, self._where):
+            self._rows = family.rows.iter(scan_options())
+        self._family = family  # once nobody has it, and it is dropped, RocksDB's iterators over it read freed memory
+
+    def get(self, row: bytes) -> bytes | None:
+        """Return the value of a row; None where there is none.
+
+        Raises:
+            StateError: RocksDB can't read it.
+        """
+        rows = self._rows
+        with self._lock, _explained(self._what, self._where):
+            rows.seek(row)
+            if rows.key() == row:
+                value: bytes = rows.value()
+                return value
+            rows.status()
+            return None
+
+    def starting_with(self, prefix: bytes, after: bytes | None = None) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over the rows whose keys begin with a prefix, behind one of them where that is given.
+
+        Exhaust or close it soon: others wait.
+
+        Raises:
+            StateError: RocksDB can't read a row.
+        """
+        rows = self._rows
+        with self._lock, _explained(self._what, self._where):
+            rows.seek(prefix if after is None else after)
+            if after is not None and rows.key() == after:
+                rows.next()
+            for row, value in _rest_of(rows):
+                if not row.startswith(prefix):
+                    return
+                yield row, value
+
+
+class FrozenScan:
+    """The rows of a column family at the moment this object is made, for who reads all of them."""
+
+    def __init__(self, family: ColumnFamily, directory: str) -> None:
+        self._where = directory
+        self._what = f"read column family {family.name!r}"
+        self._lock = threading.Lock()
+        with _explained(self._what, self._where):
+            self._rows = family.rows.iter(scan_options())
+        self._family = family  # as above
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over (row key, value) in the order of the row keys; see `batches`."""
+        return chain.from_iterable(self.batches(lambda: _ROWS_AT_ONCE))
+
+    def batches(self, count: Callable[[], int]) -> Generator[list[tuple[bytes, bytes]], None, None]:
+        """Iterate over (row key, value) in the order of the row keys, some at a time.
+
+        Exhaust or close it before the database goes.
+
+        Args:
+            count: Returns how many are wanted next.
+
+        Raises:
+            SnapshotError: RocksDB can't read a row.
+        """
+        with self._lock, _explained(self._what, self._where, SnapshotError):
+            self._rows.seek_to_first()
+            rest = _rest_of(self._rows)
+            while batch := list(islice(rest, count())):
+                yield batch
+
+
+class Database:
+    """A database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
+
+    Writes, new column families and `start_links` are one thread's; `retain` and `release` may come from any. What changes
+    the database waits for links that are being made.
+
+    Args:
+        parent: An existing folder; the database makes one of its own in it.
+        memory: What it shares with others.
+        existing: A folder below the parent that holds a database, to be opened and taken over; None for a new one.
+        statistics: Whether RocksDB counts what it does, see `property`.
+
+    Attributes:
+        directory: Its folder.
+
+    Raises:
+        StateError: The database can't be made or opened; its folder is removed.
+    """
+
+    def __init__(self, parent: str, memory: RocksDBMemory, *, existing: str | None = None, statistics: bool = False) -> None:
+        with _explained("make a working folder", parent):
+            self.directory = existing or tempfile.mkdtemp(prefix="rocksdb-", dir=parent)
+        self._options = database_options(memory)
+        if statistics:
+            self._options.enable_statistics()
+        self._write_options = write_options()
+        self._families: dict[str, ColumnFamily] = {}
+        self._families_made = 0
+        self._lock = threading.Lock()
+        self._users = 1
+        self._batch = WriteBatch(raw_mode=True)
+        self._batch_bytes = 0
+        self._links: list[LinkedFiles] = []
+        try:
+            with _explained("open a database", self.directory):
+                names = [] if existing is None else Rdict.list_cf(existing)
+                # each column family is opened with its options, or it would get a cache of its own
+                families = {name: self._options for name in names} or None
+                self._rows = Rdict(self.directory, self._options, column_families=families)
+                for name in names:
+                    if name != _DEFAULT_FAMILY:
+                        self._families[name] = self._family_of(name, self._rows.get_column_family(name))
+            self._families_made = max(map(_number_of, self._families), default=0)
+        except BaseException:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+
+    def family(self, state_name: str) -> ColumnFamily:
+        """Make a column family for a state; one that the state has already stays as it is."""
+        self.await_links()
+        self._families_made += 1
+        name = f"{_FAMILY_PREFIX}{self._families_made}-{quote(state_name, safe='', errors='surrogatepass')}"
+        with _explained(f"make column family {name!r}", self.directory):
+            family = self._family_of(name, self._rows.create_column_family(name, self._options))
+        self._families[name] = family
+        return family
+
+    def _family_of(self, name: str, rows: Rdict) -> ColumnFamily:
+        return ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
+
+    def families(self) -> dict[str, ColumnFamily]:
+        """Return all column families by RocksDB's names of them."""
+        return dict(self._families)
+
+    def drop_family(self, family: ColumnFamily) -> None:
+        """Remove a column family with what is in it. Views of it stay readable; nobody may write it any more."""
+        self.await_links()
+        del self._families[family.name]
+        with _explained(f"drop column family {family.name!r}", self.directory):
+            self._rows.drop_column_family(family.name)
+
+    def drop_families(self) -> None:
+        """Remove all column families with what is in them. Nobody may read or write them any more."""
+        self.await_links()
+        names = list(self._families)
+        self._families.clear()
+        with _explained("drop column families", self.directory):
+            for name in names:
+                self._rows.drop_column_family(name)
+
+    def freeze(self, family: ColumnFamily) -> FrozenRows:
+        """Return a view of what is written now. Costs the same whatever the size. It needs the database retained."""
+        return FrozenRows(family, self.directory)
+
+    def freeze_scan(self, family: ColumnFamily) -> FrozenScan:
+        """Return the same for who reads all of it."""
+        return FrozenScan(family, self.directory)
+
+    def scan(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) from `start` up to `end`, as they are when the first one is asked for.
+
+        Exhaust or close it before the database goes.
+
+        Raises:
+            StateError: RocksDB can't read a row.
+        """
+        with _explained("read", self.directory):
+            yield from _rest_of(self._seek(family, start, end))
+
+    def scan_batches(
+        self, family: ColumnFamily, start: bytes, end: bytes
+    ) -> Generator[list[tuple[bytes, bytes]], None, None]:
+        """Iterate over the rows from `start` up to `end` without a trace in the cache, many at a time; see `scan`."""
+        options = scan_options()
+        options.set_iterate_upper_bound(end)
+        with _explained("read", self.directory):
+            rows = family.rows.iter(options)
+            rows.seek(start)
+            rest = _rest_of(rows)
+            while batch := list(islice(rest, _ROWS_AT_ONCE)):
+                yield batch
+
+    def last(self, family: ColumnFamily, start: bytes, end: bytes) -> bytes | None:
+        """Return the last row key from `start` up to `end`; None where there is none."""
+        with _explained(f"read column family {family.name!r}", self.directory):
+            rows = family.rows.iter(scan_options())
+            row = _last_before(rows, end)
+        return row if row is not None and row >= start else None
+
+    def scan_from(self, family: ColumnFamily, start: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Iterate over (row key, value) from `start` to the end, without a trace in the cache; see `scan`."""
+        with _explained("read", self.directory):
+            rows = family.rows.iter(sweep_options())
+            rows.seek(start)
+            yield from _rest_of(rows)
+
+    def scan_keys(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[bytes, None, None]:
+        """Iterate over the row keys only; see `scan`."""
+        with _explained("read", self.directory):
+            yield from _keys_of(self._seek(family, start, end))
+
+    def scan_heads(
+        self, family: ColumnFamily, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]
+    ) -> Generator[bytes, None, None]:
+        """Iterate over the first row key of each head, skipping the others; see `scan`.
+
+        Args:
+            family: The column family.
+            head_of: (row key) -> its head, a beginning of it.
+            after: (head) -> the lowest row key behind all that begin with it.
+        """
+        with _explained("read", self.directory):
+            rows = family.rows.iter(scan_options())
+            rows.seek_to_first()
+            yield from _first_of_heads(rows, head_of, after)
+
+    @staticmethod
+    def _seek(family: ColumnFamily, start: bytes, end: bytes) -> Any:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)  # what was removed behind the end is then not looked at
+        rows = family.rows.iter(options)
+        rows.seek(start)
+        return rows
+
+    def write_range_delete(self, family: ColumnFamily, start: bytes, end: bytes) -> None:
+        """Remove all rows from `start` up to `end`, together with the writes that wait for `end_write`."""
+        self._batch.delete_range(start, end, family.handle)  # the batch's default column family doesn't count here
+        self._batch_bytes += len(start) + len(end)
+
+    def write(self, family: ColumnFamily, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write rows; None removes. Some of them may wait for `end_write`."""
+        put, delete, size = self._begin(family)
+        for row, value in rows:
+            if value is None:
+                delete(row)
+                size += len(row)
+            else:
+                put(row, value)
+                size += len(row) + len(value)
+            if size >= CHUNK_BYTES:
+                self.end_write()
+                put, delete, size = self._begin(family)
+        self._batch_bytes = size
+
+    def ingest(self, family: ColumnFamily, batches: Iterable[list[tuple[bytes, bytes]]]) -> None:
+        """Write rows that come in order as files of RocksDB, which no write buffer has to hold.
+
+        Args:
+            family: The column family, which has no rows between those.
+            batches: The rows, many at a time.
+
+        Raises:
+            StateError: RocksDB can't do it; the database is to be released.
+        """
+        files = SortedFiles(self.directory, self._options)
+        for batch in batches:
+            with _explained("write", self.directory):
+                files.add(batch)
+        with _explained("take in files", self.directory):
+            paths = files.finish()
+            if paths:
+                self.await_links()
+                options = IngestExternalFileOptions()
+                options.set_move_files(True)
+                family.rows.ingest_external_file(paths, options)
+
+    def write_all(self, family: ColumnFamily, rows: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Write rows, some hundreds at a time, as `write` does; nothing is done in Python for a single one."""
+        put, _, size = self._begin(family)
+        deque(map(put, rows, values), maxlen=0)
+        self._batch_bytes = size + sum(map(len, rows)) + sum(map(len, values))
+        if self._batch_bytes >= CHUNK_BYTES:
+            self.end_write()
+
+    def _begin(self, family: ColumnFamily) -> tuple[Callable[[bytes, bytes], None], Callable[[bytes], None], int]:
+        batch = self._batch
+        batch.set_default_column_family(family.handle)
+        return batch.put, batch.delete, self._batch_bytes
+
+    def end_write(self) -> None:
+        """Write what waits."""
+        batch, self._batch, self._batch_bytes = self._batch, WriteBatch(raw_mode=True), 0
+        if not batch.is_empty():
+            self.await_links()
+            with _explained("write", self.directory):
+                self._rows.write(batch, self._write_options)
+
+    def discard_write(self) -> None:
+        """Drop what waits."""
+        self._batch, self._batch_bytes = WriteBatch(raw_mode=True), 0
+
+    def link_files(self, directory: str) -> None:
+        """Put all that is written into files, and hard links of all files into a folder: a database of its own.
+
+        Args:
+            directory: A folder on the same disk; it doesn't exist yet.
+
+        Raises:
+            StateError: RocksDB can't do it.
+        """
+        with _explained(f"link its files to {directory}", self.directory):
+            for family in list(self._families.values()):
+                family.rows.flush()  # others run meanwhile; a checkpoint that has to do it stops them
+            Checkpoint(self._rows).create_checkpoint(directory)
+
+    def start_links(self, directory: str) -> LinkedFiles:
+        """Have `link_files` done on another thread, for all that is written now; what is written later waits for it."""
+        self._links = [links for links in self._links if not links.are_made]
+        self.retain()
+        try:
+            links = LinkedFiles(directory, self.link_files, self.release)
+        except BaseException:
+            self.release()
+            raise
+        self._links.append(links)
+        return links
+
+    def await_links(self) -> None:
+        """Wait for the links that are being made. Who releases the database for good does so first."""
+        while self._links:
+            self._links[-1].wait()
+            self._links.pop()
+
+    def property(self, family: ColumnFamily | None, name: str) -> str | None:
+        """Return what RocksDB says about itself, from whichever thread; None where it has nothing to say.
+
+        Args:
+            family: The column family; None for the whole database.
+            name: RocksDB's name of the property.
+        """
+        rows = self._rows if family is None else family.rows
+        try:
+            return rows.property_value(name)
+        except Exception:  # closed meanwhile, or dropped: rocksdict has no class of its own
+            return None
+
+    def count(self, family: ColumnFamily) -> int:
+        """Return the number of rows. Reads all of them."""
+        return sum(1 for _ in self.freeze_scan(family).items())
+
+    def read_error(self, error: Exception) -> StateError:
+        """Return what to raise after `ColumnFamily.get` failed."""
+        message = f"RocksDB can't read: {error}"
+        return StateError(message, where=self.directory, hint=_HINT)
+
+    def retain(self) -> None:
+        """Keep the database open until `release` is called once more."""
+        with self._lock:
+            self._users += 1
+
+    def release(self) -> None:
+        """Let the database go; the last one to do so closes it and removes its folder."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+        # Errors don't matter here: the data isn't needed. Dropped families aren't flushed, which saves most of the time.
+        names = list(self._families)
+        self._families.clear()
+        self.discard_write()
+        for name in names:
+            with contextlib.suppress(Exception):
+                self._rows.drop_column_family(name)
+        with contextlib.suppress(Exception):
+            self._rows.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _rest_of(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+    """Iterate over (row key, value) from where a RocksDB iterator stands."""
+    key_of, value_of, advance = rows.key, rows.value, rows.next
+    while (row := key_of()) is not None:
+        yield row, value_of()
+        advance()
+    rows.status()
+
+
+def _keys_of(rows: Any) -> Iterator[bytes]:
+    """Iterate over the row keys from where a RocksDB iterator stands."""
+    key_of, advance = rows.key, rows.next
+    while (row := key_of()) is not None:
+        yield row
+        advance()
+    rows.status()
+
+
+def _first_of_heads(rows: Any, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Iterate over the first row key of each head; see `Database.scan_heads`."""
+    while (row := rows.key()) is not None:
+        yield row
+        head = head_of(row)
+        rows.next()
+        following = rows.key()
+        if following is not None and following.startswith(head):
+            rows.seek(after(head))
+    rows.status()
+
+
+def _last_before(rows: Any, end: bytes) -> bytes | None:
+    """Return the last row key in front of one; None where there is none."""
+    rows.seek_for_prev(end)
+    row: bytes | None = rows.key()
+    if row == end:
+        rows.prev()
+        row = rows.key()
+    rows.status()
+    return row
+
+
+@contextlib.contextmanager
+def _explained(what: str, where: str, kind: type[PystateError] = StateError) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # rocksdict has no class of its own
+        message = f"RocksDB can't {what}: {error}"
+        raise kind(message, where=where, hint=_HINT) from error
+
+
+def _number_of(family_name: str) -> int:
+    """Return the number in the name of a column family; 0 where it isn't one of ours."""
+    number = family_name.removeprefix(_FAMILY_PREFIX).partition("-")[0]
+    return int(number) if number.isdecimal() else 0

@@ -1,0 +1,107 @@
+"""When a running epoch goes to disk, and what becomes of it there. The rows of one state are in `spill`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pystate.common.errors import StateError
+from pystate.core.state.kinds.epoch_size import EpochGauge
+from pystate.core.state.kinds.overlay import EpochOverlay
+from pystate.core.state.rocksdb.database import Database
+from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.tables import RocksDBTables, Table
+
+
+class EpochSpill:
+    """The part of a running epoch that no longer fits into memory: a second database, in front of the backend's own one.
+
+    A rollback drops that database, and snapshots don't know it.
+
+    Args:
+        parent: The folder for databases.
+        memory: What all databases share.
+        bound: Bytes of memory that an epoch may take.
+    """
+
+    def __init__(self, parent: str, memory: RocksDBMemory, bound: int) -> None:
+        self._parent = parent
+        self._memory = memory
+        self._gauge = EpochGauge(bound)
+        self._scratch: Database | None = None
+        self._failure: StateError | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a part of the running epoch is on disk."""
+        return self._scratch is not None and bool(self._scratch.families())
+
+    def is_due(self, records: int, size: int, overlays: Mapping[str, EpochOverlay]) -> bool:
+        """Take in how many records of how many bytes were processed; return whether the epoch takes too much memory."""
+        if not self._gauge.took(records, size):
+            return False
+        return self._gauge.is_over(sum(overlay.held_bytes() for overlay in overlays.values()))
+
+    def spill(self, tables: RocksDBTables, overlays: Mapping[str, EpochOverlay]) -> None:
+        """Move the overlays to disk.
+
+        Raises:
+            StateError: A value isn't of its state's type, or RocksDB can't write.
+        """
+        for name, table in tables.declared():
+            overlay = overlays.get(name)
+            if overlay is None:
+                continue
+            changes = overlay.prepare_flush()
+            if changes:
+                table.check(changes)
+                try:
+                    self._write(table, overlay, changes)
+                except Exception as error:
+                    self._failure = error if isinstance(error, StateError) else StateError(repr(error))
+                    raise
+            overlay.drop_epoch()
+        self._gauge.start()
+
+    def _write(self, table: Table, overlay: EpochOverlay, changes: Any) -> None:
+        if self._scratch is None:
+            self._scratch = Database(self._parent, self._memory)
+        table.spill_to(self._scratch)
+        overlay.apply_flush(changes)
+        self._scratch.end_write()
+
+    def check_whole(self) -> None:
+        """Refuse to end an epoch whose move to disk failed: user code may have caught the error, a part may be there twice.
+
+        Raises:
+            StateError: What it failed of.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def move(self, tables: RocksDBTables) -> None:
+        """Write what was spilled to the backend's database, whose `end_write` some of it may wait for."""
+        if self._scratch is not None:
+            self._scratch.end_write()
+            for _, table in tables.declared():
+                table.move_spilled()
+
+    def end(self, tables: RocksDBTables) -> None:
+        """Drop what was spilled, whether it was moved or not. The database stays for the next epoch that spills."""
+        self._gauge.start()
+        self._failure = None
+        if self._scratch is None or not self.has_rows:
+            return
+        for _, table in tables.declared():
+            table.end_spill()
+        self._scratch.discard_write()
+        try:
+            self._scratch.drop_families()
+        except StateError:
+            self.close()  # and its folder goes
+
+    def close(self) -> None:
+        """Let the second database go, with its folder."""
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None:
+            scratch.release()

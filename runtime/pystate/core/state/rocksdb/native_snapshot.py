@@ -1,0 +1,138 @@
+"""A snapshot of the RocksDB backend as RocksDB's own files: a checkpoint of hard links, and a file that says what they are.
+
+The SST files never change, so that a later snapshot only has to bring those that are new. The meta file is a block file
+without blocks: its header holds the header of a canonical file, and per state the column family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from pystate.common.errors import CorruptSnapshotError
+from pystate.core.state.base.native import NativeSnapshot
+from pystate.core.state.files.block_file import BlockFileFormat, BlockReader, BlockWriter
+from pystate.core.state.files.canonical import CanonicalHeader
+from pystate.core.state.rocksdb.linked_files import LinkedFiles
+
+ROCKSDB_FORMAT = "rocksdb"
+"""How handles call these files."""
+
+META_FORMAT = BlockFileFormat(b"PYSTROCK", 2, "the description of a RocksDB snapshot", plain_version=2)
+
+_SST = ".sst"
+_MAX_NUMBER = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class NativeState:
+    """How a state stands in the database.
+
+    Attributes:
+        family: The name of its column family.
+        next_number: Above the numbers of all parts of its lists; 0 for other kinds.
+    """
+
+    family: str
+    next_number: int = 0
+
+
+@dataclass(frozen=True)
+class NativeMeta:
+    """What the meta file says.
+
+    Attributes:
+        header: Of keys and states, as in a canonical file.
+        backend_id: Which backend took the snapshot.
+        states: By the key of a state, those of the header.
+    """
+
+    header: CanonicalHeader
+    backend_id: str
+    states: dict[str, NativeState]
+
+    def write(self, sink: BinaryIO) -> None:
+        """Write the file."""
+        states = {name: [state.family, state.next_number] for name, state in self.states.items()}
+        plain = {**self.header.to_plain(), "backend_id": self.backend_id, "families": states}
+        BlockWriter(sink, META_FORMAT, plain).finish()
+
+    @staticmethod
+    def read(file: BinaryIO, where: str) -> NativeMeta:
+        """Read the file.
+
+        Raises:
+            CorruptSnapshotError: It is damaged.
+            RestoreError: A newer version wrote it.
+        """
+        reader = BlockReader(file, META_FORMAT, where)
+        if reader.blocks:
+            reader.damaged("it has blocks")
+        try:
+            return NativeMeta._from_plain(reader.header)
+        except (ValueError, TypeError, LookupError) as error:
+            return reader.damaged(f"its header says {error}")
+
+    @staticmethod
+    def _from_plain(plain: dict[str, Any]) -> NativeMeta:
+        header = CanonicalHeader.from_plain(plain)
+        backend_id, families = plain["backend_id"], plain["families"]
+        states = {name: NativeState(*described) for name, described in families.items()}
+        for state in states.values():
+            number = state.next_number
+            if not isinstance(state.family, str) or type(number) is not int or not 0 <= number <= _MAX_NUMBER:
+                message = f"a state is {state}"
+                raise ValueError(message)
+        if not isinstance(backend_id, str) or states.keys() != {info.key for info in header.states}:
+            message = "the states are not those of the column families"
+            raise ValueError(message)
+        if len({state.family for state in states.values()}) != len(states):
+            message = "two states have one column family"
+            raise ValueError(message)
+        return NativeMeta(header, backend_id, states)
+
+
+class RocksDBNativeSnapshot(NativeSnapshot):
+    """A RocksDB checkpoint in a folder of its own.
+
+    Args:
+        linked: The folder; removed at `release`.
+        meta: What the meta file will say.
+    """
+
+    def __init__(self, linked: LinkedFiles, meta: NativeMeta) -> None:
+        self.format = ROCKSDB_FORMAT
+        self.backend_id = meta.backend_id
+        self._linked = linked
+        self._meta = meta
+
+    @property
+    def shared_files(self) -> Mapping[str, str]:
+        """SST files."""
+        return {name: path for name, path in self._linked.files().items() if name.endswith(_SST)}
+
+    @property
+    def private_files(self) -> Mapping[str, str]:
+        """Which SST files there are, and RocksDB's options."""
+        return {name: path for name, path in self._linked.files().items() if not name.endswith(_SST)}
+
+    def write_meta(self, sink: BinaryIO) -> None:
+        """Write the meta file."""
+        self._meta.write(sink)
+
+    def release(self) -> None:
+        """Remove the folder."""
+        self._linked.release()
+
+
+def check_families(meta: NativeMeta, found: set[str], where: str) -> None:
+    """Refuse a database whose column families aren't those of the states.
+
+    Raises:
+        CorruptSnapshotError: So it is.
+    """
+    expected = {state.family for state in meta.states.values()}
+    if found != expected:
+        message = f"The snapshot's database has column families {sorted(found)}; its description names {sorted(expected)}."
+        raise CorruptSnapshotError(message, where=where, hint="restore from another checkpoint or savepoint")

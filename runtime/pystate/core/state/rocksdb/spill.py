@@ -1,0 +1,160 @@
+"""The part of a running epoch that no longer fits into memory: a database of its own, over that of the finished epochs.
+
+The rows of the running epoch wait there, a column family per state, until the epoch ends and they are moved, or until it is
+rolled back and they are dropped with their folder. The backend's own database holds finished epochs only, whatever happens:
+snapshots, hard links and offline readers never see the others.
+
+A row's value begins with a mark: a value follows, the row is removed, or all rows of finished epochs that begin with the row
+key are. No row key of a state is the beginning of another, so the last kind of row is never taken for one of the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from typing import Any
+
+from pystate.core.state.rocksdb.database import ColumnFamily, Database
+
+RANGE_DELETE_ROWS = 1_000
+"""More rows than this are removed by one range tombstone; they slow reads down, so fewer go row by row."""
+
+_VALUE, _REMOVED, _CLEARED = b"\x00", b"\x01", b"\x02"
+
+Row = tuple[bytes, bytes]
+
+
+class SpilledRows:
+    """The rows of one state: those of the running epoch that were moved to disk, over those of finished epochs.
+
+    Args:
+        scratch: The database of the running epoch.
+        state: What its column family is called after.
+        database: The database of finished epochs.
+        family: The state's column family in it.
+    """
+
+    __slots__ = ("_database", "_get", "_newer", "_older", "_scratch")
+
+    def __init__(self, scratch: Database, state: str, database: Database, family: ColumnFamily) -> None:
+        self._scratch = scratch
+        self._newer = scratch.family(state)
+        self._database = database
+        self._older = family
+        self._get: Callable[[Any], Any] = self._newer.get
+
+    def get(self, row: Any) -> Any:
+        """Return the value of a row that no `clear` is about, None where there is none; or of a list of rows."""
+        if isinstance(row, list):
+            return self._get_several(row)
+        marked = self._get(row)
+        if marked is None:
+            return self._older.get(row)
+        return marked[1:] if marked.startswith(_VALUE) else None
+
+    def _get_several(self, rows: list[bytes]) -> list[bytes | None]:
+        found: list[bytes | None] = self._get(rows)
+        missing: Any = [row for row, marked in zip(rows, found, strict=True) if marked is None]
+        older: Iterator[Any] = iter(self._older.get(missing) or ()) if missing else iter(())
+        return [next(older) if one is None else one[1:] if one.startswith(_VALUE) else None for one in found]
+
+    def read(self, prefix: bytes, row: bytes) -> bytes | None:
+        """Return the value of a row, None where there is none.
+
+        Args:
+            prefix: What may have been cleared.
+            row: The row key, which begins with it.
+        """
+        marked = self._get(row)
+        if marked is not None:
+            return marked[1:] if marked.startswith(_VALUE) else None
+        return None if self._get(prefix) is not None else self._older.get(row)
+
+    def scan(self, prefix: bytes, end: bytes) -> Generator[Row, None, None]:
+        """Iterate over (row key, value) of the rows that begin with a prefix, `end` being the first row key behind them."""
+        older = self._database.scan(self._older, prefix, end)
+        return _merged(self._scratch.scan(self._newer, prefix, end), older, prefix)
+
+    def scan_keys(self, prefix: bytes, end: bytes) -> Generator[bytes, None, None]:
+        """Iterate over the row keys that begin with a prefix."""
+        with closing(self._database.scan_keys(self._older, prefix, end)) as older:
+            newer = self._scratch.scan(self._newer, prefix, end)
+            with closing(_merged(newer, ((row, b"") for row in older), prefix)) as rows:
+                for row, _ in rows:
+                    yield row
+
+    def scan_heads(self, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]) -> Generator[bytes, None, None]:
+        """Iterate over the heads of all rows, removed ones among them; see `Database.scan_heads`."""
+        with (
+            closing(self._scratch.scan_heads(self._newer, head_of, after)) as newer,
+            closing(self._database.scan_heads(self._older, head_of, after)) as older,
+        ):
+            last = None
+            for head in heapq.merge(map(head_of, newer), map(head_of, older)):
+                if head != last:
+                    yield head
+                last = head
+
+    def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write rows; None removes. Some of them may wait for the scratch database's `end_write`."""
+        self._scratch.write(self._newer, ((row, _REMOVED if value is None else _VALUE + value) for row, value in rows))
+
+    def clear(self, prefix: bytes, end: bytes) -> None:
+        """Remove all rows that begin with a prefix, those of finished epochs, too; see `scan`."""
+        remove_rows(self._scratch, self._newer, prefix, end)
+        self._scratch.write(self._newer, ((prefix, _CLEARED),))
+
+    def move(self, after: Callable[[bytes], bytes]) -> None:
+        """Write all to the database of finished epochs. Some of it may wait for that database's `end_write`.
+
+        Args:
+            after: (prefix) -> the first row key behind those that begin with it.
+        """
+        with closing(self._scratch.scan_from(self._newer, b"")) as rows:
+            cleared: list[bytes] = [b""]
+            while cleared:
+                cleared.clear()
+                self._database.write(self._older, _until_cleared(rows, cleared))
+                for prefix in cleared:
+                    remove_rows(self._database, self._older, prefix, after(prefix))
+
+
+def remove_rows(database: Database, family: ColumnFamily, start: bytes, end: bytes) -> None:
+    """Remove all rows from `start` up to `end` that don't wait for `end_write`, together with the writes that do."""
+    found: list[tuple[bytes, None]] = []
+    with closing(database.scan_keys(family, start, end)) as rows:
+        for row in rows:
+            found.append((row, None))
+            if len(found) > RANGE_DELETE_ROWS:
+                database.write_range_delete(family, start, end)
+                return
+    database.write(family, found)
+
+
+def _until_cleared(rows: Iterator[Row], cleared: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+    for row, marked in rows:
+        if marked == _CLEARED:
+            cleared.append(row)
+            return
+        yield row, marked[1:] if marked.startswith(_VALUE) else None
+
+
+def _merged(newer: Generator[Row, None, None], older: Iterator[Row], prefix: bytes) -> Generator[Row, None, None]:
+    """Merge rows in the order of their keys; where both have a key, the newer one counts."""
+    with closing(newer):
+        new = next(newer, None)
+        if new is not None and new[0] == prefix:  # cleared
+            older, new = iter(()), next(newer, None)
+        old = next(older, None)
+        while new is not None or old is not None:
+            if new is None or (old is not None and old[0] < new[0]):
+                assert old is not None  # noqa: S101 - one of them is there
+                yield old
+                old = next(older, None)
+                continue
+            if old is not None and old[0] == new[0]:
+                old = next(older, None)
+            if new[1].startswith(_VALUE):
+                yield new[0], new[1][1:]
+            new = next(newer, None)

@@ -1,0 +1,271 @@
+"""The stored values of one state with a value per key, a row each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from pystate.common.errors import CorruptSnapshotError, StateError
+from pystate.common.overrides import override
+from pystate.core.state.keys.addresses import AddressFormat
+from pystate.core.state.kinds.epoch_size import mapping_size
+from pystate.core.state.rocksdb import database as rocksdb
+from pystate.core.state.rocksdb.lookahead import Lookahead, read_ahead
+from pystate.core.state.rocksdb.object_cache import MISSING, ObjectCache, UnwrittenRows
+from pystate.core.state.rocksdb.rows import RocksDBRows, pack_head, too_large
+from pystate.core.state.values.serializers import TypeSerializer
+
+ROWS_PER_WRITE = 20_000
+"""So many rows are made at a time: those of a large epoch take more memory than the epoch."""
+
+_BYTES_OF_A_CHARACTER = 4
+_row_of = itemgetter(0)
+
+
+class RocksDBTable(RocksDBRows):
+    """The flushed values of one state.
+
+    What an epoch reads is kept until it ends, absent values included, so that a key is looked up and its value made an
+    object once per epoch. What was read ahead waits as bytes until it is asked for. With a cache values stay longer, and
+    reach RocksDB with `write_back`.
+
+    Args:
+        name: See `RocksDBRows`.
+        database: See `RocksDBRows`.
+        family: See `RocksDBRows`.
+        addresses: See `RocksDBRows`.
+        serializer: Of the values.
+        cache_bytes: What values may take that stay in memory over epochs; 0 for none.
+    """
+
+    __slots__ = (
+        "_ahead",
+        "_ahead_ready",
+        "_all_key_bytes",
+        "_cache",
+        "_deserialize",
+        "_deserialize_all",
+        "_fetched",
+        "_is_void",
+        "_key_bytes",
+        "_lookahead",
+        "_read",
+        "_to_bytes",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        database: rocksdb.Database,
+        family: rocksdb.ColumnFamily,
+        addresses: AddressFormat,
+        serializer: TypeSerializer,
+        cache_bytes: int = 0,
+    ) -> None:
+        super().__init__(name, database, family, addresses)
+        self._cache = ObjectCache(cache_bytes) if cache_bytes else None
+        self.stores_objects = self._cache is not None
+        self._to_bytes = serializer.serialize if self.stores_objects and serializer.immutable else None
+        # rows are made in place: in the void namespace one call more to each is 4 % of a read
+        self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
+        self._all_key_bytes = addresses.all_key_bytes
+        self._deserialize = serializer.deserialize if serializer.immutable else None
+        self._deserialize_all = serializer.deserialize_all
+        self._read: dict[Hashable, Any] = {}
+        self._ahead: dict[Hashable, Any] = {}
+        self._ahead_ready = False  # whether what is there are stored forms; else bytes
+        self._fetched = 0  # so many were put into _ahead; those asked for were taken out
+        self._lookahead = Lookahead()
+
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Mapping[Hashable, Any]) -> None:
+        """Read ahead for the keys that come next, as far as that has been worth it; of the void namespace only.
+
+        Args:
+            keys: Internal keys; some may be there several times.
+            key_groups: Of the keys.
+            held: By keys that won't be asked for, since the epoch has their values.
+
+        Raises:
+            StateError: RocksDB can't read.
+        """
+        self._end_lookahead()
+        fresh = set(keys).difference(held).difference(self._read)
+        if self._cache is not None and self._spilled is None:
+            fresh = self._cache.unknown(fresh)
+        if not fresh:
+            return
+        groups = dict(zip(keys, key_groups, strict=True))
+        chosen = list(islice((key for key in groups if key in fresh), self._lookahead.limit()))
+        key_data = zip(chosen, self._all_key_bytes(chosen), strict=True)
+        wanted = {pack_head(groups[key], len(data)) + data: key for key, data in key_data}
+        rows = sorted(wanted)
+        values: list[Any] = read_ahead(rows, self._read_rows)
+        self._ahead_ready = self._deserialize is None
+        if self._deserialize is not None and None not in values:
+            with contextlib.suppress(StateError, CorruptSnapshotError):  # who asks for the damaged one is told
+                values = self._deserialize_all(values)
+                self._ahead_ready = True
+        self._ahead = dict(zip(map(wanted.__getitem__, rows), values, strict=False))
+        self._fetched = len(self._ahead)
+
+    @property
+    def takes_lookahead(self) -> bool:
+        """Whether who knows the next keys knows what will be asked for."""
+        return self._is_void
+
+    def _end_lookahead(self) -> None:
+        self._lookahead.learn(self._fetched, self._fetched - len(self._ahead))
+        self._ahead.clear()
+        self._fetched = 0
+
+    def get(self, key: Hashable, key_group: int) -> Any:
+        """Return the stored value; None where there is none."""
+        value = self._read.get(key, MISSING)
+        if value is not MISSING:
+            return value
+        if self._cache is not None and self._spilled is None:
+            value = self._cache.get(key)
+            if value is not MISSING:
+                return value
+        value = self._ahead.pop(key, MISSING)
+        if value is MISSING:
+            if self._is_void:
+                data = self._key_bytes(key)
+                value = self._read_row(pack_head(key_group, len(data)) + data)
+            else:
+                value = self._read_row(self._begin(key, key_group))
+        elif self._ahead_ready and value is not None:
+            self._read[key] = value
+            return value
+        if value is not None and self._deserialize is not None:
+            value = self._deserialize(value)
+            if value is None:
+                message = f"A value of state {self._name!r} is null."
+                raise CorruptSnapshotError(message)
+        self._read[key] = value
+        return value
+
+    def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
+        """Return the stored value of each of some keys; None where there is none."""
+        return list(map(self.get, keys, key_groups))
+
+    def known(self, key: Hashable, key_group: int) -> Any:
+        """Return a mutable value's bytes if the epoch read them, or they are in the cache."""
+        if self._deserialize is not None:
+            return MISSING
+        value = self._read.get(key, MISSING)
+        if value is MISSING and self._cache is not None and self._spilled is None:
+            value = self._cache.get(key)
+        return value
+
+    def check(self, changes: Iterable[tuple[Hashable, Any]]) -> None:
+        """Refuse what RocksDB can't hold.
+
+        Raises:
+            StateError: A value is too large.
+        """
+        limit = rocksdb.MAX_VALUE_BYTES
+        if self._to_bytes is not None:
+            large = limit // _BYTES_OF_A_CHARACTER
+            to_bytes = self._to_bytes
+            changes = [(key, to_bytes(one)) for key, one in changes if isinstance(one, (str, bytes)) and len(one) > large]
+        for key, stored in changes:
+            if stored is not None and len(stored) > limit:
+                raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
+
+    def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
+        """Write (key, stored form) pairs; None removes. What wasn't there when it was read needs no removal."""
+        if self._cache is None or self._spilled is not None:
+            self._write_values(self._in_bytes(changes), key_groups)
+            return
+        changes, read = list(changes), self._read
+        if read:  # what was there before is of no use, but that nothing was
+            self._cache.add_read({key: None for key, _ in changes if read.pop(key, MISSING) is None})
+        self._cache.put_all(changes, key_groups)
+
+    def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
+        """See `put_all`; `key_groups` has the key group of each change, in the same order."""
+        self.put_all(changes, {key: group for (key, _), group in zip(changes, key_groups, strict=True)})
+
+    def _in_bytes(self, changes: Iterable[tuple[Hashable, Any]]) -> Iterable[tuple[Hashable, bytes | None]]:
+        to_bytes = self._to_bytes
+        if to_bytes is None:
+            return changes
+        return ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
+
+    def _write_values(self, changes: Iterable[tuple[Hashable, bytes | None]], key_groups: Mapping[Hashable, int]) -> None:
+        row_of, read = self._begin, self._read
+        waiting = iter(changes)
+        while part := list(islice(waiting, ROWS_PER_WRITE)):
+            part = [pair for pair in part if pair[1] is not None or read.get(pair[0], MISSING) is not None]
+            if self._is_void:
+                data_of = self._all_key_bytes([key for key, _ in part])
+                rows = [
+                    (pack_head(key_groups[key], len(data)) + data, stored)
+                    for (key, stored), data in zip(part, data_of, strict=True)
+                ]
+            else:
+                rows = [(row_of(key, key_groups[key]), stored) for key, stored in part]
+            rows.sort(key=_row_of)  # RocksDB takes sorted rows a tenth faster, the sort included
+            self._write(rows)
+
+    def settle(self, max_dirty: int | None) -> None:
+        """At the end of an epoch, let what the cache has no room for go to RocksDB. Some of it may wait for `end_write`.
+
+        Args:
+            max_dirty: How many values may wait to be written; None for as many as the cache has room for.
+        """
+        if self._cache is None or self._spilled is not None:
+            return
+        if self._cache.turn() or (max_dirty is not None and len(self._cache.dirty) > max_dirty):
+            self.write_back()
+
+    @override
+    def write_back(self) -> None:
+        if self._cache is None or not self._cache.dirty:
+            return
+        values, key_groups = self._cache.take_dirty()
+        self._write_values(self._in_bytes(values.items()), key_groups)
+
+    @override
+    def unwritten(self) -> UnwrittenRows | None:
+        if self._cache is None or not self._cache.dirty:
+            return None
+        values, key_groups, row_of = dict(self._cache.dirty), dict(self._cache.key_groups), self._begin
+        return UnwrittenRows(lambda: [(row_of(key, key_groups[key]), data) for key, data in self._in_bytes(values.items())])
+
+    @override
+    def spill_to(self, scratch: rocksdb.Database) -> None:
+        """See `RocksDBRows.spill_to`; the cache ends, for an epoch on disk is read from there."""
+        if self._spilled is None and self._cache is not None:
+            self.write_back()
+            self._database.end_write()
+            self._cache.clear()
+        super().spill_to(scratch)
+
+    @override
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """See `RocksDBRows.keys`."""
+        if self._spilled is None and self._cache is not None:
+            self.write_back()
+            self._database.end_write()
+        return super().keys()
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what was read of a key."""
+        self._read.pop(key, None)
+
+    def kept_bytes(self) -> int:
+        """Return about how much memory is taken by what was read."""
+        return mapping_size(self._read, keys=False)
+
+    def end_epoch(self) -> None:
+        """Forget what was read, or keep it in the cache."""
+        super().end_epoch()
+        if self._cache is not None and self._spilled is None:
+            self._cache.add_read(self._read)
+        self._read.clear()
+        self._end_lookahead()

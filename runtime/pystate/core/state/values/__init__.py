@@ -1,0 +1,1 @@
+"""How values become bytes, type by type, and how types may change."""

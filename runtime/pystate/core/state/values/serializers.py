@@ -1,0 +1,272 @@
+"""Serializers of state values: msgpack bytes per type, with a versioned snapshot of the serializer beside them.
+
+How each type looks in msgpack is in `value_formats`; this module is what backends and restores use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.core.state.values.schema_evolution import Resolution, SchemaCompatibility, resolve_types
+from pystate.core.state.values.untyped_format import unpack, unpack_plain
+from pystate.core.state.values.value_format import Right, pack, pack_all
+from pystate.core.state.values.value_formats import format_for, is_immutable
+
+__all__ = [
+    "Resolution",
+    "SchemaCompatibility",
+    "TypeSerializer",
+    "resolve_compatibility",
+    "serializer_for",
+    "serializer_from_snapshot",
+]
+
+SERIALIZER_VERSION = 1
+
+INTEGER_RANGES: dict[TypeKind, tuple[int, int]] = {
+    TypeKind.BYTE: (-(1 << 7), (1 << 7) - 1),
+    TypeKind.SHORT: (-(1 << 15), (1 << 15) - 1),
+    TypeKind.INT: (-(1 << 31), (1 << 31) - 1),
+    TypeKind.LONG: (-(1 << 63), (1 << 63) - 1),
+}
+# types whose every instance of exactly this Python type is a right value
+_EXACT_TYPES: dict[TypeKind, type] = {
+    TypeKind.STRING: str,
+    TypeKind.BOOLEAN: bool,
+    TypeKind.DOUBLE: float,
+    TypeKind.BIG_INT: int,
+    TypeKind.SQL_DATE: dt.date,
+}
+
+
+class TypeSerializer(ABC):
+    """Turns values of one type into bytes and back.
+
+    Attributes:
+        type_info: The type; None for untyped values.
+        type_name: Its name, for errors.
+        immutable: Whether values can't be changed in place, so that user code and backend may share them.
+        exact_type: Python type whose every instance is a right value as it is; None where `check` must look.
+        integer_range: Lowest and highest value of a bounded integer type; else None.
+        field_rights: Of a tuple's fields, when each is right as it is; None where `check` must look.
+    """
+
+    type_info: TypeInformation | None
+    type_name: str
+    immutable: bool
+    exact_type: type | None = None
+    integer_range: tuple[int, int] | None = None
+    field_rights: Sequence[Right] | None = None
+
+    @abstractmethod
+    def check(self, value: Any) -> Any:
+        """Return the value as the state will keep it (an int becomes a float in a DOUBLE, a FLOAT is rounded to 32 bits).
+
+        What mutable values hold is not looked at here, since a list may be updated once per record: `serialize` does.
+
+        Raises:
+            StateError: The value isn't of the type.
+        """
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes:
+        """Return the value's bytes; equal values that were built alike have equal bytes.
+
+        Safe to call from several threads.
+
+        Raises:
+            StateError: The value, or something in it, isn't of the type.
+        """
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any:
+        """Return a fresh value.
+
+        Raises:
+            CorruptSnapshotError: These are no value's bytes.
+        """
+
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes of each value; see `serialize`."""
+        return list(map(self.serialize, values))
+
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        """Return a value for each; see `deserialize`."""
+        return list(map(self.deserialize, data))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the description that stands in a snapshot beside the values; `serializer_from_snapshot` reads it."""
+        return {
+            "version": SERIALIZER_VERSION,
+            "format": "msgpack",
+            "type": None if self.type_info is None else self.type_info.to_plain(),
+        }
+
+    def __repr__(self) -> str:
+        """Return a text with the type's name."""
+        return f"{type(self).__name__}({self.type_name})"
+
+
+_DAMAGE = (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError)
+"""What bytes that are no value's bring about."""
+
+
+class _MsgpackSerializer(TypeSerializer):
+    def __init__(self, type_info: TypeInformation | None) -> None:
+        self.type_info = type_info
+        self.type_name = "untyped" if type_info is None else type_info.name
+        self._format = format_for(type_info)
+        self._unpack = unpack if self._format.has_extensions else unpack_plain
+        self.immutable = type_info is not None and is_immutable(type_info)
+        self.field_rights = self._format.field_rights
+        if type_info is not None:
+            self.exact_type = _EXACT_TYPES.get(type_info.kind)
+            self.integer_range = INTEGER_RANGES.get(type_info.kind)
+
+    def check(self, value: Any) -> Any:
+        return self._format.check(value)
+
+    def serialize(self, value: Any) -> bytes:
+        try:
+            return self._format.to_bytes(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            message = f"A value of type {self.type_name} can't be written: {error}."
+            raise StateError(message) from error
+
+    @override
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        with contextlib.suppress(StateError, ValueError, OverflowError, RecursionError):
+            return pack_all(self._format.all_to_plain(values))
+        return super().serialize_all(values)  # which says whose value it is
+
+    @override
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        with contextlib.suppress(PystateError, *_DAMAGE):  # one by one it says which is damaged
+            return self._format.all_from_plain(list(map(self._unpack, data)))
+        return super().deserialize_all(data)
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            return self._format.from_plain(self._unpack(data))
+        except PystateError as error:
+            raise _damaged_value(self.type_name, error.message) from error
+        except _DAMAGE as error:
+            raise _damaged_value(self.type_name, repr(error)) from error
+
+
+class _QuickSerializer(_MsgpackSerializer):
+    """Integers and types of one Python type that msgpack says by itself: the usual case without a call of the format."""
+
+    def __init__(self, type_info: TypeInformation, python_type: type) -> None:
+        super().__init__(type_info)
+        self._python_type = python_type
+        self._unbounded = self.integer_range is None
+        self._low, self._high = self.integer_range or (0, -1)
+
+    def _is_right(self, value: Any) -> bool:
+        return type(value) is self._python_type and (self._unbounded or self._low <= value <= self._high)  # type: ignore[operator]
+
+    def serialize(self, value: Any) -> bytes:
+        if self._is_right(value):
+            try:
+                return pack(value)
+            except (ValueError, OverflowError):
+                pass
+        return super().serialize(value)
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            value = unpack_plain(data)
+        except ValueError:
+            return super().deserialize(data)
+        if self._is_right(value):
+            return value
+        return super().deserialize(data)
+
+    def _are_right(self, values: Sequence[Any]) -> bool:
+        if not set(map(type, values)) <= {self._python_type}:
+            return False
+        return self._unbounded or not values or (self._low <= min(values) and max(values) <= self._high)
+
+    @override
+    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
+        if self._are_right(values):
+            with contextlib.suppress(ValueError, OverflowError):
+                return pack_all(values)
+        return super().serialize_all(values)  # which says what is wrong
+
+    @override
+    def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
+        with contextlib.suppress(ValueError):
+            values = list(map(unpack_plain, data))
+            if self._are_right(values):
+                return values
+        return super().deserialize_all(data)
+
+
+_QUICK_TYPES: dict[TypeKind, type] = {
+    **dict.fromkeys(INTEGER_RANGES, int),
+    TypeKind.STRING: str,
+    TypeKind.BOOLEAN: bool,
+    TypeKind.DOUBLE: float,
+}
+
+
+def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
+    message = f"The bytes of a value of type {type_name} are damaged: {why}"
+    return CorruptSnapshotError(message)
+
+
+def serializer_for(type_info: TypeInformation | None) -> TypeSerializer:
+    """Return the serializer of a type; None is the untyped value."""
+    quick = None if type_info is None else _QUICK_TYPES.get(type_info.kind)
+    if type_info is not None and quick is not None:
+        return _QuickSerializer(type_info, quick)
+    return _MsgpackSerializer(type_info)
+
+
+def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
+    """Return the serializer that wrote values, from its snapshot.
+
+    Raises:
+        RestoreError: A newer version wrote it.
+        CorruptSnapshotError: It is no serializer snapshot.
+    """
+    if not isinstance(snapshot, dict) or not isinstance(snapshot.get("version"), int) or "type" not in snapshot:
+        message = "The description of a state's serializer is damaged."
+        raise CorruptSnapshotError(message)
+    if snapshot["version"] != SERIALIZER_VERSION or snapshot.get("format") != "msgpack":
+        message = (
+            f"The snapshot's values were written by a serializer of format {snapshot.get('format')!r}, version "
+            f"{snapshot['version']}; this pystate reads msgpack, version {SERIALIZER_VERSION}."
+        )
+        raise RestoreError(message, hint="restore with the pystate version that wrote the snapshot, or a newer one")
+    if snapshot["type"] is None:
+        return serializer_for(None)
+    try:
+        return serializer_for(TypeInformation.from_plain(snapshot["type"]))
+    except ValueError as error:
+        message = f"The description of a state's type is damaged: {error}"
+        raise CorruptSnapshotError(message) from error
+
+
+def resolve_compatibility(old_snapshot: Any, new_serializer: TypeSerializer, state_name: str = "") -> Resolution:
+    """Say what a restore does with values described by `old_snapshot` under `new_serializer`.
+
+    Args:
+        old_snapshot: What `TypeSerializer.snapshot` gave when they were written.
+        new_serializer: That of the type the job declares.
+        state_name: What the errors of the resolution's `migrate` name.
+
+    Raises:
+        RestoreError, CorruptSnapshotError: As `serializer_from_snapshot`.
+    """
+    old = serializer_from_snapshot(old_snapshot)
+    return resolve_types(old.type_info, new_serializer.type_info, state_name)

@@ -1,5 +1,0 @@
-"""What functions measure, under the module name PyFlink has it."""
-
-from pystate.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
-
-__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]

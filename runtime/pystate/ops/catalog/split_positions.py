@@ -1,0 +1,65 @@
+"""How far sources in slots have Kafka's partitions read, as a snapshot has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pystate.connectors.kafka.offsets import KafkaTopicPartition
+from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from pystate.connectors.split_feed import ENUMERATOR, SPLITS
+from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.reading.state_rows import value_decoder
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.state.operator.format import OperatorStateReader
+
+
+def kafka_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
+    """Return, by the uid of each source that reads Kafka in slots, the next offsets, as Spark writes them.
+
+    A partition at its end is not among them.
+
+    Args:
+        location: The snapshot's directory.
+        operators: What its metadata says.
+
+    Raises:
+        SnapshotError: A file is missing, or damaged.
+    """
+    found: dict[str, str] = {}
+    for operator in operators:
+        offsets: dict[KafkaTopicPartition, int] = {}
+        for split in _splits(location, operator):
+            if KafkaPartitionSplit.is_plain(split):
+                one = KafkaPartitionSplit.of(split)
+                offsets[one.partition] = one.offset
+        if offsets:
+            by_topic: dict[str, dict[str, int]] = {}
+            for (topic, number), offset in sorted(offsets.items()):
+                by_topic.setdefault(topic, {})[str(number)] = offset
+            found[operator.uid] = json.dumps(by_topic, separators=(",", ":"))
+    return found
+
+
+def _splits(location: SnapshotLocation, operator: OperatorState) -> Iterator[Any]:
+    """Yield those that readers have, and those that nobody has."""
+    for _, subtask in sorted(operator.subtasks.items()):
+        for handle in subtask.operator_state:
+            if not {SPLITS, ENUMERATOR} & handle.states.keys():
+                continue
+            with location.open(handle.handle) as file:
+                reader = OperatorStateReader(file, location.uri)
+                yield from _values(reader, SPLITS)
+                for (state,) in _values(reader, ENUMERATOR):
+                    if isinstance(state, (list, tuple)) and len(state) == 2 and isinstance(state[1], (list, tuple)):
+                        yield from state[1]
+
+
+def _values(reader: OperatorStateReader, name: str) -> Iterator[Any]:
+    info = reader.states.get(name)
+    if info is not None:
+        _, decode = value_decoder(info.serializer, None, info.name)
+        for (data,) in reader.entries(info.name, 0, info.entries):
+            if data is not None:
+                yield decode(data)

@@ -1,0 +1,180 @@
+"""The jobs of one home: taken in, and handed to those who start, watch, find again and forget them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_file_atomically
+from pystate.common.files.job_files import check_room
+from pystate.common.files.refused_files import refused
+from pystate.common.processes.control import new_secret
+from pystate.common.processes.processes import this_machine
+from pystate.common.time import current_time_ms, steady_ms
+from pystate.ops.jobmanager.driver_starts import DriverStarts
+from pystate.ops.jobmanager.drivers.class_data_trainer import ClassDataTrainer
+from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher, DriverRefusedError
+from pystate.ops.jobmanager.embedded_jobs import EmbeddedJobs
+from pystate.ops.jobmanager.job_recovery import JobRecovery
+from pystate.ops.jobmanager.job_registry import JobRegistry
+from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
+from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
+from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
+from pystate.ops.jobmanager.retried_steps import RetriedSteps
+from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.runtime.job_folder.job_record import JobRecord
+from pystate.runtime.job_folder.small_files import EnvironmentFile
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile
+
+
+class Dispatcher:
+    """All jobs of a home. Safe to use from many threads.
+
+    Args:
+        home: The folder of this installation.
+        launcher: Starts drivers.
+        clock: Milliseconds since 1970.
+        folders: Where the jobs' folders are; default: in the home.
+        leadership: Whether we may act.
+        store: How long jobs that have ended stay.
+        steady: Milliseconds on a clock that nobody sets.
+        trainer: Makes later drivers start sooner; None for nobody.
+        spares: Drivers that are there before their jobs; None for none.
+        heartbeat: How often drivers are looked at, and how long one may be silent; None for Flink's defaults.
+
+    Attributes:
+        home: The folder of this installation.
+        spares: Drivers that are there before their jobs; None for none.
+        steps: Does again what the operating system refuses for a while.
+    """
+
+    def __init__(
+        self,
+        home: PystateHome,
+        launcher: DriverLauncher,
+        clock: Callable[[], int] = current_time_ms,
+        *,
+        folders: JobFolders | None = None,
+        leadership: Leadership | None = None,
+        store: JobStoreTerms | None = None,
+        steady: Callable[[], int] = steady_ms,
+        trainer: ClassDataTrainer | None = None,
+        spares: SpareDrivers | None = None,
+        heartbeat: HeartbeatTerms | None = None,
+    ) -> None:
+        self.home = home
+        self.spares = spares
+        self._folders = folders or LocalJobFolders(home)
+        self._leadership: Leadership = leadership or OnlyJobManager()
+        self._closed = threading.Event()
+        self.steps = RetriedSteps(self._closed)
+        self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer, spares)
+        self._services = JobManagerSharedServices(
+            self._drivers, self._leadership, self.steps, clock, heartbeat or HeartbeatTerms()
+        )
+        self._registry = JobRegistry()
+        self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
+        self._embedded = EmbeddedJobs(home, self._registry, self._services)
+        self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)
+
+    def recover(self, complete_term: int | None = None) -> None:
+        """Go on with the jobs of earlier job managers.
+
+        Args:
+            complete_term: The latest term whose job manager took all jobs over.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+        """
+        self._recovery.recover(complete_term)
+
+    def submit(self, submission: Submission, environment: Mapping[str, str]) -> str:
+        """Start a job and return its id.
+
+        Args:
+            submission: What to run.
+            environment: The environment variables of the driver; ours where empty.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+            NoSpaceError: The disk is full.
+            UsageError: Its arguments and its environment are longer than the operating system takes.
+            PystateError: The job's files can't be written, or its driver not be started.
+        """
+        self._leadership.check()
+        job = self._take_in(new_job_id(), submission, environment)
+        # whoever leads by now looks for jobs after this moment, and finds it
+        self._leadership.check()
+        self._registry.register(job)
+        try:
+            process = self._drivers.start(job.directory, submission, environment)
+        except OSError as error:
+            told = refused(error, "The job's driver can't be started")
+            self._end_unstarted(job, told.message)
+            raise told from error
+        except DriverRefusedError as error:
+            message = f"The job's driver can't be started: {error.message}."
+            self._end_unstarted(job, message)
+            if error.is_too_long:
+                raise UsageError(message, hint="give the job a file in place of long arguments") from error
+            raise PystateError(message, where=submission.python) from error
+        job.runner.watch(process)
+        return job.job_id
+
+    def _take_in(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> SupervisedJob:
+        """Make a job's folder, with all in it that a driver is started from."""
+        submitted_at = self._services.clock()
+        record = JobRecord(job_id, submission.initial_name, submitted_at, machine=this_machine())
+
+        def fill(directory: JobDirectory) -> None:
+            write_file_atomically(directory.secret, new_secret(), mode=0o600)
+            SubmissionFile.of(submission, job_id, submitted_at).write_to(directory.submission)
+            EnvironmentFile(dict(environment)).write_to(directory.environment)
+            for reserve in (directory.record_reserve, directory.status_reserve):
+                reserve.ensure()
+            check_room(directory.path)
+            record.write(directory, self._leadership.token)
+
+        try:
+            directory = self._folders.publish(job_id, fill)
+        except OSError as error:
+            raise refused(error, "The job's files can't be written") from error
+        return SupervisedJob(record, directory, self._services)
+
+    def _end_unstarted(self, job: SupervisedJob, message: str) -> None:
+        job.runner.run_step("the end", lambda: job.runner.give_up(message))
+
+    def expire_periodically(self) -> None:
+        """Forget expired jobs, from time to time, on a thread of its own until `close`."""
+        self._store.expire_periodically(self._closed)
+
+    def expire_jobs(self) -> None:
+        """Forget expired jobs now.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+        """
+        self._store.expire_jobs()
+
+    def jobs(self) -> list[SupervisedJob]:
+        """Return all jobs, the oldest first."""
+        self._embedded.look()
+        return self._registry.jobs()
+
+    def job(self, job_id: str) -> SupervisedJob:
+        """Return one job.
+
+        Raises:
+            UsageError: The id is malformed.
+            JobNotFoundError: There is none of this id.
+        """
+        self._embedded.look()
+        return self._registry.job(job_id)
+
+    def close(self) -> None:
+        """Start no more drivers; the next job manager goes on with what is due."""
+        self._drivers.close()

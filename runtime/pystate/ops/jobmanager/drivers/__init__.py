@@ -1,0 +1,1 @@
+"""Driver processes of jobs: started, found again, asked, watched."""

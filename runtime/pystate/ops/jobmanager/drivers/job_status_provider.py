@@ -1,0 +1,57 @@
+"""Where a job stands, by what its driver says and what the job manager has decided."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from pystate.common.files.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.ops.jobmanager.drivers.driver_heartbeat import Silence
+from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
+from pystate.runtime.job_folder.content import DamagedFileError
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+
+logger = logging.getLogger(__name__)
+
+_BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
+
+
+class JobStatusProvider:
+    """Reads the file that the driver writes, so that a hanging driver can't hold the status back.
+
+    Args:
+        record: What the job manager has decided.
+        directory: The job's files.
+
+    Attributes:
+        silence: For how long the driver has given no answer, where people are to be told; None where it answers.
+    """
+
+    def __init__(self, record: KeptRecord, directory: JobDirectory) -> None:
+        self._record = record
+        self._directory = directory
+        self.silence: Silence | None = None
+
+    def of_driver(self) -> JobStatusFile | None:
+        """Return what the last driver has left; None where it left nothing that can be read."""
+        try:
+            return JobStatusFile.read_from(self._directory.status)
+        except DamagedFileError as error:
+            logger.error("%s (%s)", error.message, error.where)
+            return None
+
+    def current(self) -> JobStatusFile:
+        """Return where the job stands. The driver's last word counts most, then the job manager's verdict."""
+        record = self._record.current
+        status = self.of_driver() or JobStatusFile.begun(record.name, record.submitted_at)
+        if status.state.is_terminal:
+            return status
+        verdict = record.verdict
+        if verdict is not None:
+            if verdict.failure is not None and not status.has_failed:
+                status = status.with_failure(verdict.failure, verdict.end_time)
+            return replace(status.moved_to(verdict.state, verdict.end_time), failure=verdict.failure)
+        if record.cancel_requested and status.state in _BEFORE_CANCELLING:
+            return replace(status, state=JobStatus.CANCELLING)
+        return status

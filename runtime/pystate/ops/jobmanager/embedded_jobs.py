@@ -1,0 +1,122 @@
+"""The jobs that programs of this home run themselves, as scripts and notebooks do: listed and asked, never started again."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.files.home import JobDirectory, PystateHome, parse_job_id
+from pystate.common.time import current_time_ms
+from pystate.ops.jobmanager.job_registry import JobRegistry
+from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
+from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.runtime.job_folder.job_liveness import settled_status
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.logs.pieces import is_written
+from pystate.runtime.logs.reader import read_log
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedRecord(KeptRecord):
+    """What is known of an embedded job. It stays in memory: with a record on disk a job manager would start a driver."""
+
+    def change(self, **changes: Any) -> None:
+        """Change it, here only."""
+        self.note(**changes)
+
+
+class EmbeddedJob(SupervisedJob):
+    """One job that a program runs itself.
+
+    Args:
+        program: The program.
+        status: Where the job stands.
+        home: The installation.
+        directory: Its files.
+        services: What the runners of all jobs share.
+    """
+
+    def __init__(
+        self,
+        program: EmbeddedProgramFile,
+        status: JobStatusFile,
+        home: PystateHome,
+        directory: JobDirectory,
+        services: JobManagerSharedServices,
+    ) -> None:
+        began = status.start_time if status.start_time >= 0 else current_time_ms()
+        record = JobRecord(
+            directory.path.name, status.name, began, RecordPhase.STARTED, pid=program.pid, machine=program.machine
+        )
+        self._expires = services.leadership.token is None  # else its folder isn't where those of the others are
+        super().__init__(record, directory, services)
+        self.program: EmbeddedProgramFile = program
+        self._log = home.job(program.log_job).log
+
+    def _kept(self, record: JobRecord, services: JobManagerSharedServices) -> KeptRecord:
+        return EmbeddedRecord(record, self.directory, services.leadership, services.steps)
+
+    def look(self) -> None:
+        """Take note of its end."""
+        if self.driver_is_gone:
+            return
+        status = settled_status(self.directory, self.program)
+        if status is not None and status.state.is_terminal:
+            self._record.change(phase=RecordPhase.ENDED)
+            self._gateway.close()
+
+    @property
+    def end_time(self) -> int | None:
+        """When the job ended; None while its program lives, whose session logs to the job's folder."""
+        return super().end_time if self._expires and self.program.runs() is False else None
+
+    def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
+        """Return the next bytes of the session's log, and whether nothing will follow them; what it prints is not kept."""
+        if name == "stdout":
+            return super().read_output(name, offset, limit)
+        return read_log(self._log, offset, limit, ended=self.driver_is_gone or not is_written(self._log))
+
+
+class EmbeddedJobs:
+    """Finds embedded jobs, and how they have ended.
+
+    Args:
+        home: The installation.
+        registry: Gets the jobs.
+        services: What their runners share.
+    """
+
+    def __init__(self, home: PystateHome, registry: JobRegistry, services: JobManagerSharedServices) -> None:
+        self._home = home
+        self._registry = registry
+        self._services = services
+
+    def look(self) -> None:
+        """Look at the home's folders: for jobs that are new, and for those that have ended. Damaged ones are left out."""
+        known = {job.job_id: job for job in self._registry.jobs()}
+        for name in os.listdir(self._home.jobs) if self._home.jobs.is_dir() else ():
+            try:
+                job = known.get(name) or self._found(name)
+                if isinstance(job, EmbeddedJob):
+                    job.look()
+            except (OSError, PystateError) as error:
+                logger.info("the job in %s can't be looked at: %s", self._home.jobs / name, error)
+
+    def _found(self, name: str) -> EmbeddedJob | None:
+        try:
+            directory = self._home.job(parse_job_id(name))
+        except UsageError:
+            return None
+        program = EmbeddedProgramFile.read_from(directory.embedded)
+        status = None if program is None else settled_status(directory, program)
+        if program is None or status is None:
+            return None
+        job = EmbeddedJob(program, status, self._home, directory, self._services)
+        self._registry.register(job)
+        return job

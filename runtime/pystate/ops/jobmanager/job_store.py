@@ -1,0 +1,158 @@
+"""Which of the jobs that have ended are still listed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.ops.jobmanager.job_registry import JobRegistry
+from pystate.ops.jobmanager.jobs.job_folders import JobFolders
+from pystate.ops.jobmanager.leadership import Leadership, LeadershipInDoubtError, LeadershipLostError
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_HOUSEKEEPING_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class EndedJob:
+    """A job that has ended.
+
+    Attributes:
+        job_id: The job.
+        end_time: Milliseconds since 1970, by the clock of then. It only orders jobs: a clock may be set.
+        seen_for_ms: For how long this job manager has seen it as ended, on a clock that nobody sets.
+    """
+
+    job_id: str
+    end_time: int
+    seen_for_ms: int
+
+
+@dataclass(frozen=True)
+class JobStoreTerms:
+    """How many jobs that have ended are listed, and for how long.
+
+    Attributes:
+        expiration_ms: Milliseconds for which a job manager has seen that it has ended.
+        max_capacity: Jobs.
+    """
+
+    expiration_ms: int = JobManagerOptions.JOB_STORE_EXPIRATION_TIME.default * 1000
+    max_capacity: int = JobManagerOptions.JOB_STORE_MAX_CAPACITY.default
+
+    @staticmethod
+    def of(configuration: Configuration) -> JobStoreTerms:
+        """Return what a configuration says."""
+        return JobStoreTerms(
+            configuration.get(JobManagerOptions.JOB_STORE_EXPIRATION_TIME) * 1000,
+            configuration.get(JobManagerOptions.JOB_STORE_MAX_CAPACITY),
+        )
+
+    def expired(self, ended: Iterable[EndedJob]) -> list[str]:
+        """Return the jobs that are listed no longer."""
+        newest_first = sorted(ended, key=lambda job: (-job.seen_for_ms, job.end_time, job.job_id), reverse=True)
+        return [
+            job.job_id
+            for place, job in enumerate(newest_first)
+            if place >= self.max_capacity or job.seen_for_ms >= self.expiration_ms
+        ]
+
+
+class JobStore:
+    """Forgets the jobs that have expired: their folders, never their checkpoints and savepoints.
+
+    Args:
+        terms: How many are listed, and for how long.
+        registry: The jobs.
+        folders: Their folders.
+        leadership: Whether this job manager may act.
+        steady: Milliseconds on a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        terms: JobStoreTerms,
+        registry: JobRegistry,
+        folders: JobFolders,
+        leadership: Leadership,
+        steady: Callable[[], int],
+    ) -> None:
+        self._terms = terms
+        self._registry = registry
+        self._folders = folders
+        self._leadership = leadership
+        self._steady = steady
+        self._seen_ended: dict[str, int] = {}
+        self._refused: set[str] = set()
+
+    def expire_periodically(self, closed: threading.Event) -> None:
+        """Forget expired jobs, from time to time, on a thread of its own.
+
+        Args:
+            closed: Set when this job manager acts no more.
+        """
+
+        def keep() -> None:
+            while not closed.wait(_HOUSEKEEPING_SECONDS):
+                try:
+                    self.expire_jobs()
+                except LeadershipInDoubtError:
+                    continue
+                except LeadershipLostError:
+                    return
+                except Exception:
+                    logger.exception("housekeeping failed; it is tried again")
+
+        threading.Thread(target=keep, name="housekeeping", daemon=True).start()
+
+    def expire_jobs(self) -> None:
+        """Delete the folders of expired jobs.
+
+        What the operating system refuses is done the next time, and keeps nothing else from being done.
+
+        Raises:
+            LeadershipLostError: Another job manager leads.
+        """
+        self._leadership.check()
+        now = self._steady()
+        ended = []
+        for job in self._registry.jobs():
+            end_time = self._try(f"looking at the end of job {job.job_id}", partial(getattr, job, "end_time"))
+            if end_time is not None:
+                seen_for = now - self._seen_ended.setdefault(job.job_id, now)
+                ended.append(EndedJob(job.job_id, end_time, seen_for))
+        for job_id in self._terms.expired(ended):
+            self._try(f"deleting the folder of job {job_id}", partial(self._forget, job_id))
+
+    def _forget(self, job_id: str) -> None:
+        job = self._registry.unregister(job_id)
+        try:
+            self._folders.remove(job_id)
+        except OSError:
+            self._registry.register(job)
+            raise
+        del self._seen_ended[job_id]
+        logger.info("job %s is not listed any longer", job_id)
+
+    def _try(self, what: str, act: Callable[[], T]) -> T | None:
+        """Do a step of housekeeping; one that is refused is told once, until it was done again."""
+        try:
+            result = act()
+        except OSError as error:
+            if what not in self._refused:
+                logger.error("%s is tried until it can be done: %s", what, error)
+            self._refused.add(what)
+            return None
+        if what in self._refused:
+            self._refused.discard(what)
+            logger.info("%s is done", what)
+        return result

@@ -1,0 +1,1 @@
+"""What the job manager keeps of jobs on this machine: folders, records, leftovers."""

@@ -1,0 +1,104 @@
+"""Asks a job's driver for its metrics, without ever waiting long."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate.common.text.plain_data import PlainDataError
+from pystate.core.metrics.last_metrics import LastMetrics
+from pystate.core.metrics.sample import MetricSample
+from pystate.core.metrics.store import DriverMetrics, JobMetricStore
+from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 2.0
+"""How long a driver may take to answer. Prometheus gives a whole scrape 10 s by default."""
+_FRESH_SECONDS = 1.0
+"""How long an answer is good for: slots report once a second."""
+_RETRY_SECONDS = 5.0
+"""How long a driver that didn't answer isn't asked again, so that only the first of those who ask has to wait."""
+
+
+class MetricFetcher:
+    """Fetches the metrics of one job.
+
+    Args:
+        call: Calls an op of the driver, with `timeout` in seconds.
+        status: Returns what `status.json` holds.
+        checkpoints: Returns what the job's files say of its checkpoints.
+        has_no_driver: Whether no driver runs the job at this moment.
+        now_ms: The wall clock.
+        clock: Monotonic seconds.
+        kept: Returns what the driver of a job that has ended left of its metrics; None where it left none.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        status: Callable[[], dict[str, Any]],
+        checkpoints: Callable[[], list[MetricSample]],
+        has_no_driver: Callable[[], bool],
+        now_ms: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+        kept: Callable[[], LastMetrics | None] = lambda: None,
+    ) -> None:
+        self._call = call
+        self._status = status
+        self._checkpoints = checkpoints
+        self._has_no_driver = has_no_driver
+        self._now_ms = now_ms
+        self._clock = clock
+        self._kept = kept
+        self._lock = threading.Lock()
+        self._asked_at = float("-inf")
+        self._answer: DriverMetrics | None = None
+        self._is_up = False
+
+    def current(self) -> JobMetricStore:
+        """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say.
+
+        Of a job that has ended: what its driver said last.
+        """
+        status = self._status()
+        told: DriverMetrics | None = None
+        is_up = False
+        if JobStatus(status["state"]).is_terminal:
+            kept = self._kept()
+            told = None if kept is None else DriverMetrics(kept.job, self._checkpoints(), kept.tasks)
+        elif not self._has_no_driver():
+            told, is_up = self._ask()
+        if told is None:
+            told = DriverMetrics([], self._checkpoints(), [])
+        return JobMetricStore.of(status, told, self._now_ms(), is_up=is_up)
+
+    def _ask(self) -> tuple[DriverMetrics | None, bool]:
+        """Return what the driver says, or said a moment ago, and whether it speaks at all; one caller asks for all."""
+        if not self._lock.acquire(timeout=TIMEOUT_SECONDS):
+            return None, False
+        try:
+            age = self._clock() - self._asked_at
+            if age >= (_FRESH_SECONDS if self._is_up else _RETRY_SECONDS):
+                self._answer, self._is_up = self._called()
+                self._asked_at = self._clock()
+            return self._answer, self._is_up
+        finally:
+            self._lock.release()
+
+    def _called(self) -> tuple[DriverMetrics | None, bool]:
+        try:
+            return DriverMetrics.from_plain(self._call("metrics", timeout=TIMEOUT_SECONDS)), True
+        except DriverUnreachableError as error:
+            logger.info("a job's metrics are not known: %s", error.message)
+            return None, False
+        except PystateError:  # it still starts
+            return None, True
+        except PlainDataError as error:  # it runs another version of pystate
+            logger.warning("what a job's driver says of its metrics can't be read: %s", error)
+            return None, True

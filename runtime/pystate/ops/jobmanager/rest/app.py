@@ -1,0 +1,162 @@
+"""The application: all routes, and how a request comes to its handler.
+
+Blocking work runs on threads, so that one slow driver holds up nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import PystateError, UsageError
+from pystate.common.text.plain_data import to_plain
+from pystate.ops.jobmanager.disks import Disks
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.rest import (
+    checkpoints,
+    job_manager,
+    jobs,
+    metrics,
+    overview,
+    pystate_jobs,
+    queryable_state,
+    resubmission,
+    savepoints,
+    task_managers,
+)
+from pystate.ops.jobmanager.rest.errors import (
+    CLIENT_HEADER,
+    Json,
+    answer_error,
+    answer_gone_client,
+    answer_http_error,
+    answer_unexpected,
+    place_unauthorized,
+    unauthorized,
+)
+from pystate.ops.jobmanager.rest.json_body import parse_body
+from pystate.ops.jobmanager.rest.openapi import openapi_route
+from pystate.ops.jobmanager.rest.parameters import Parameter, check_spelling
+from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute
+from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
+from pystate.ops.jobmanager.web.request_guard import RequestGuard, read_body
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
+
+_DESCRIBED: tuple[RestRoute, ...] = (
+    *overview.ROUTES,
+    *job_manager.ROUTES,
+    *task_managers.ROUTES,
+    *jobs.ROUTES,
+    *checkpoints.ROUTES,
+    *metrics.ROUTES,
+    *savepoints.ROUTES,
+    *pystate_jobs.ROUTES,
+    *resubmission.ROUTES,
+    *queryable_state.ROUTES,
+)
+# a module of further routes has its own tuple, and a line above
+ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))
+"""All routes."""
+
+_DRIVER_CALLS = 64
+
+
+def create_app(
+    dispatcher: Dispatcher,
+    *,
+    address: str,
+    security: RestSecurity,
+    instance: str,
+    configuration: Mapping[str, str] | None = None,
+    shut_down: Callable[[], None] = lambda: None,
+) -> ASGIApp:
+    """Return the application.
+
+    Args:
+        dispatcher: The jobs.
+        address: The address the server listens on.
+        security: What requests must prove.
+        instance: Random digits that tell this process from another one.
+        configuration: The options in force, for who asks.
+        shut_down: Ends the job manager soon.
+    """
+    settings = configuration or {}
+    disks = Disks(dispatcher, Configuration(dict(settings)))
+    context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down)
+    handlers = {
+        PystateError: answer_error,
+        HTTPException: answer_http_error,
+        ClientDisconnect: answer_gone_client,
+        Exception: answer_unexpected,
+    }
+    routed = Starlette(routes=_starlette_routes(ROUTES, context, security), exception_handlers=handlers)
+    routed.router.redirect_slashes = False
+    return RequestGuard(routed, address, instance)
+
+
+def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, security: RestSecurity) -> list[Route]:
+    by_path: dict[str, dict[str, RestRoute]] = {}
+    for route in sorted(routes, key=lambda route: route.precedence):
+        for path in route.paths:
+            by_path.setdefault(path, {})[route.method] = route
+    # a driver that hangs keeps its callers' threads; those who only read files must not wait for them
+    driver_calls = CapacityLimiter(_DRIVER_CALLS)
+    return [_starlette_route(path, verbs, context, security, driver_calls) for path, verbs in by_path.items()]
+
+
+def _starlette_route(
+    path: str,
+    verbs: Mapping[str, RestRoute],
+    context: RestContext,
+    security: RestSecurity,
+    driver_calls: CapacityLimiter,
+) -> Route:
+    async def endpoint(request: Request) -> Response:
+        route = verbs["GET" if request.method == "HEAD" else request.method]
+        if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
+            raise unauthorized(security)
+        # the flink client sends {} with its GETs, which is of no interest
+        body = {} if route.body is None else await _json_body(request, route.max_body)
+        check_spelling(request.query_params, body, route.query, route.body or ())
+        place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)
+        if place is not None and not security.allows_places(request.headers):
+            raise place_unauthorized(place)
+        limiter = driver_calls if route.asks_driver else None
+        return await to_thread.run_sync(_serve, route, context, request, body, limiter=limiter)
+
+    return Route(path, endpoint, methods=list(verbs))
+
+
+def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[str, Any]) -> Response:
+    values: dict[Parameter[Any], Any] = {}
+    for given, parameters in (
+        (request.path_params, route.path_parameters),
+        (request.query_params, route.query),
+        (body, route.body or ()),
+    ):
+        for parameter in parameters:
+            values[parameter] = _read(parameter, given)
+    is_ours = CLIENT_HEADER in request.headers
+    answer = route.handler(RestRequest(context, values, body, is_ours=is_ours))
+    return answer if isinstance(answer, Response) else Json(to_plain(answer), status_code=route.status)
+
+
+def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
+    value = parameter.read(parameter.name, given.get(parameter.name))
+    if value is None and parameter.required:
+        message = f"The field {parameter.name!r} is missing."
+        raise UsageError(message)
+    return value
+
+
+async def _json_body(request: Request, most: int) -> dict[str, Any]:
+    return parse_body(await read_body(request.stream(), most))

@@ -1,0 +1,219 @@
+"""The parameters of requests: what each is called, what it may be, and how it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pystate.common.errors import UsageError
+from pystate.common.files.home import parse_job_id
+from pystate.common.snapshot_message import check_message
+from pystate.common.text.bounded_text import shown
+from pystate.common.text.place_text import check_place
+from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, nullable, words
+
+T = TypeVar("T")
+
+_DIGITS = 18
+MAX_TEXT = 4096
+"""Characters of a text in a request; the longest path of Linux has as many bytes."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter(Generic[T]):
+    """A parameter of a path or a query, or a field of a body.
+
+    Args:
+        name: What it is called in requests.
+        description: What it means, in one line.
+        schema: What it may be.
+        read: Returns the value of what was sent; takes the name and None for a query parameter or field that is missing.
+        required: Whether a request must have it.
+        names_place: Whether it names a place that is read, written or deleted: not everybody may choose one.
+    """
+
+    name: str
+    description: str
+    schema: Schema = field(repr=False)
+    read: Callable[[str, Any], T] = field(repr=False)
+    required: bool = False
+    names_place: bool = False
+
+
+def check_spelling(
+    query: Iterable[str], body: Iterable[str], query_parameters: Iterable[Parameter[Any]], fields: Iterable[Parameter[Any]]
+) -> None:
+    """Refuse a field in another spelling, or in the query: left out, a savepoint would go to a place that nobody named.
+
+    Other names that aren't known are of no interest, as in Flink.
+
+    Args:
+        query: The names in the query.
+        body: The names in the body.
+        query_parameters: What the route knows of the one.
+        fields: What it knows of the other.
+
+    Raises:
+        UsageError: A name is a field's but for its case and its dashes, or stands in the wrong place.
+    """
+    known = {_folded(field.name): field.name for field in fields}
+    names = set(known.values())
+    for given in body:
+        meant = known.get(_folded(given))
+        if meant is not None and given not in names:
+            message = f"The field {shown(given)} is not known here; it is called {meant!r}."
+            raise UsageError(message)
+    in_query = {parameter.name for parameter in query_parameters}
+    for given in query:
+        meant = known.get(_folded(given))
+        if meant is not None and given not in in_query:
+            message = f"The parameter {shown(given)} is not known in the query; send the field {meant!r} in the body."
+            raise UsageError(message)
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+def number(name: str, description: str, default: int, low: int = 0, high: int = 10**_DIGITS - 1) -> Parameter[int]:
+    """Return a query parameter that is a whole number."""
+
+    def read(name: str, value: Any) -> int:
+        return default if value is None else _digits(name, value, low, high)
+
+    schema = {"type": "integer", "minimum": low, "maximum": high, "default": default}
+    return Parameter(name, description, schema, read)
+
+
+def text_or_none(name: str, value: Any) -> str | None:
+    """Return a text; None where it is missing, null or empty.
+
+    Raises:
+        UsageError: It's no text, or too long.
+    """
+    if value is not None and (not isinstance(value, str) or "\0" in value or not value.isascii() and _has_half(value)):
+        message = f"The field {name!r} must be a text, without NUL and halves of characters."
+        raise UsageError(message)
+    if value is not None and len(value) > MAX_TEXT:
+        message = f"The field {name!r} has {len(value)} characters; it may have {MAX_TEXT}."
+        raise UsageError(message)
+    return value or None
+
+
+def one_word(name: str, description: str, default: str, values: tuple[str, ...], what: str) -> Parameter[str]:
+    """Return a parameter that is one of some words.
+
+    Args:
+        name: What it is called in requests.
+        description: What it means.
+        default: What it is where it's missing.
+        values: The words.
+        what: What messages call it.
+    """
+
+    def read(name: str, value: Any) -> str:
+        word = default if value is None else text_or_none(name, value) or ""
+        if word not in values:
+            message = f"The {what} {shown(word)} is not known; it must be one of {', '.join(values)}."
+            raise UsageError(message)
+        return word
+
+    return Parameter(name, description, {**nullable(words(*values)), "default": default}, read)
+
+
+def truth(name: str, description: str) -> Parameter[bool]:
+    """Return a field that is true or false; false where it is missing or null."""
+
+    def read(name: str, value: Any) -> bool:
+        if value is not None and not isinstance(value, bool):
+            message = f"The field {name!r} must be true or false."
+            raise UsageError(message)
+        return bool(value)
+
+    return Parameter(name, description, nullable(TRUTH), read)
+
+
+def directory(name: str, description: str, *, required: bool = False) -> Parameter[str | None]:
+    """Return a field that is an absolute path or a URL; or null, where it isn't required."""
+
+    def read(name: str, value: Any) -> str | None:
+        found = text_or_none(name, value)
+        if found is not None and not found.startswith("/") and not _URL.match(found):
+            message = f"The directory {shown(found)} must be an absolute path or a URL."
+            raise UsageError(message, where=name)
+        if found is not None:
+            check_place(found, UsageError, name)
+        return found
+
+    end = "" if required else "|$"
+    place = {"type": "string", "maxLength": MAX_TEXT, "pattern": f"^(/|[A-Za-z][A-Za-z0-9+.-]*:/{end})"}
+    return Parameter(name, description, place if required else nullable(place), read, required, names_place=True)
+
+
+def _hex_id(name: str, description: str) -> Parameter[str]:
+    schema = {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}
+    return Parameter(name, description, schema, lambda _name, value: parse_job_id(value), required=True)
+
+
+def _trigger_id(name: str, value: Any) -> str | None:
+    return None if value is None else parse_job_id(text_or_none(name, value) or "")
+
+
+def _digits(name: str, text: str, low: int, high: int) -> int:
+    # int() also takes "1_000" and digits of other scripts
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) or not low <= int(text) <= high:
+        message = f"The parameter {name!r} must be a whole number from {low} to {high}."
+        raise UsageError(message)
+    return int(text)
+
+
+def _message(name: str, value: Any) -> str | None:
+    found = text_or_none(name, value)
+    return None if found is None else check_message(found)
+
+
+def _has_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+JOB_ID = _hex_id("job_id", "The job.")
+TRIGGER_ID = _hex_id("trigger_id", "The request id that the trigger answered.")
+VERTEX_ID = _hex_id("vertex_id", "The operator: the hash of its uid.")
+CHECKPOINT_ID = Parameter[int](
+    "checkpoint_id",
+    "The checkpoint.",
+    {"type": "integer", "minimum": 0, "maximum": 10**_DIGITS - 1},
+    lambda name, value: _digits(name, value, 0, 10**_DIGITS - 1),
+    required=True,
+)
+TASK_MANAGER_ID = _hex_id("taskmanager_id", "The driver: the id of its job.")
+LOG_NAME = Parameter[str]("log_name", "The name of the file.", TEXT, lambda _name, value: str(value), required=True)
+SUBTASK_INDEX = Parameter[int](
+    "subtask_index",
+    "The subtask, from 0.",
+    {"type": "integer", "minimum": 0, "maximum": 10**_DIGITS - 1},
+    lambda name, value: _digits(name, value, 0, 10**_DIGITS - 1),
+    required=True,
+)
+PATH_PARAMETERS: dict[str, Parameter[Any]] = {
+    parameter.name: parameter
+    for parameter in (JOB_ID, TRIGGER_ID, VERTEX_ID, CHECKPOINT_ID, TASK_MANAGER_ID, LOG_NAME, SUBTASK_INDEX)
+}
+"""The placeholders that paths may have."""
+
+CHOSEN_TRIGGER_ID = Parameter[str | None](
+    "triggerId",
+    "The request id; the same one again is the same request. Chosen here where it is missing.",
+    nullable({"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"}),
+    _trigger_id,
+)
+FORMAT_TYPE = one_word("formatType", "The savepoint's format.", "CANONICAL", ("CANONICAL", "NATIVE"), "savepoint format")
+MESSAGE = Parameter[str | None](
+    "message",
+    "What is to be said about the savepoint; ours.",
+    nullable(TEXT),
+    _message,
+)

@@ -1,0 +1,98 @@
+"""Our own routes about jobs, which Flink's REST has none for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+from pystate.ops.jobmanager.rest import messages
+from pystate.ops.jobmanager.rest.parameters import Parameter, number
+from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
+from pystate.ops.jobmanager.web.request_guard import MAX_BODY_BYTES
+from pystate.runtime.job_folder.submission import Submission, environment_from_json
+from pystate.runtime.logs.reader import log_extent
+from pystate.runtime.rest.our_jobs import DriverInfo, JobProgress, JobSubmitResponseBody, OutputExtents
+
+_OUTPUT_CHUNK = 1 << 20
+_LARGEST_FILE = 1 << 43
+"""Beyond the largest file of a file system, positions are errors."""
+_OUTPUT_TYPE = "application/octet-stream"
+_PATH = "/pystate/jobs/{job_id}"
+
+
+def _submitted(name: str, description: str, schema: Schema, *, required: bool = False) -> Parameter[Any]:
+    """Return a field of a submission, which `Submission` checks."""
+    return Parameter(name, description, schema, lambda _name, value: value, required)
+
+
+_SUBMISSION = (
+    _submitted("job_file", "The program, an absolute path on the job manager's machine.", TEXT, required=True),
+    _submitted("arguments", "Its arguments.", array(TEXT)),
+    _submitted("working_directory", "Where it runs, an absolute path.", TEXT, required=True),
+    _submitted("python", "The interpreter, an absolute path.", TEXT, required=True),
+    _submitted("parallelism", "The number of subtasks.", nullable({"type": "integer", "minimum": 1, "maximum": 1 << 15})),
+    _submitted("savepoint_path", "What the job starts from.", nullable(TEXT)),
+    _submitted("allow_non_restored_state", "Whether state that nobody takes is left out.", TRUTH),
+    _submitted("configuration", "Options, as text.", mapping(TEXT)),
+    _submitted("job_name", "What it is called; the program's name for it where null.", nullable(TEXT)),
+    _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
+    _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
+)
+_OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)
+
+
+def _submit(request: RestRequest) -> JobSubmitResponseBody:
+    body = request.body
+    return JobSubmitResponseBody(job_id=request.dispatcher.submit(Submission.from_json(body), environment_from_json(body)))
+
+
+def _driver(request: RestRequest) -> DriverInfo:
+    job = request.job
+    record = job.record
+    return DriverInfo(
+        job_id=job.job_id,
+        pid=record.pid,
+        driver_running=not job.driver_is_gone,
+        exit_code=record.exit_code,
+        directory=str(job.directory.path),
+        log=str(job.directory.log),
+        extents=OutputExtents(log=log_extent(job.directory.log), stdout=log_extent(job.directory.stdout)),
+    )
+
+
+def _progress(request: RestRequest) -> JobProgress:
+    return messages.progress(request.job.progress())
+
+
+def _output(request: RestRequest, name: str) -> Response:
+    data, ended = request.job.read_output(name, request[_OFFSET], _OUTPUT_CHUNK)
+    return Response(data, media_type=_OUTPUT_TYPE, headers={"pystate-ended": str(ended).lower()})
+
+
+def _output_route(name: str, summary: str) -> RestRoute:
+    handler = partial(_output, name=name)
+    path = f"{_PATH}/{name}"
+    return RestRoute("GET", path, handler, summary, None, query=(_OFFSET,), media_type=_OUTPUT_TYPE, owner_only=True)
+
+
+ROUTES = (
+    RestRoute(
+        "POST",
+        "/pystate/jobs",
+        _submit,
+        "Submit a job.",
+        JobSubmitResponseBody,
+        status=202,
+        body=_SUBMISSION,
+        max_body=MAX_BODY_BYTES,
+        owner_only=True,
+        refusals=(507,),
+    ),
+    RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", DriverInfo, owner_only=True),
+    RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", JobProgress, asks_driver=True, owner_only=True),
+    _output_route("stdout", "What an attached job has printed."),
+    _output_route("log", "A job's log."),
+)

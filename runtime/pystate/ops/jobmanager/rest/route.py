@@ -1,0 +1,144 @@
+"""What a route is: path, parameters, answer, and the function that serves it. The OpenAPI document is made of the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from starlette.responses import Response
+
+from pystate.ops.jobmanager.disks import Disks
+from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
+from pystate.ops.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
+from pystate.ops.jobmanager.rest.schemas import Schema, schema_of
+from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES
+from pystate.runtime.rest.message import RestMessage
+
+T = TypeVar("T")
+
+_PLACEHOLDER = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True)
+class RestContext:
+    """What handlers work on; one per job manager.
+
+    Attributes:
+        dispatcher: The jobs.
+        disposals: The savepoints that are being deleted.
+        configuration: The options of the job manager, as text.
+        shut_down: Ends the job manager soon.
+        failed_triggers: What was triggered in vain.
+        disks: How much room is left.
+    """
+
+    dispatcher: Dispatcher
+    disposals: SavepointDisposals
+    disks: Disks
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    shut_down: Callable[[], None] = lambda: None
+    failed_triggers: FailedTriggers = field(default_factory=FailedTriggers)
+
+
+class RestRequest:
+    """A request whose parameters have been checked: `request[PARAMETER]` is the value.
+
+    Args:
+        context: What handlers work on.
+        values: The checked values by parameter.
+        body: The JSON that came with it.
+        is_ours: Whether our own client sends it, which shows people what we answer.
+    """
+
+    def __init__(
+        self, context: RestContext, values: Mapping[Parameter[Any], Any], body: dict[str, Any], *, is_ours: bool = False
+    ) -> None:
+        self.context = context
+        self.body = body
+        self.is_ours = is_ours
+        self._values = values
+
+    def __getitem__(self, parameter: Parameter[T]) -> T:
+        value: T = self._values[parameter]
+        return value
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The jobs."""
+        return self.context.dispatcher
+
+    @property
+    def job(self) -> SupervisedJob:
+        """The job of the path.
+
+        Raises:
+            JobNotFoundError: There is none of this id.
+        """
+        return self.dispatcher.job(self[JOB_ID])
+
+
+Handler = Callable[[RestRequest], "RestMessage | Sequence[RestMessage] | dict[str, Any] | Response"]
+"""Serves a request on a thread; returns the answer, as its JSON where it comes so from the driver, or what is no JSON."""
+
+
+@dataclass(frozen=True)
+class RestRoute:
+    """One route.
+
+    Args:
+        method: The verb.
+        path: With placeholders that `PATH_PARAMETERS` knows. Below `/pystate/` it's ours; others are served below `/v1` too.
+        handler: Serves it.
+        summary: What it does, in one line.
+        answer: The class of its answer, or a list of one; None where it's no JSON.
+        status: The status code of the answer.
+        query: The parameters of the query.
+        body: The fields of the body; None where it has none.
+        max_body: Bytes of it.
+        media_type: Of the answer.
+        asks_driver: It waits for the job's driver. Such requests have threads of their own.
+        owner_only: It needs the token of the home, also where REST needs none.
+        is_public: It never needs a token.
+        refusals: Further status codes that it answers.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    answer: Any
+    status: int = 200
+    query: tuple[Parameter[Any], ...] = ()
+    body: tuple[Parameter[Any], ...] | None = None
+    max_body: int = MAX_SMALL_BODY_BYTES
+    media_type: str = "application/json"
+    asks_driver: bool = False
+    owner_only: bool = False
+    is_public: bool = False
+    refusals: tuple[int, ...] = ()
+
+    @property
+    def path_parameters(self) -> tuple[Parameter[Any], ...]:
+        """The parameters of the path, in its order."""
+        return tuple(PATH_PARAMETERS[name] for name in _PLACEHOLDER.findall(self.path))
+
+    @cached_property
+    def response(self) -> Schema | None:
+        """The schema of its answer; None where it's no JSON."""
+        return None if self.answer is None else schema_of(self.answer)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths it is served at."""
+        return (self.path,) if self.path.startswith("/pystate/") else (self.path, f"/v1{self.path}")
+
+    @property
+    def precedence(self) -> tuple[bool, ...]:
+        """What routes are sorted by, so that a fixed word goes in front of a placeholder."""
+        return tuple(segment.startswith("{") for segment in self.path.split("/"))

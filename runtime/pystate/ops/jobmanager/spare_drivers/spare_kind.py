@@ -1,0 +1,98 @@
+"""What a spare driver is good for: what of a driver can't be changed any more once it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
+from pystate.common.configuration.execution_target import execution_target
+from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.common.configuration.options import CoreOptions, SparkOptions
+from pystate.common.errors import ConfigurationError
+from pystate.runtime.job_folder.submission import Submission
+
+_OF_A_TERMINAL = frozenset(
+    (
+        *("_", "SHLVL", "OLDPWD", "PWD", "COLUMNS", "LINES", "TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"),
+        *("TERM_SESSION_ID", "TMUX", "TMUX_PANE", "STY", "WINDOW", "WINDOWID", "VTE_VERSION", "XDG_SESSION_ID"),
+        *("SSH_AUTH_SOCK", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "GPG_TTY", "PS1", "PROMPT_COMMAND", "LS_COLORS"),
+    )
+)
+"""Variables that differ between terminals. A job's program gets its own; its JVM and workers have the spare's."""
+_OPTIONS: tuple[ConfigOption[Any], ...] = (
+    CoreOptions.DEFAULT_PARALLELISM,
+    SparkOptions.MASTER,
+    PythonOptions.PYTHON_EXECUTABLE,
+    PythonOptions.PYTHON_ARCHIVES,
+    JobManagerOptions.CLASS_DATA_ARCHIVE,
+)
+
+
+@dataclass(frozen=True)
+class SpareKind:
+    """What a spare driver is good for.
+
+    Attributes:
+        python: The interpreter.
+        working_directory: Where it runs.
+        environment: Its variables, but for those of a terminal.
+        session: What the submission says of its Spark session. The program may say more; the driver looks at that.
+    """
+
+    python: str
+    working_directory: str
+    environment: frozenset[tuple[str, str]]
+    session: frozenset[tuple[str, str]]
+
+    @property
+    def parallelism(self) -> int:
+        """How many subtasks its slots are for."""
+        return int(dict(self.session)[CoreOptions.DEFAULT_PARALLELISM.key])
+
+    def difference(self, needed: SpareKind) -> str:
+        """Say what of it isn't as needed, without values, which may be secrets."""
+        if self.python != needed.python:
+            return "its Python is another one"
+        if self.working_directory != needed.working_directory:
+            return f"its working directory is {self.working_directory}"
+        what = "environment variables" if self.environment != needed.environment else "options"
+        ours, theirs = (self.environment, needed.environment) if "env" in what else (self.session, needed.session)
+        names = sorted({name for name, _ in ours ^ theirs})
+        return f"other {what}: {', '.join(names)}"
+
+
+def spare_kind(submission: Submission, environment: Mapping[str, str]) -> SpareKind | None:
+    """Return what a spare driver for a job must be; None where there can be none: on a cluster it would hold executors.
+
+    Args:
+        submission: What the job runs.
+        environment: Its variables; ours where empty.
+    """
+    configuration = submitted_options(submission)
+    try:
+        if execution_target(configuration) is not ExecutionTarget.LOCAL:
+            return None
+        values = {option.key: str(configuration.get(option)) for option in _OPTIONS}
+    except ConfigurationError:
+        return None  # for its driver to say
+    values.update(configuration.spark_properties())
+    variables = environment or os.environ
+    return SpareKind(
+        submission.python,
+        submission.working_directory,
+        frozenset((name, value) for name, value in variables.items() if name not in _OF_A_TERMINAL),
+        frozenset(values.items()),
+    )
+
+
+def submitted_options(submission: Submission) -> Configuration:
+    """Return the options of a submission, with its `-p`."""
+    configuration = Configuration(submission.configuration)
+    if submission.parallelism is not None:
+        configuration.set(CoreOptions.DEFAULT_PARALLELISM, submission.parallelism)
+    return configuration

@@ -1,0 +1,1 @@
+"""What makes drivers start sooner: spare drivers, and the job that trains them."""

@@ -1,0 +1,1 @@
+"""Runs jobs: plans, checkpoints, slots, drivers, Spark applications, and the two engines."""

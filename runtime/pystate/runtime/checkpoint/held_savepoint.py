@@ -1,0 +1,112 @@
+"""The savepoint behind which a job ends, written down before it is complete.
+
+Sinks commit what it holds, unlike what other savepoints hold. So from the moment it is complete the job can go back to
+nothing older, whoever runs it: what was committed would be written once more.
+
+Layout of the file, numbers big-endian: magic "PYSTHELD", version u16, body length u32, body (msgpack), crc32 u32 of
+everything before. It lies in the job's `taskowned` directory, until the job has ended.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import asdict, dataclass
+
+from pystate.common.errors import CorruptSnapshotError
+from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.plain import take_int, take_text
+from pystate.core.snapshot.small_file import SmallFile
+from pystate.core.snapshot.storage.memory_storage import snapshot_location
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+
+_CONTENT = SmallFile(
+    b"PYSTHELD",
+    1,
+    struct.Struct(">8sHI"),
+    "the note of a savepoint behind which the job ends",
+    "go on with the pystate version that wrote it, or a newer one",
+    most_bytes=1 << 20,
+)
+_FILE = re.compile(r"held-savepoint-(\d+)-[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class HeldSavepoint:
+    """One such savepoint.
+
+    Attributes:
+        checkpoint_id: Its number.
+        path: URI of its directory.
+    """
+
+    checkpoint_id: int
+    path: str
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        return _CONTENT.to_bytes(asdict(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> HeldSavepoint:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: The file is damaged.
+            RestoreError: A newer version wrote it.
+        """
+        plain = _CONTENT.from_bytes(data)
+        return cls(take_int(plain, "checkpoint_id"), take_text(plain, "path"))
+
+
+class HeldSavepointStore:
+    """The files of one job.
+
+    Args:
+        location: The job's `taskowned` directory.
+    """
+
+    def __init__(self, location: SnapshotLocation) -> None:
+        self._location = location
+
+    def write(self, held: HeldSavepoint) -> None:
+        """Write down a savepoint that is about to be complete.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        data = held.to_bytes()
+        self._location.write_state(f"held-savepoint-{held.checkpoint_id}", lambda file: file.write(data), 0)
+
+    def latest(self, job_id: str) -> CompletedCheckpoint | None:
+        """Return the latest of those that have become complete; None for none.
+
+        Raises:
+            CorruptSnapshotError: A file, or the savepoint, is damaged.
+            SnapshotError: The storage failed.
+        """
+        for name, number in sorted(self._files(), key=lambda file: -file[1]):
+            held = HeldSavepoint.from_bytes(self._location.read_file(name))
+            if held.checkpoint_id != number:
+                message = f"The note of savepoint {number} is that of savepoint {held.checkpoint_id}."
+                raise CorruptSnapshotError(message, where=f"{self._location.uri}/{name}")
+            location = snapshot_location(held.path)
+            if location.exists:
+                metadata = read_metadata(location.read_metadata(), location.uri)
+                if (metadata.job_id, metadata.checkpoint_id) == (job_id, number):
+                    return CompletedCheckpoint(metadata, held.path, metadata.timestamp_ms)
+        return None
+
+    def clear(self) -> None:
+        """Forget all.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        for name, _ in self._files():
+            self._location.remove(name)
+
+    def _files(self) -> list[tuple[str, int]]:
+        found = ((name, _FILE.fullmatch(name)) for name in self._location.file_names())
+        return [(name, int(match[1])) for name, match in found if match is not None]

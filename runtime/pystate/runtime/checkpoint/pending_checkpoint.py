@@ -1,0 +1,320 @@
+"""A checkpoint between its trigger and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from pystate.common.configuration.options import CheckpointingOptions
+from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import (
+    CheckpointMetadata,
+    CheckpointType,
+    OperatorSubtaskState,
+    SavepointFormatType,
+    SourcePosition,
+    TaskState,
+)
+from pystate.core.snapshot.source_cut import SourceCut
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.runtime.checkpoint.confirmed_checkpoints import Confirmed
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+
+_NAMED = 5
+
+
+class AckResult(Enum):
+    """What became of an acknowledgement. None of these is an error: networks repeat and delay."""
+
+    SUCCESS = "SUCCESS"
+    DUPLICATE = "DUPLICATE"  # the subtask had acknowledged
+    UNKNOWN = "UNKNOWN"  # the checkpoint has no such subtask
+    DISCARDED = "DISCARDED"  # the checkpoint has ended; what the subtask wrote is nobody's
+
+
+class PendingCheckpoint:
+    """Collects what a checkpoint consists of. It is ready when all subtasks acknowledged and the source position is known.
+
+    Args:
+        checkpoint_id: Its number.
+        epoch: Behind which one its barrier stands, set later; None while that is open, and for an engine without epochs.
+        checkpoint_type: Checkpoint or savepoint.
+        format: How keyed state is written.
+        trigger_timestamp: When it was triggered, ms since 1970.
+        tasks: The (uid, subtask index) that must acknowledge.
+        location: Its directory.
+        trigger_ids: The requests it answers.
+        message: What it says about itself.
+        request: Who asked for it; None for nobody who waits.
+        deadline: When it expires, on the coordinator's clock; None while its barrier waits for its place.
+
+    Attributes:
+        source_position: How far the sources were read; None until it is known, and where nothing has been read.
+        failure_reason: Why it was aborted, None if it wasn't.
+        cut: How far the sources were read where its barrier stands, once that is known.
+        committed: The cut can be restored from.
+        alignment: Milliseconds by task.
+        created: Its directory is the job's own: what lies there is deleted if it fails.
+        finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
+        confirmed: What its barrier tells of completed checkpoints, once it is placed.
+    """
+
+    def __init__(
+        self,
+        checkpoint_id: int,
+        epoch: int | None = None,
+        *,
+        checkpoint_type: CheckpointType,
+        format: SavepointFormatType,
+        trigger_timestamp: int,
+        tasks: Iterable[tuple[str, int]],
+        location: SnapshotLocation,
+        trigger_ids: Iterable[str] = (),
+        message: str | None = None,
+        request: CheckpointRequest | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.checkpoint_id = checkpoint_id
+        self.epoch = epoch
+        self.checkpoint_type = checkpoint_type
+        self.format = format
+        self.trigger_timestamp = trigger_timestamp
+        self.location = location
+        self.trigger_ids = list(trigger_ids)
+        self.message = message
+        self.source_position: SourcePosition | None = None
+        self.failure_reason: CheckpointFailureReason | None = None
+        self.request = request or CheckpointRequest(checkpoint_type)
+        self.deadline = deadline
+        self.cut: SourceCut | None = None
+        self.committed = False
+        self._handed_out: dict[tuple[str, int], float] = {}  # when, on the coordinator's clock
+        self._given_up: tuple[CheckpointFailureReason, PystateError] | None = None
+        self.alignment: dict[str, int | None] = {}
+        self.created = False
+        self.finalizing = False
+        self.confirmed: Confirmed | None = None
+        self._tasks = frozenset(tasks)
+        self._states: dict[tuple[str, int], TaskState] = {}
+        self._state_size = 0
+        self._source_committed = False
+        self._completed = False
+
+    def acknowledge(self, uid: str, subtask: int, state: TaskState) -> AckResult:
+        """Take the state handles of a subtask, which hangs in no barrier then."""
+        self._handed_out.pop((uid, subtask), None)
+        if self._completed or self.is_aborted:
+            return AckResult.DISCARDED
+        task = (uid, subtask)
+        if task not in self._tasks:
+            return AckResult.UNKNOWN
+        if task in self._states:
+            return AckResult.DUPLICATE
+        self._states[task] = state
+        self._state_size += state.state_size
+        return AckResult.SUCCESS
+
+    def mark_source_committed(self, position: SourcePosition | None) -> None:
+        """Take note that what was read up to the cut is committed, at `position`; None where nothing has been read yet."""
+        self.source_position = position
+        self._source_committed = True
+
+    @property
+    def commits(self) -> bool:
+        """Whether functions may commit because of it: not because of a savepoint, unless the job ends behind it."""
+        return self.checkpoint_type is not CheckpointType.SAVEPOINT or self.request.hold
+
+    @property
+    def acknowledged_count(self) -> int:
+        """How many subtasks have acknowledged."""
+        return len(self._states)
+
+    @property
+    def total_count(self) -> int:
+        """How many subtasks must acknowledge."""
+        return len(self._tasks)
+
+    @property
+    def tasks(self) -> frozenset[tuple[str, int]]:
+        """The (uid, subtask) that must acknowledge."""
+        return self._tasks
+
+    @property
+    def missing(self) -> set[tuple[str, int]]:
+        """The (uid, subtask) that haven't acknowledged."""
+        return set(self._tasks - self._states.keys())
+
+    @property
+    def state_size(self) -> int:
+        """Bytes of state acknowledged so far."""
+        return self._state_size
+
+    @property
+    def is_fully_acknowledged(self) -> bool:
+        """Whether all subtasks have acknowledged."""
+        return len(self._states) == len(self._tasks)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be completed."""
+        return not self.is_aborted and self.is_fully_acknowledged and self._source_committed
+
+    @property
+    def cut_epoch(self) -> int:
+        """The epoch the cut stands at, as metadata has it: -1 for before the first, and for an engine without epochs."""
+        return -1 if self.epoch is None else self.epoch
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether it has ended well."""
+        return self._completed
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether people asked for it to keep."""
+        return self.checkpoint_type is CheckpointType.SAVEPOINT
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether it has failed."""
+        return self.failure_reason is not None
+
+    def operator_states(self, task_uid: str, operator_uid: str) -> dict[int, OperatorSubtaskState]:
+        """Return what the subtasks of a task acknowledged for one of its operators, by index; those without are left out."""
+        return {
+            subtask: task.operators[operator_uid]
+            for (owner, subtask), task in sorted(self._states.items(), key=lambda item: item[0])
+            if owner == task_uid and operator_uid in task.operators
+        }
+
+    def complete(self, metadata: CheckpointMetadata, completion_timestamp: int) -> CompletedCheckpoint:
+        """End it well: its `_metadata` is on the storage.
+
+        Args:
+            metadata: What was written.
+            completion_timestamp: Now, ms since 1970.
+
+        Raises:
+            ValueError: It is not ready, has ended before, or the metadata is another's.
+        """
+        if self._completed or not self.is_ready:
+            message = f"Checkpoint {self.checkpoint_id} can't be completed: {self._standing()}."
+            raise ValueError(message)
+        if (metadata.checkpoint_id, metadata.epoch) != (self.checkpoint_id, self.cut_epoch):
+            message = f"The metadata of checkpoint {metadata.checkpoint_id} is not that of {self.checkpoint_id}."
+            raise ValueError(message)
+        self._completed = True
+        return CompletedCheckpoint(metadata, self.location.uri, completion_timestamp)
+
+    def abort(self, reason: CheckpointFailureReason) -> bool:
+        """End it badly; return whether this call did. The first reason stays."""
+        if self._completed or self.is_aborted:
+            return False
+        self.failure_reason = reason
+        return True
+
+    def barrier(self, shared: tuple[str | None, str], inline_threshold: int) -> CheckpointBarrier:
+        """Return what the subtasks get.
+
+        Args:
+            shared: The URI of the directory for a checkpoint's shared files, or None, and how their names begin.
+            inline_threshold: Up to this many bytes of one state travel in its handle.
+        """
+        directory, prefix = (None, "") if self.is_savepoint else shared
+        return CheckpointBarrier(
+            checkpoint_id=self.checkpoint_id,
+            epoch=self.epoch,
+            location=self.location.state_uri,
+            inline_threshold=inline_threshold,
+            trigger_timestamp=self.trigger_timestamp,
+            shared=directory,
+            shared_prefix=prefix,
+            savepoint=self.is_savepoint,
+            native=self.is_savepoint and self.format is SavepointFormatType.NATIVE,
+            full=self.request.full,
+            completed=() if self.confirmed is None else self.confirmed.completed,
+            hold=self.request.hold,
+        )
+
+    def give_up(self, reason: CheckpointFailureReason, error: PystateError) -> None:
+        """Take note why it can't complete; the first reason stays."""
+        if self._given_up is None:
+            self._given_up = reason, error
+
+    def hand_out(self, now: float) -> None:
+        """Take note that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
+        self._handed_out = dict.fromkeys(self._tasks, now)
+
+    def slot_answered(self, index: int) -> None:
+        """Take note that the subtasks of that index hang in no barrier."""
+        self._handed_out = {subtask: since for subtask, since in self._handed_out.items() if subtask[1] != index}
+
+    def capture(self, cut: Callable[[], SourceCut]) -> None:
+        """Take in how far the sources were read at the cut."""
+        try:
+            self.cut = cut()
+        except SnapshotError as error:
+            self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
+
+    def settle_cut(self) -> None:
+        """Take note whether the cut can be restored from by now."""
+        if self.committed or self.cut is None:
+            return
+        try:
+            self.committed = self.cut.settle()
+        except SnapshotError as error:
+            self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
+
+    def deadlines(self, timeout_s: float) -> list[float]:
+        """Return when it, or a subtask in its synchronous part, will have taken too long."""
+        own = [] if self.deadline is None else [self.deadline]
+        return own + [since + timeout_s for since in self._handed_out.values()]
+
+    def failure(
+        self, now: float, timeout_s: float, *, syncing: bool
+    ) -> tuple[CheckpointFailureReason, PystateError, bool] | None:
+        """Return why it must be given up, and whether a subtask hangs; None where it needn't be.
+
+        Args:
+            now: On the coordinator's clock.
+            timeout_s: How long it may take.
+            syncing: All subtasks are being asked at once, and some have not answered.
+        """
+        if self.is_completed:
+            return None
+        if self._given_up is not None:
+            return *self._given_up, False
+        expired = self.deadline is not None and now >= self.deadline
+        hanging = {subtask for subtask, since in self._handed_out.items() if now >= since + timeout_s}
+        if expired and syncing:
+            hanging |= self.missing
+        if not expired and not hanging:
+            return None
+        error: PystateError = CheckpointFailedError(f"The checkpoint did not complete within {timeout_s:g} s.")
+        if hanging:
+            error = _hang(hanging, self.checkpoint_id, timeout_s)
+        return CheckpointFailureReason.CHECKPOINT_EXPIRED, error, bool(hanging)
+
+    def _standing(self) -> str:
+        if self._completed:
+            return "it is complete"
+        if self.failure_reason is not None:
+            return f"it was aborted, {self.failure_reason.name}"
+        return (
+            f"{self.acknowledged_count} of {self.total_count} subtasks acknowledged, epoch {self.epoch}, source position "
+            f"{'known' if self._source_committed else 'unknown'}"
+        )
+
+
+def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) -> SubtaskHangsError:
+    named = ", ".join(f"subtask {index} of {uid!r}" for uid, index in sorted(subtasks)[:_NAMED])
+    more = f" and {len(subtasks) - _NAMED} more" if len(subtasks) > _NAMED else ""
+    message = f"Not all took their part of checkpoint {checkpoint_id} within {timeout_s:g} s. Missing: {named}{more}."
+    hint = (
+        "look where their functions wait (snapshot_state, notify_checkpoint_complete), or raise "
+        f"{CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
+    )
+    return SubtaskHangsError(message, hint=hint)

@@ -1,0 +1,246 @@
+"""The checkpoints under way: who has acknowledged them, and how long they may take. Subtasks and engines report here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from pystate.common.errors import PystateError
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.confirmed_checkpoints import ConfirmedCheckpoints
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.late_parts import LateParts
+from pystate.runtime.checkpoint.live_attempt import LiveAttempt
+from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
+from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
+from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.checkpoint.stats.file import StatisticsFile
+
+
+class PendingCheckpoints:
+    """The checkpoints under way, by number.
+
+    Args:
+        lock: The coordinator's.
+        settings: The options of checkpointing.
+        attempt: The one that runs.
+        shared: Says where shared files go.
+        late: Takes note of what subtasks write too late.
+        statistics: Told in step with what happens here.
+        clock: Monotonic seconds.
+
+    Attributes:
+        lock: Held around each step of the coordinator, and by engines around theirs.
+        is_triggering: A checkpoint is being triggered, which may not be among these yet.
+    """
+
+    def __init__(
+        self,
+        lock: threading.Condition,
+        settings: CheckpointSettings,
+        attempt: LiveAttempt,
+        shared: SharedStateFiles,
+        late: LateParts,
+        statistics: StatisticsFile,
+        clock: Callable[[], float],
+    ) -> None:
+        self.lock = lock
+        self.is_triggering = False
+        self._settings = settings
+        self._attempt = attempt
+        self._shared = shared
+        self._late = late
+        self._statistics = statistics
+        self._clock = clock
+        self._confirmed = ConfirmedCheckpoints()
+        self._pending: dict[int, PendingCheckpoint] = {}
+
+    def __iter__(self) -> Iterator[PendingCheckpoint]:
+        """Iterate over them, oldest first."""
+        with self.lock:
+            return iter(list(self._pending.values()))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._pending)
+
+    # -- their beginning and their end
+
+    def restart(self) -> None:
+        """Begin an attempt: its slots know of no completed checkpoint but the one that they were restored from."""
+        with self.lock:
+            self._confirmed.restart()
+
+    def take_in(self, checkpoint: PendingCheckpoint) -> bool:
+        """Take in a checkpoint that is being triggered: its time runs from now on. Return whether the attempt still runs."""
+        with self.lock:
+            self._statistics.tracker.report_pending(checkpoint)
+            self.resume_timeout(checkpoint)
+            in_time = self._attempt.runs
+            if in_time:
+                self._pending[checkpoint.checkpoint_id] = checkpoint
+            self.lock.notify_all()
+        self._statistics.changed()
+        return in_time
+
+    def wait_for_place(self, checkpoint: PendingCheckpoint) -> bool:
+        """Let a checkpoint that was triggered wait for its place.
+
+        Returns:
+            Whether it is still wanted: it hasn't failed meanwhile, no other one has taken its place while the storage hung,
+            and the attempt hasn't ended.
+        """
+        with self.lock:
+            barriers = self._attempt.barriers
+            if barriers is None or not barriers.is_open or checkpoint.is_aborted:
+                return False
+            barriers.wait_for_place(checkpoint)
+            self.lock.notify_all()
+            return True
+
+    def let_go(self, checkpoint: PendingCheckpoint) -> None:
+        """Let one go that has ended."""
+        with self.lock:
+            self._pending.pop(checkpoint.checkpoint_id, None)
+            barriers = self._attempt.barriers
+            if barriers is not None:
+                barriers.withdraw(checkpoint)
+            self.lock.notify_all()
+
+    def confirm(self, checkpoint: PendingCheckpoint) -> None:
+        """Take note that slots may build on the files of a checkpoint that is complete."""
+        with self.lock:
+            if not checkpoint.is_savepoint:
+                self._confirmed.add(checkpoint.checkpoint_id, checkpoint.confirmed)
+
+    # -- subtasks
+
+    def acknowledge(
+        self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
+    ) -> AckResult:
+        """Take a subtask's part of a checkpoint."""
+        with self.lock:
+            checkpoint = self._pending.get(checkpoint_id)
+            if checkpoint is None:
+                self._late.report(checkpoint_id)
+                result = AckResult.UNKNOWN
+            else:
+                result = checkpoint.acknowledge(uid, subtask, state)
+                if result is AckResult.SUCCESS:
+                    self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
+                    too_large = self._settings.check_size(checkpoint.location, checkpoint.state_size)
+                    if too_large is not None:
+                        checkpoint.give_up(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, too_large)
+            self.lock.notify_all()
+        return result
+
+    def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
+        """Take note that a subtask's part of a checkpoint failed."""
+        with self.lock:
+            checkpoint = self._pending.get(checkpoint_id)
+            if checkpoint is None:
+                self._late.report(checkpoint_id)
+            else:
+                checkpoint.give_up(reason, error)
+            self.lock.notify_all()
+
+    def slot_answered(self, index: int) -> None:
+        """Take note that the subtasks of that index hang in no barrier."""
+        with self.lock:
+            for checkpoint in self:
+                checkpoint.slot_answered(index)
+
+    # -- engines
+
+    def barrier(self, checkpoint: PendingCheckpoint) -> CheckpointBarrier:
+        """Return the barrier of a checkpoint that has its place, the same each time."""
+        with self.lock:
+            target = self._shared.target(checkpoint.checkpoint_id)
+            if checkpoint.confirmed is None and target[0] is not None and not checkpoint.is_savepoint:
+                checkpoint.confirmed = self._confirmed.barrier()  # once: all subtasks get the same answer
+            return checkpoint.barrier(target, self._settings.inline_threshold(checkpoint.location))
+
+    def resume_timeout(self, checkpoint: PendingCheckpoint) -> None:
+        """Let a checkpoint's timeout run from now on: its barrier is placed, or can be."""
+        with self.lock:
+            checkpoint.deadline = self._clock() + self._settings.timeout_s
+            self._statistics.tracker.report_waiting(checkpoint.checkpoint_id, None)
+
+    def pause_timeout(self, checkpoint: PendingCheckpoint, waits_for_epoch: int) -> None:
+        """Suspend a checkpoint's timeout while its barrier waits for its place, however long that takes.
+
+        Args:
+            checkpoint: Which.
+            waits_for_epoch: Whose end it waits for; people are told.
+        """
+        with self.lock:
+            checkpoint.deadline = None
+            self._statistics.tracker.report_waiting(checkpoint.checkpoint_id, waits_for_epoch)
+
+    def settle_cuts(self) -> None:
+        """Take note which cuts can be restored from by now. Reads files, so not under the lock."""
+        with self.lock:
+            open_cuts = [one for one in self if not one.committed] if self._attempt.runs else []
+        for checkpoint in open_cuts:
+            checkpoint.settle_cut()
+
+    @property
+    def hold(self) -> bool:
+        """Whether a savepoint is under way or complete behind which nothing may come."""
+        with self.lock:
+            return self._attempt.stopped or any(one.request.hold for one in self)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is one that is no savepoint."""
+        return any(not one.is_savepoint for one in self)
+
+    @property
+    def has_savepoint(self) -> bool:
+        """Whether there is a savepoint."""
+        return any(one.is_savepoint for one in self)
+
+    # -- what ends do to the others
+
+    @property
+    def finalizing(self) -> bool:
+        """Whether there is one whose metadata is being written."""
+        return any(one.finalizing for one in self)
+
+    def older_than(self, checkpoint_id: int) -> list[PendingCheckpoint]:
+        """Return the checkpoints that are of no use once that one is complete; savepoints always are."""
+        return [one for one in self if one.checkpoint_id < checkpoint_id and not one.is_savepoint]
+
+    def lowest_base(self, besides: Iterable[PendingCheckpoint]) -> int | None:
+        """Return the oldest checkpoint whose files one under way may name; None for none.
+
+        Args:
+            besides: Those that don't count.
+        """
+        gone = {id(one) for one in besides}
+        bases = (one.confirmed.base for one in self if one.confirmed is not None and id(one) not in gone)
+        return min(bases, default=None)
+
+    # -- how far they are
+
+    def savepoint_progress(self, subtasks: int) -> dict[str, int]:
+        """Return of the savepoint in progress: `acknowledged` subtasks, the `total` of them, `bytes` so far.
+
+        With what its barrier waits for, see `BarrierPlacement.waits`; `waits_since` is then when it was triggered, ms since
+        1970.
+
+        Args:
+            subtasks: How many the job has.
+        """
+        with self.lock:
+            savepoint = next((one for one in self if one.is_savepoint), None)
+            barriers = self._attempt.barriers
+            waits = {} if barriers is None or (savepoint is not None and savepoint.cut is not None) else barriers.waits()
+            if savepoint is None:
+                return {"acknowledged": 0, "total": subtasks, "bytes": 0, **waits}
+            if waits:
+                waits["waits_since"] = savepoint.trigger_timestamp
+            counts = {"acknowledged": savepoint.acknowledged_count, "total": savepoint.total_count}
+            return {**counts, "bytes": savepoint.state_size, **waits}

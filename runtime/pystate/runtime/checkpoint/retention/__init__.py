@@ -1,0 +1,1 @@
+"""Which checkpoints and files are kept, which may be restored, and which are deleted."""

@@ -1,0 +1,73 @@
+"""Which completed checkpoints are kept, and which go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pystate.common.configuration.options import ExternalizedCheckpointRetention
+from pystate.common.job_status import JobStatus
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+
+_RETAIN_ON_FAILURE = (
+    ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
+    ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION,
+)
+
+
+class CompletedCheckpointStore:
+    """The checkpoints a job can go back to.
+
+    A savepoint taken while the job runs is not among them (Flink's rule since 1.15: nothing is committed to the outside
+    behind it, and people may move or delete it). A savepoint the job was recovered from is, until the next checkpoint
+    completes.
+
+    Args:
+        num_retained: How many checkpoints are kept, at least 1.
+    """
+
+    def __init__(self, num_retained: int) -> None:
+        if num_retained < 1:
+            message = f"At least one checkpoint must be retained, not {num_retained}."
+            raise ValueError(message)
+        self._num_retained = num_retained
+        self._checkpoints: list[CompletedCheckpoint] = []
+
+    def recover(self, checkpoints: Iterable[CompletedCheckpoint]) -> None:
+        """Begin with what an earlier life of the job left; replaces what is here."""
+        self._checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.checkpoint_id)
+
+    def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
+        """Take in a checkpoint; return those it subsumes, to be deleted by the caller.
+
+        Savepoints are neither kept here, nor do they subsume. What the job doesn't own is let go of, never returned.
+        """
+        if checkpoint.is_savepoint:
+            return []
+        kept = sorted([*self._checkpoints, checkpoint], key=lambda one: one.checkpoint_id)
+        surplus, self._checkpoints = kept[: -self._num_retained], kept[-self._num_retained :]
+        return [one for one in surplus if one.may_be_deleted]
+
+    @property
+    def latest(self) -> CompletedCheckpoint | None:
+        """The checkpoint with the highest id."""
+        return self._checkpoints[-1] if self._checkpoints else None
+
+    @property
+    def checkpoints(self) -> list[CompletedCheckpoint]:
+        """All that are kept, oldest first."""
+        return list(self._checkpoints)
+
+    def discard_on(self, job_status: JobStatus, retention: ExternalizedCheckpointRetention) -> list[CompletedCheckpoint]:
+        """Return what is to be deleted now that the job has ended, and let go of everything.
+
+        Flink's rules: a job that finished, by a stop too, leaves no checkpoint whatever the retention is; a cancelled one
+        leaves them with RETAIN_ON_CANCELLATION; a failed one leaves them unless they are not externalized. A job that
+        hasn't ended for good keeps all.
+        """
+        if not job_status.is_terminal:
+            return []
+        retained = (
+            job_status is JobStatus.CANCELED and retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+        ) or (job_status is JobStatus.FAILED and retention in _RETAIN_ON_FAILURE)
+        gone, self._checkpoints = self._checkpoints, []
+        return [] if retained else [one for one in gone if one.may_be_deleted]

@@ -1,0 +1,1 @@
+"""The checkpointing options: how they are read, shown, and commented on."""

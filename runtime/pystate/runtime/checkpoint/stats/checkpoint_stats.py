@@ -1,0 +1,234 @@
+"""What is known of a checkpoint while it runs and afterwards: who acknowledged when, how long it took, how large it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, TypeVar, cast
+
+from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, entry, left_out
+from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_list
+from pystate.core.snapshot.stats_data import StatsData
+from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.stats.plain import packed, unpacked
+from pystate.runtime.rest.checkpoints import CheckpointStatsStatus
+
+UNKNOWN = -1
+"""What stands where Flink wants a number and there is none."""
+
+_MAX_SUBTASKS = 1 << 15
+_TIME, _MAYBE = "ack_timestamp", "alignment_ms"
+_LATER = {"unaligned": 0, "buffered_data": 0}
+"""What older files don't have, and what that means."""
+
+C = TypeVar("C", bound="CheckpointStats")
+
+
+@dataclass(frozen=True)
+class CheckpointedTask:
+    """An operator as checkpoints know it.
+
+    Attributes:
+        uid: Its uid.
+        vertex_id: Its id in Flink's REST, 32 hex digits.
+        name: What people call it.
+    """
+
+    uid: str
+    vertex_id: str
+    name: str
+
+
+@dataclass
+class TaskStateStats(StatsData):
+    """One operator's part of a checkpoint."""
+
+    uid: str
+    vertex_id: str
+    name: str
+    num_subtasks: Annotated[int, Bounds(0, _MAX_SUBTASKS)]
+    subtasks: dict[int, SubtaskCheckpointMetrics] = left_out(default_factory=dict)
+
+    def to_columns(self, triggered: int) -> dict[str, Any]:
+        """Return it as plain data, its subtasks in columns: of a thousand of them most figures are the same or short.
+
+        Args:
+            triggered: What times of acknowledgements count from, ms since 1970.
+        """
+        indices = sorted(self.subtasks)
+        metrics = [self.subtasks[index] for index in indices]
+        columns = {name: packed(getattr(one, name) for one in metrics) for name in _columns()}
+        columns[_TIME] = packed(one.ack_timestamp - triggered for one in metrics)
+        return {**self.to_plain(), "acknowledged": "all" if len(indices) == self.num_subtasks else indices, **columns}
+
+    @classmethod
+    def from_columns(cls, plain: object, triggered: int) -> TaskStateStats:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        data = as_map(plain, "the statistics of a task")
+        task = cls.from_plain(data)
+        indices = list(range(task.num_subtasks))
+        if take(data, "acknowledged") != "all":
+            last = task.num_subtasks - 1
+            indices = take_list(data, "acknowledged", lambda index: take_int({"subtask": index}, "subtask", 0, last))
+        data = {**_LATER, **data}
+        rows = {name: unpacked(take(data, name), len(indices), name, gaps=name == _MAYBE) for name in _columns()}
+        rows[_TIME] = [triggered + after for after in rows[_TIME]]
+        for index, *values in zip(indices, *rows.values(), strict=True):
+            task.subtasks[index] = SubtaskCheckpointMetrics(**dict(zip(rows, values, strict=True)))
+        return task
+
+
+def _columns() -> list[str]:
+    return [one.name for one in fields(SubtaskCheckpointMetrics)]
+
+
+@dataclass(kw_only=True)
+class CheckpointStats(StatsData):
+    """One checkpoint, as one of the classes below.
+
+    Attributes:
+        tasks: By uid, in the order of the job.
+        restore_timestamp: When the job last started from it; None where it never did.
+    """
+
+    status: ClassVar[CheckpointStatsStatus]
+    # what the file's version 1 has of every checkpoint, of whatever kind
+    _always_kept: ClassVar[dict[str, Any]] = {"discarded": False, "failure_timestamp": 0, "failure_message": None}
+
+    checkpoint_id: Natural = entry("id")
+    is_savepoint: bool
+    savepoint_format: str | None
+    trigger_timestamp: Natural
+    epoch: Annotated[int, Bounds(-1, MAX_INT)] | None = None
+    path: str | None = None
+    restore_timestamp: Natural | None = None
+    tasks: dict[str, TaskStateStats] = left_out(default_factory=dict)
+
+    def acknowledged(self) -> list[SubtaskCheckpointMetrics]:
+        """Return the metrics of all subtasks that acknowledged."""
+        return [metrics for task in self.tasks.values() for metrics in task.subtasks.values()]
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether its barrier has overtaken records in any subtask."""
+        return any(one.unaligned for one in self.acknowledged())
+
+    @property
+    def end_to_end_duration(self) -> int:
+        """From the trigger to the last acknowledgement so far, in ms; UNKNOWN before the first."""
+        return self.duration_until(latest_ack(self.acknowledged()))
+
+    def duration_until(self, timestamp: int) -> int:
+        """Return the ms from the trigger to a moment; UNKNOWN where that is."""
+        return UNKNOWN if timestamp == UNKNOWN else max(0, timestamp - self.trigger_timestamp)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        tasks = [task.to_columns(self.trigger_timestamp) for task in self.tasks.values()]
+        return {**self._always_kept, "status": self.status.value, **super().to_plain(), "tasks": tasks}
+
+    @classmethod
+    def from_plain(cls: type[C], plain: object) -> C:
+        """Rebuild a checkpoint of whichever class it is.
+
+        Raises:
+            CorruptSnapshotError: It isn't one.
+        """
+        data = as_map(plain, "the statistics of a checkpoint")
+        kind = _KINDS[take_enum(data, "status", CheckpointStatsStatus)]
+        if cls is not kind:
+            return cast(C, kind.from_plain(data))
+        stats = super().from_plain(data)
+        tasks = take_list(data, "tasks", lambda task: TaskStateStats.from_columns(task, stats.trigger_timestamp))
+        stats.tasks = {task.uid: task for task in tasks}
+        return stats
+
+    def _common(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(CheckpointStats)}
+
+
+@dataclass(kw_only=True)
+class PendingCheckpointStats(CheckpointStats):
+    """A checkpoint in progress.
+
+    Attributes:
+        waits_for_epoch: The epoch whose end its barrier waits for, while it does; not kept from driver to driver.
+        waits_since: Since when, ms since 1970.
+    """
+
+    status = CheckpointStatsStatus.IN_PROGRESS
+    waits_for_epoch: int | None = left_out(None)
+    waits_since: int = left_out(0)
+
+    def completed(self) -> CompletedCheckpointStats:
+        """Return it as one that has completed."""
+        return CompletedCheckpointStats(**self._common())
+
+    def failed(self, reason: CheckpointFailureReason, message: str | None, timestamp: int) -> FailedCheckpointStats:
+        """Return it as one that has failed.
+
+        Args:
+            reason: Why.
+            message: The particulars, for people.
+            timestamp: When, ms since 1970.
+        """
+        told = reason.message if not message else f"{reason.message} {message}"
+        return FailedCheckpointStats(**self._common(), failure_timestamp=timestamp, failure_message=told)
+
+
+@dataclass(kw_only=True)
+class CompletedCheckpointStats(CheckpointStats):
+    """A checkpoint that completed; `discarded` once it has been deleted."""
+
+    status = CheckpointStatsStatus.COMPLETED
+    discarded: bool = False
+
+
+@dataclass(kw_only=True)
+class FailedCheckpointStats(CheckpointStats):
+    """A checkpoint that failed, when (ms since 1970), and why."""
+
+    status = CheckpointStatsStatus.FAILED
+    failure_timestamp: Natural
+    failure_message: str | None
+
+    @property
+    def end_to_end_duration(self) -> int:
+        """From the trigger to the failure, in ms."""
+        return self.duration_until(self.failure_timestamp)
+
+
+_KINDS: dict[CheckpointStatsStatus, type[CheckpointStats]] = {
+    kind.status: kind for kind in (PendingCheckpointStats, CompletedCheckpointStats, FailedCheckpointStats)
+}
+
+
+@dataclass(frozen=True)
+class RestoredCheckpointStats(StatsData):
+    """The last restore."""
+
+    checkpoint_id: Natural
+    restore_timestamp: Natural
+    is_savepoint: bool
+    path: str
+
+
+@dataclass(frozen=True)
+class CheckpointStatsCounts(StatsData):
+    """How many checkpoints and savepoints there were; of those in progress the file says which they are."""
+
+    restored: Natural = 0
+    total: Natural = 0
+    in_progress: int = left_out(0)
+    completed: Natural = 0
+    failed: Natural = 0
+
+
+def latest_ack(metrics: Sequence[SubtaskCheckpointMetrics]) -> int:
+    """Return when the last of some subtasks acknowledged, ms since 1970; UNKNOWN where none has."""
+    return max((one.ack_timestamp for one in metrics), default=UNKNOWN)

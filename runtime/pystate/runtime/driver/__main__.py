@@ -1,0 +1,330 @@
+"""The driver process of one job: `python -m pystate.runtime.driver --home DIR --job-id ID -- job.py [args]`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import runpy
+import signal
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import SETTINGS_VARIABLE
+from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
+from pystate.common.errors import (
+    DriverReplacedError,
+    ExternalSystemError,
+    JobCancelledError,
+    JobGraphError,
+    PystateError,
+    SparkLostError,
+)
+from pystate.common.files.home import JobDirectory, PystateHome, parse_job_id
+from pystate.common.job_status import JobStatus
+from pystate.common.text.bounded_text import first_line
+from pystate.common.user_code.user_frames import add_user_frame
+from pystate.core.api.executor import register_executor
+from pystate.core.api.job_graph import StreamGraph
+from pystate.runtime.driver.control_endpoint import ControlEndpoint
+from pystate.runtime.driver.embedded import LocalExecutor
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.program_jobs import ProgramJob
+from pystate.runtime.driver.replicated_directory import job_directory
+from pystate.runtime.execution.outside_failures import may_pass
+from pystate.runtime.execution.status import JobStatusStore, failure_dict
+from pystate.runtime.job_folder.driver_term import leader_of_this_process
+from pystate.runtime.job_folder.small_files import SessionFile
+from pystate.runtime.job_folder.submission import SubmissionFile
+from pystate.runtime.logs.pipes import log_bounds, print_into
+from pystate.runtime.spark.workers.python_files import add_python_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pystate.core.api.collected_results import ResultQueue
+    from pystate.runtime.spark.sessions.warm_session import WarmSession
+
+
+_LAST_WRITES_SECONDS = 10.0
+"""How long an ended driver waits for files that others may ask it for instead, such as a savepoint's result."""
+
+
+class DriverExecutor(LocalExecutor):
+    """The executor of a program that a job manager started.
+
+    Args:
+        job_id: The id the job manager gave.
+        configuration: What the submission says.
+        home: The installation.
+        directory: The job's files.
+        status: Where the job stands.
+        endpoint: The control endpoint.
+        job_name: What the submission calls the job, above the program's own name for it.
+        warm: A session that is there already, for the job if it is the one that it needs.
+    """
+
+    supervised = True
+
+    def __init__(
+        self,
+        job_id: str,
+        configuration: Configuration,
+        home: PystateHome,
+        directory: JobDirectory,
+        status: JobStatusStore,
+        endpoint: ControlEndpoint,
+        job_name: str | None = None,
+        warm: WarmSession | None = None,
+    ) -> None:
+        super().__init__(configuration, home)
+        self._warm = warm
+        self._job_name = job_name
+        self._job_id = job_id
+        self._directory = directory
+        self._status = status
+        self._endpoint = endpoint
+        self.executed = False
+
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return the job; a program under a job manager has one.
+
+        Raises:
+            JobGraphError: It is the second one.
+        """
+        if self.executed:
+            message = "Cannot have more than one execute() or executeAsync() call in a single environment."
+            hint = "under `pystate run` a program is one job, which is started again with it: make two programs of it"
+            raise JobGraphError(message, hint=hint)
+        self.executed = True
+        return super().prepared(graph, configuration, self._job_name or job_name, results)
+
+    def job_directory(self) -> JobDirectory:
+        """Return the job's files, which the job manager made."""
+        return self._directory
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store that was there before the program ran."""
+        del directory, job_name
+        return self._status
+
+    def spark_session(self, configuration: Configuration) -> SparkSession:
+        """Return the session.
+
+        Raises:
+            SparkLostError: There is no Spark for a job that has run before, or no master answers: another driver is to try,
+                by the job's rules for restarts.
+            PystateError: There is none for a new job.
+        """
+        if self._session is None:
+            self._write_down(configuration)
+        try:
+            self._session = self._session or self._from_warm(configuration)
+            return super().spark_session(configuration)
+        except Exception as error:  # py4j and PySpark have many classes for a Spark that does not start
+            if not self._status.attempt and not isinstance(error, ExternalSystemError):
+                raise
+            lost = SparkLostError(f"The job's driver got no Spark application: {first_line(error)}")
+            self._status.report_failure(failure_dict(lost, traceback.format_exc()))
+            raise lost from error
+
+    def _write_down(self, configuration: Configuration) -> None:
+        """Say what the session is made for, so that the job manager can have another one ready for the job."""
+        with contextlib.suppress(OSError):  # a full disk: there is none ready then
+            SessionFile(configuration.to_dict()).write_to(self._directory.session)
+
+    def _from_warm(self, configuration: Configuration) -> SparkSession | None:
+        """Return the session that is there already; None where there is none that is the one that the job needs."""
+        warm, self._warm = self._warm, None
+        if warm is None:
+            return None
+        unlike = warm.unlike(configuration)
+        if not unlike:
+            return warm.become(configuration)
+        what = ", ".join(unlike)
+        sys.stderr.write(f"The spare driver's Spark session is not what the job needs, so a new one is made: {what}\n")
+        warm.end()
+        return None
+
+    def started(self, master: JobMaster) -> None:
+        """Let control calls reach the job."""
+        self._endpoint.serve(master)
+
+
+def submitted_configuration(
+    settings: dict[str, str], parallelism: int | None, savepoint_path: str | None, *, allow_non_restored_state: bool
+) -> Configuration:
+    """Return what a program was submitted with: file and command line, with the flags of `run` above them.
+
+    Args:
+        settings: File and command line.
+        parallelism: The value of `-p`.
+        savepoint_path: The value of `-s`.
+        allow_non_restored_state: Whether `-n` was given.
+    """
+    configuration = Configuration(settings)
+    if parallelism is not None:
+        configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
+    if savepoint_path is not None:
+        configuration.set(StateRecoveryOptions.SAVEPOINT_PATH, savepoint_path)
+    if allow_non_restored_state:
+        configuration.set(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE, True)
+    return configuration
+
+
+def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, status: JobStatusStore) -> int:
+    """Run the program; return the exit code. A program that fails before its job leaves a FAILED job behind."""
+    sys.argv = [str(job_file), *arguments]
+    sys.path.insert(0, str(job_file.parent))
+    try:
+        try:
+            runpy.run_path(str(job_file), run_name="__main__")
+        except SystemExit as error:
+            if error.code or not executor.executed:
+                raise
+        if not executor.executed:
+            message = f"{job_file.name} never calls execute()."
+            raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+        executor.wait_for_jobs()
+    except JobCancelledError:
+        return 0
+    except (SparkLostError, DriverReplacedError):
+        traceback.print_exc()
+        return 1  # without a last word: the job manager starts another driver, or has done so
+    except _Terminated as signalled:
+        return int(signalled.code or 0)  # the same
+    except SystemExit as error:
+        failure = JobGraphError(f"{job_file.name} ended with exit code {error.code} before its job.", where=str(job_file))
+        status.update(JobStatus.FAILED, failure=failure_dict(failure, traceback.format_exc()))
+        return 1
+    except BaseException as error:
+        traceback.print_exc()
+        # raised by the program itself as it starts for the first time, nobody has been told that there is a job
+        asked = executor.executed or status.attempt > 0 or isinstance(error, ExternalSystemError)
+        if asked and not status.state.is_terminal and may_pass(error, begun=status.attempt > 0):
+            # without a last word: what is away, or full, may come back, and the job's strategy decides
+            status.report_failure(failure_dict(error, program_trace(error, job_file)))
+            return 1
+        if isinstance(error, PystateError):
+            add_user_frame(error, "".join(traceback.format_exception(error)))
+        failed = failure_dict(error, program_trace(error, job_file))
+        failed["where"] = failed["where"] or program_place(error, job_file)
+        if not status.update(JobStatus.FAILED, failure=failed):
+            status.report_program_failure(failed)
+        return 1
+    return 0
+
+
+def program_trace(error: BaseException, job_file: Path) -> str:
+    """Return the stack trace from the program's own first frame on, without the frames that started it."""
+    if isinstance(error, PystateError):
+        return traceback.format_exc()
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(job_file):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+
+
+def program_place(error: BaseException, job_file: Path) -> str:
+    """Return the program's file, with the line that raised where there is one."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(job_file)]
+    return f"{job_file}, line {lines[-1]}" if lines else str(job_file)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Be the driver."""
+    parser = argparse.ArgumentParser(prog="pystate.runtime.driver", description="The driver process of one job.")
+    parser.add_argument("--home", required=True, help="the installation's folder (PYSTATE_HOME)")
+    parser.add_argument("--job-id", required=True, type=parse_job_id, help="32 hex digits")
+    parser.add_argument("job_file", type=Path)
+    parser.add_argument("job_arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(arguments)
+    return run_driver(PystateHome(options.home), options.job_id, options.job_file, options.job_arguments)
+
+
+def run_driver(
+    home: PystateHome,
+    job_id: str,
+    job_file: Path,
+    arguments: list[str],
+    warm: WarmSession | None = None,
+    pipe: tuple[int, int] | None = None,
+) -> int:
+    """Run a job in this process; return the exit code.
+
+    Args:
+        home: The installation.
+        job_id: The job.
+        job_file: The program.
+        arguments: Its arguments.
+        warm: A session that is there already.
+        pipe: The two ends of the pipe that it prints into.
+    """
+    os.environ["PYSTATE_HOME"] = str(home.root)
+    directory = job_directory(home, job_id, leader_of_this_process())
+    os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own
+    job_file = job_file.absolute()
+    try:
+        submission = SubmissionFile.read(directory)
+    except PystateError as error:
+        status = JobStatusStore(directory, job_file.stem)
+        status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
+        status.wait_until_written()
+        return 1
+    status = JobStatusStore(directory, submission.initial_name)
+    endpoint = ControlEndpoint(directory, status)
+    try:
+        endpoint.start()
+    except OSError as error:
+        with contextlib.suppress(OSError):  # the log may be on the same disk
+            traceback.print_exc()
+        status.report_failure(failure_dict(error, traceback.format_exc()))
+        return 1
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    try:
+        configuration = submitted_configuration(
+            submission.configuration,
+            submission.parallelism,
+            submission.savepoint_path,
+            allow_non_restored_state=submission.allow_non_restored_state,
+        )
+        bounds = log_bounds(configuration)
+        add_python_files(configuration)
+    except PystateError as error:
+        status.update(JobStatus.FAILED, failure=failure_dict(error, ""))
+        status.wait_until_written()
+        return 1
+    print_into([directory.stdout, directory.log] if submission.attached else [directory.log], bounds, pipe)
+    executor = DriverExecutor(job_id, configuration, home, directory, status, endpoint, submission.job_name, warm)
+    register_executor(executor)
+    code = run_program(job_file, arguments, executor, status)
+    status.wait_until_written()
+    status.writes.wait_for_all(_LAST_WRITES_SECONDS)
+    return code
+
+
+class _Terminated(SystemExit):
+    """A signal asked this process to end; the job has not."""
+
+
+def _exit_on_signal(number: int, _: FrameType | None) -> None:
+    raise _Terminated(128 + number)
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # the job has ended and its record is written; threads that still wait for Spark must not keep the process
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    end_process(main())

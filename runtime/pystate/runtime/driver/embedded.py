@@ -1,0 +1,243 @@
+"""The runtime inside a plain `python job.py`: same slots, same checkpoints, no job manager."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from functools import partial
+from pathlib import Path
+from traceback import format_exception
+from typing import TYPE_CHECKING
+
+from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
+from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
+from pystate.common.errors import ExternalSystemError, PystateError
+from pystate.common.files.folders import make_private_folder
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_file_atomically
+from pystate.common.files.private_home import close_to_others
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
+from pystate.common.job_status import JobStatus
+from pystate.common.processes.control import new_secret
+from pystate.core.api.executor import Executor, for_widest_step
+from pystate.core.api.job_graph import StreamGraph
+from pystate.runtime.driver.control_endpoint import ControlEndpoint
+from pystate.runtime.driver.engines import job_engine
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
+from pystate.runtime.driver.program.early_check import check_before_spark
+from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
+from pystate.runtime.execution.status import JobStatusStore, failure_dict
+from pystate.runtime.job_folder.job_liveness import job_runs
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.spark.resource_manager import SparkResourceManager
+from pystate.runtime.spark.sessions.session import create_session
+from pystate.runtime.spark.workers.python_files import add_python_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pystate.core.api.collected_results import ResultQueue
+
+
+class LocalExecutor(Executor):
+    """Runs jobs in this process.
+
+    Args:
+        configuration: What file and command line say.
+        home: The installation.
+
+    Attributes:
+        supervised: Whether a job manager starts another process for the job when this one has to give up.
+    """
+
+    supervised = False
+
+    def __init__(self, configuration: Configuration, home: PystateHome) -> None:
+        self._configuration = configuration
+        self._home = home
+        self._session: SparkSession | None = None
+        self._log_job: str | None = None  # in whose folder the session's log is
+        self._job_id = new_job_id()
+        self._jobs = ProgramJobs()
+
+    def base_configuration(self) -> Configuration:
+        """Return what file and command line say."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> SparkSession:
+        """Return the session; the first call makes it."""
+        keep_libraries_off_stdout()
+        if self._session is None:
+            directory = self.job_directory()
+            self._log_job = self._job_id
+            self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
+        return self._session
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end, behind those that still run in the background."""
+        job = self.prepared(graph, configuration, job_name)
+        self._jobs.wait_for_turn()
+        return job.run()
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run."""
+        job = self.prepared(graph, configuration, job_name, results)
+        self._jobs.start(job)
+        return job
+
+    def wait_for_jobs(self) -> None:
+        """Wait for the jobs in the background at the program's end. One whose results nobody takes any more is cancelled.
+
+        Raises:
+            PystateError: What the last one failed of, or that it was cancelled.
+        """
+        self._jobs.wait_at_end()
+
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return a job that may run.
+
+        Raises:
+            PystateError: It can't be run.
+        """
+        initialize(configuration)
+        directory = self.job_directory()
+        status = self.new_status(directory, job_name)
+        try:
+            configuration = in_execution_mode(graph, configuration)
+            check_before_spark(graph, configuration, starts=status.attempt == 0)
+        except ExternalSystemError as error:  # the job asks again, where its restart strategy decides
+            sys.stderr.write(f"WARNING: {error}\n")
+        except PystateError as error:
+            status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
+            raise
+        spark = self.spark_session(for_widest_step(configuration, graph))
+        master = JobMaster(
+            self._job_id,
+            job_name,
+            graph,
+            configuration,
+            SparkResourceManager(spark),
+            partial(job_engine, spark=spark),
+            directory,
+            status,
+            home=self._home,
+            job_runs=partial(job_runs, self._home),
+            supervised=self.supervised,
+        )
+        self.started(master)
+        return ProgramJob(self._job_id, master, status, results)
+
+    def job_directory(self) -> JobDirectory:
+        """Return the job's folder, made at the first call."""
+        directory = self._home.job(self._job_id)
+        make_private_folder(directory.path)
+        return directory
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store of the job's status."""
+        return JobStatusStore(directory, job_name)
+
+    def started(self, master: JobMaster) -> None:
+        """Take note of the job before it runs."""
+
+
+def with_own_restarts_only(configuration: Configuration) -> Configuration:
+    """Return the options of a plain program: restarts are what somebody has asked for, or for checkpoints.
+
+    Flink restarts jobs with checkpoints, and those of pystate's built-in settings would make each failing function of a
+    first try come back for ever. Under `pystate run` a job is watched and can be cancelled; here `execute()` is to end.
+    """
+    interval = configuration.origin(CheckpointingOptions.CHECKPOINTING_INTERVAL.key)
+    if interval.kind is not OriginKind.BUILT_IN or configuration.contains(RestartStrategyOptions.RESTART_STRATEGY):
+        return configuration
+    return configuration.copy().set(RestartStrategyOptions.RESTART_STRATEGY, RestartStrategyType.NONE)
+
+
+class EmbeddedExecutor(LocalExecutor):
+    """The executor of a program that was started as plain `python job.py`.
+
+    Each `execute` is a job with an id of its own; several may follow one another in one session. Its folder says which
+    process runs it and where that answers, for job managers and whoever looks when the process is gone.
+    """
+
+    def __init__(self) -> None:
+        self._record: _EmbeddedRecord | None = None
+        home = PystateHome()
+        loaded = load_configuration(home=home)
+        for notice in loaded.notices:
+            sys.stderr.write(f"{notice}\n")
+        for sentence in close_to_others(home):
+            sys.stderr.write(f"{sentence}\n")
+        super().__init__(loaded.configuration, home)
+        home.remove_old_secrets()
+        add_python_files(loaded.configuration)
+        # modules beside the program must be found by the workers too
+        sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
+
+    def prepared(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> ProgramJob:
+        """Return a job that may run; the next one has another id."""
+        self._record = None
+        configuration = with_own_restarts_only(configuration)
+        try:
+            job = super().prepared(graph, configuration, job_name, results)
+        except BaseException as error:
+            if self._record is not None:
+                self._record.ended(error)
+            raise
+        finally:
+            self._job_id = new_job_id()
+        assert self._record is not None  # noqa: S101 - made with its status
+        job.when_ended(self._record.ended)
+        return job
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Run the job to its end, behind those that still run in the background; an interrupt cancels it."""
+        return self._jobs.run(self.prepared(graph, configuration, job_name))
+
+    def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
+        """Return the store of the job's status, with all beside it by which others find the job."""
+        EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
+        write_file_atomically(directory.secret, new_secret())
+        status = super().new_status(directory, job_name)
+        self._record = _EmbeddedRecord(status, ControlEndpoint(directory, status))
+        return status
+
+    def started(self, master: JobMaster) -> None:
+        """Let control calls reach the job."""
+        assert self._record is not None  # noqa: S101 - made with its status
+        self._record.endpoint.serve(master)
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Start the job in the background, behind those that still run; the program ends behind it."""
+        self._jobs.outlive_program()
+        return super().execute_async(graph, configuration, job_name, results)
+
+
+class _EmbeddedRecord:
+    """What others see of one job: its status, and where it answers for as long as it runs."""
+
+    def __init__(self, status: JobStatusStore, endpoint: ControlEndpoint) -> None:
+        self._status = status
+        self.endpoint = endpoint
+        endpoint.start()
+
+    def ended(self, error: BaseException | None) -> None:
+        """Write down how it has ended, where nobody has."""
+        if not self._status.state.is_terminal:
+            if isinstance(error, Exception):
+                self._status.update(JobStatus.FAILED, failure=failure_dict(error, "".join(format_exception(error))))
+            else:  # an interrupt before there was anything to cancel
+                self._status.update(JobStatus.CANCELED)
+        self.endpoint.close()

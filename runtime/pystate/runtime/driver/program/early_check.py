@@ -1,0 +1,248 @@
+"""What can be told of a program before Spark is started: from its graph, and from a look at the snapshot it starts from.
+
+Each of these would else be found when a Spark session is there, half a minute later. `pystate info` asks the same questions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
+from pystate.common.configuration.options import CoreOptions, StateBackendOptions, StateRecoveryOptions
+from pystate.common.errors import JobGraphError, RestoreError
+from pystate.common.user_code.taken import late_name_refusal
+from pystate.core.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    OwnSourceTransformation,
+    SinkKind,
+    SinkTransformation,
+    SourceTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+)
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.handles.input_channel_state import no_channels
+from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.readability import check_readable
+from pystate.core.state.base.loader import takes_native_snapshots
+from pystate.core.state.base.native import unreadable_native
+from pystate.runtime.execution.restore import key_type_changed, load_snapshot
+from pystate.runtime.plan.chain import needs_slot
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+
+
+def check_before_spark(graph: StreamGraph, configuration: Configuration, *, starts: bool = True) -> Snapshot | None:
+    """Refuse what can't run, or can't be restored, as far as no Spark is needed to see it.
+
+    Args:
+        graph: The program.
+        configuration: The options in force.
+        starts: Whether the job begins with this. One that goes on has checkpoints of its own, and may have deleted the
+            snapshot that it was started from; a storage that is away for a while must not end it.
+
+    Returns:
+        The snapshot that the job is started from; None where it begins with nothing.
+
+    Raises:
+        JobGraphError: A uid is missing or used twice, a function refers to what was defined after it, or the files that a
+            source reads are not there.
+        RestoreError: There is no snapshot at `execution.state-recovery.path`, it doesn't fit the program, or a file
+            of it may not be read.
+        CorruptSnapshotError: It is damaged.
+    """
+    uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+    if not starts:
+        return None
+    check_program(graph, configuration)
+    path = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
+    if path is None:
+        return None
+    snapshot = load_snapshot(path)
+    check_restore(graph, uids, configuration, snapshot)
+    check_readable(snapshot.location, snapshot.metadata)
+    return snapshot
+
+
+def check_program(graph: StreamGraph, configuration: Configuration) -> None:
+    """Refuse a program that can't run, whatever it starts from.
+
+    Args:
+        graph: The program.
+        configuration: The options in force.
+
+    Raises:
+        JobGraphError: A function refers to what was defined after it, or the files that a source reads are not there.
+    """
+    _check_names(graph)
+    _check_paths(graph, configuration)
+
+
+def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:
+    """Refuse a snapshot that doesn't fit a program: operators, key types that the program declares, max parallelism.
+
+    The types of values are declared in `open()` and compared when the slots restore them.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+        snapshot: What is to be restored.
+
+    Raises:
+        RestoreError: It doesn't fit.
+        CorruptSnapshotError: It lacks the state of some key groups.
+    """
+    if snapshot.metadata.has_data_in_flight and not has_channels(configuration):
+        raise no_channels(snapshot.location.uri)
+    with_state = {operator.uid: operator for operator in snapshot.metadata.operators if operator.has_state}
+    vertices = vertices_of(graph, uids, configuration, with_state.keys())
+    allow = configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+    parallelisms = parallelisms_of(graph, uids, configuration)
+    StateAssignmentOperation(
+        snapshot.metadata,
+        vertices,
+        allow_non_restored=allow,
+        parallelisms=parallelisms,
+        where=snapshot.location.uri,
+    ).assign()
+    for step in graph.transformations():
+        uid = uids[id(step)]
+        if uid not in with_state:
+            continue
+        refusal = key_type_refusal(uid, step, with_state[uid]) or native_refusal(configuration, with_state[uid])
+        if refusal is not None:
+            raise refusal
+
+
+def has_channels(configuration: Configuration) -> bool:
+    """Whether the engine can replay what was in flight.
+
+    Args:
+        configuration: The options in force.
+    """
+    return configuration.get(ExecutionOptions.ENGINE) is not ExecutionEngine.MICRO_BATCH
+
+
+def parallelisms_of(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration) -> dict[str, int]:
+    """Return the parallelism of every step of a program, on the engine that has channels, by uid.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+    """
+    parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
+    return {
+        uids[id(step)]: 1 if _is_collection(step) else step.parallelism or parallelism for step in graph.transformations()
+    }
+
+
+def vertices_of(
+    graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, with_state: Collection[str]
+) -> list[JobVertex]:
+    """Return the operators of a program that may keep state, or have some in a snapshot.
+
+    Args:
+        graph: The program.
+        uids: The uid of every step, by `id(step)`.
+        configuration: The options in force.
+        with_state: The uids that have state in the snapshot.
+    """
+    parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
+    max_parallelism = max(0, configuration.get(PipelineOptions.MAX_PARALLELISM))
+    steps = [(uids[id(step)], step) for step in graph.transformations()]
+    return [
+        JobVertex(uid, step.name, step.parallelism or parallelism, step.max_parallelism or max_parallelism or None)
+        for uid, step in steps
+        if _is_operator(step) and (uid in with_state or _may_keep_state(step)) or uid in with_state and _may_head_task(step)
+    ]
+
+
+def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) -> RestoreError | None:
+    """Return the error for a step whose declared key type is not that of its state; None where they fit.
+
+    Args:
+        uid: The step's.
+        step: Of the program.
+        operator: What the snapshot says of it.
+    """
+    if not operator.has_keyed_state:
+        return None
+    refusals = (key_type_changed(step.name, uid, operator, key_by.key_type) for key_by in _key_bys(step))
+    return next((refusal for refusal in refusals if refusal is not None), None)
+
+
+def native_refusal(configuration: Configuration, operator: OperatorState) -> RestoreError | None:
+    """Return the error for state in the own files of a backend, where the job's backend has none; None where it may fit.
+
+    Args:
+        configuration: The options in force.
+        operator: What the snapshot says of it.
+    """
+    keyed = (handle for subtask in operator.subtasks.values() for handle in subtask.keyed_state)
+    formats = {handle.format for handle in keyed if isinstance(handle, IncrementalKeyedStateHandle)}
+    backend = configuration.get(StateBackendOptions.STATE_BACKEND)
+    if not formats or takes_native_snapshots(backend) is not False:
+        return None
+    return unreadable_native(formats, f"the {backend} state backend")
+
+
+def _check_names(graph: StreamGraph) -> None:
+    for step in graph.transformations():
+        for taken in step.taken.values():
+            for name, function in taken.names_defined_since():
+                raise late_name_refusal(step.name, name, function, step.place)
+
+
+def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
+    """Refuse local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
+    elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
+    for source, path in ((each, path) for each in graph.live_sources() for path in each.paths):
+        local = path.removeprefix("file://").removeprefix("file:")
+        is_local = local != path or not (elsewhere or _SCHEME.match(path))
+        if is_local and not _PATTERN.search(path) and not os.path.exists(local):
+            message = f"The source {source.name!r} reads {path}, which does not exist."
+            hint = "make the folder, or mend the path; a relative one begins where the job was started"
+            raise JobGraphError(message, where=source.place, hint=hint)
+
+
+def _may_head_task(step: Transformation) -> bool:
+    """Whether a step that is no operator may be in a snapshot: with its position, or with what was in flight to it."""
+    return may_be_in_slots(step) or isinstance(step, SinkTransformation)
+
+
+def may_be_in_slots(step: Transformation) -> bool:
+    """Whether a step is a source that one of the engines has in slots, with its position as state there."""
+    return isinstance(step, SourceTransformation) and (_is_collection(step) or step.in_slots is not None)
+
+
+def _is_collection(step: Transformation) -> bool:
+    """Whether a step gives elements of the program, which one subtask reads in their order."""
+    return isinstance(step, SourceTransformation) and step.collection is not None
+
+
+def _is_operator(step: Transformation) -> bool:
+    if isinstance(step, SinkTransformation):
+        return step.kind is SinkKind.FUNCTION
+    return isinstance(step, (OneInputTransformation, TwoInputTransformation, OwnSourceTransformation))
+
+
+def _may_keep_state(step: Transformation) -> bool:
+    keyed = isinstance(step, (OneInputTransformation, TwoInputTransformation)) and step.keyed
+    return keyed or needs_slot(getattr(step, "function", None))
+
+
+def _key_bys(step: Transformation) -> Iterator[KeyByTransformation]:
+    """Yield the key_by() of a step whose key type is known without the columns of the rows."""
+    for parent in step.parents:
+        if isinstance(parent, KeyByTransformation) and (parent.selector is not None or parent.key_type is not None):
+            yield parent

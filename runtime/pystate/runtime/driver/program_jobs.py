@@ -1,0 +1,258 @@
+"""The jobs of one program, in its own process: one runs at a time, in the program's thread or in the background."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING
+
+from pystate.common.completable_future import CompletableFuture, completed
+from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
+from pystate.common.job_id import JobID
+from pystate.common.job_status import JobStatus
+from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.execution.status import JobStatusStore
+
+if TYPE_CHECKING:
+    from pystate.core.api.collected_results import ResultQueue
+
+
+_INTERRUPTED_S = 0.5
+
+
+class ProgramJob(JobClient):
+    """One job, for the program that has built it.
+
+    Args:
+        job_id: 32 hex digits.
+        master: Runs it.
+        status: Where it stands.
+        results: Where the program takes its results from; None where it takes none.
+
+    Attributes:
+        has_begun: Whether its turn has come.
+    """
+
+    def __init__(self, job_id: str, master: JobMaster, status: JobStatusStore, results: ResultQueue | None = None) -> None:
+        self._job_id = JobID(job_id)
+        self._master = master
+        self._status = status
+        self._results = results
+        self.has_begun = False
+        self._result: Future[JobExecutionResult] = Future()
+        self._result.set_running_or_notify_cancel()
+
+    def run(self) -> JobExecutionResult:
+        """Run the job to its end.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+        """
+        self.has_begun = True
+        try:
+            result = JobExecutionResult(self._job_id, self._master.run())
+        except BaseException as error:
+            self._result.set_exception(error)
+            if self._results is not None:
+                self._results.end(error)
+            raise
+        self._result.set_result(result)
+        if self._results is not None:
+            self._results.end()
+        return result
+
+    def wait(self) -> JobExecutionResult:
+        """Wait for its end in another thread.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+        """
+        while not wait([self._result], _INTERRUPTED_S).done:
+            pass  # a signal that another thread got, as a notebook's may, is handled between two waits
+        return self._result.result()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self._result.done()
+
+    def when_ended(self, told: Callable[[BaseException | None], object]) -> None:
+        """Have somebody told of its end, with the error; None where it FINISHED."""
+        self._result.add_done_callback(lambda result: told(result.exception()))
+
+    def take_no_more(self) -> None:
+        """Cancel a job whose results the program was to take, and which it has left."""
+        if self._results is not None and not self.has_ended:
+            self._results.close()
+            self._master.cancel()
+
+    def get_job_id(self) -> JobID:
+        """Return the job's id."""
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Return where the job stands."""
+        return completed(self._status.state)
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job; nothing where it has ended."""
+        if not self.has_ended:
+            self._master.cancel()
+        return completed(None)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """End the job behind a savepoint.
+
+        Raises:
+            PystateError: It has ended, or there is no directory for savepoints.
+        """
+        return self._savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint; see `stop_with_savepoint`."""
+        return self._savepoint(savepoint_directory, stop=False, drain=False)
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Return the job's result."""
+        return CompletableFuture(self._result)
+
+    def _savepoint(self, directory: str | None, *, stop: bool, drain: bool) -> CompletableFuture[str]:
+        if self.has_ended:
+            message = f"The job {self._job_id} is {self._status.state.value}: it takes no savepoint any more."
+            raise JobTerminatedError(message)
+        taken = self._master.savepoint(directory, stop=stop, cancel=False, drain=drain)
+        return CompletableFuture(taken, lambda checkpoint: checkpoint.path)
+
+
+class ProgramJobs:
+    """The jobs of a program that were started in the background, in their order."""
+
+    def __init__(self) -> None:
+        self._jobs: list[ProgramJob] = []
+        self._lock = threading.Lock()
+        self._outlive = False
+
+    def run(self, job: ProgramJob) -> JobExecutionResult:
+        """Run a job behind those in the background, and wait for its end; an interrupt of the program cancels it.
+
+        The job has a thread of its own: what a signal handler raises (Ctrl-C, the interrupt of a notebook) comes between any
+        two instructions of the program's thread, and in the midst of the job's it would leave locks and state broken.
+
+        Raises:
+            PystateError: It failed, or was cancelled.
+            BaseException: What has interrupted the program; the job is CANCELED.
+        """
+        for other in self._running():
+            sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins behind it.\n")
+        with _interrupts_spare_spark():
+            self.start(job, tell=False)
+            try:
+                return job.wait()
+            except BaseException:
+                if not job.has_ended:
+                    sys.stderr.write(f"Job {job.get_job_id()} is cancelled; a second interrupt doesn't wait for it.\n")
+                    job.cancel()
+                    if job.has_begun:  # else it ends when its turn comes
+                        _end_of(job)
+                raise
+
+    def start(self, job: ProgramJob, *, tell: bool = True) -> None:
+        """Run a job in the background, once those before it have ended.
+
+        Args:
+            job: The job.
+            tell: Whether its failure is printed; else whoever waits for it hears of it.
+        """
+        with self._lock:
+            self._jobs = [other for other in self._jobs if not other.has_ended]
+            before = list(self._jobs)
+            self._jobs.append(job)
+
+        def run() -> None:
+            for other in before:
+                _end_of(other)
+            try:
+                job.run()
+            except JobCancelledError:
+                return
+            except PystateError as error:  # who asks for the result gets it; nobody may
+                if tell:
+                    sys.stderr.write(f"Job {job.get_job_id()} failed: {error}\n")
+            except BaseException:
+                if tell:
+                    traceback.print_exc()
+
+        threading.Thread(target=run, name="program-job", daemon=True).start()
+
+    def wait_for_turn(self) -> None:
+        """Wait until no job runs in the background."""
+        for job in self._running():
+            sys.stderr.write(f"Job {job.get_job_id()} still runs; the next one begins behind it.\n")
+            _end_of(job)
+
+    def wait_at_end(self) -> None:
+        """Wait for all jobs, as the program has come to its end; one whose results it was to take is cancelled.
+
+        Raises:
+            PystateError: What one failed of that ran still, or that it was cancelled.
+        """
+        running = self._running()
+        for job in running:
+            job.take_no_more()
+        for job in running:
+            job.wait()
+
+    def outlive_program(self) -> None:
+        """Have a program that comes to its end wait for its jobs; one that fails cancels them."""
+        if not self._outlive:
+            self._outlive = True
+            # atexit is too late: threads can't be started there, and what jobs need to end is theirs to start
+            threading._register_atexit(self._at_exit)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _at_exit(self) -> None:
+        for job in self._running():
+            if hasattr(sys, "last_type"):
+                job.cancel()
+            job.take_no_more()
+        try:
+            for job in self._running():
+                _end_of(job)
+        except BaseException:  # an interrupt, which Python would only print here, and end with the jobs in the midst
+            for job in self._running():
+                job.cancel()
+                _end_of(job)
+
+    def _running(self) -> list[ProgramJob]:
+        with self._lock:
+            return [job for job in self._jobs if not job.has_ended]
+
+
+@contextlib.contextmanager
+def _interrupts_spare_spark() -> Iterator[None]:
+    """Have Ctrl-C raise KeyboardInterrupt only: PySpark's handler would end all of Spark's jobs first, slots among them."""
+    handler = signal.getsignal(signal.SIGINT)
+    is_of_spark = getattr(handler, "__module__", None) == "pyspark.core.context"
+    if not is_of_spark or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _end_of(job: ProgramJob) -> None:
+    try:
+        job.wait()
+    except Exception:  # whoever has started it is told
+        return

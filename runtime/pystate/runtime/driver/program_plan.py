@@ -1,0 +1,185 @@
+"""Runs a program up to its execute() and writes down what would run.
+
+Run as `python -m pystate.runtime.driver.program_plan REQUEST ANSWER`, which are JSON files.
+A process of its own: the program may do what it likes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
+from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.files.home import read_json, write_json
+from pystate.common.job_client import JobClient
+from pystate.common.job_execution_result import JobExecutionResult
+from pystate.core.api.executor import Executor, register_executor
+from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.json_plan import json_plan
+from pystate.runtime.driver.__main__ import program_place, program_trace, submitted_configuration
+from pystate.runtime.driver.program.early_check import check_program
+from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.driver.program.restore_check import check_against
+from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism
+from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
+from pystate.runtime.execution.restore import load_snapshot
+from pystate.runtime.execution.status import failure_dict
+from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
+from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.spark.sessions.session import create_session
+from pystate.runtime.spark.workers.python_files import add_python_files
+
+if TYPE_CHECKING:
+    from pystate.core.api.collected_results import ResultQueue
+
+
+class _PlanTaken(BaseException):
+    """Ends the program at its execute(); no `except Exception` of it keeps that back."""
+
+
+class PlanExecutor(Executor):
+    """Takes the program's plan in the place of running it.
+
+    Args:
+        configuration: What file and command line say.
+        folder: For the log of a Spark session, where the program asks for one.
+        restores: Whether to tell what the program would make of the snapshot that it is to start from.
+    """
+
+    def __init__(self, configuration: Configuration, folder: Path, *, restores: bool = False) -> None:
+        self._configuration = configuration
+        self._folder = folder
+        self._restores = restores
+        self._session: Any = None
+        self.plan: dict[str, Any] | None = None
+
+    def close(self) -> None:
+        """End the session, where there is one."""
+        if self._session is not None:
+            self._session.stop()
+
+    def base_configuration(self) -> Configuration:
+        """Return what file and command line say."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return a session; programs look at their data with it. No query is started."""
+        if self._session is None:
+            self._session = create_session(configuration, "pystate info", self._folder / "spark.log")
+        return self._session
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
+        """Take the plan and end the program."""
+        parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+        auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+        try:
+            in_execution_mode(graph, configuration)
+            plan = json_plan(graph, parallelism, auto_uids=auto_uids)
+            check_program(graph, configuration)
+            self._look_at_sources(graph, configuration)
+            self._look_at_plan(graph, parallelism, configuration)
+            guarantees = DeliveryGuarantees(graph, graph.assign_uids(auto=auto_uids), configuration).all()
+            restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
+        except PystateError as error:
+            self.plan = {"failure": failure_dict(error, traceback.format_exc())}
+            raise _PlanTaken from error
+        self.plan = {
+            "name": job_name,
+            "parallelism": parallelism,
+            "notices": [*graph.notices, *configuration.notices()],
+            "plan": plan,
+            "guarantees": [one.to_plain() for one in guarantees],
+            "restore": restore,
+        }
+        raise _PlanTaken
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> JobClient:
+        """Take the plan and end the program."""
+        del results
+        self.execute(graph, configuration, job_name)
+        raise _PlanTaken
+
+    def _look_at_sources(self, graph: StreamGraph, configuration: Configuration) -> None:
+        """Look at the DataFrames of a program that has asked for a session; files and collections can be read again."""
+        replay = SourceReplay(configuration)
+        for source in graph.live_sources() if self._session is not None else ():
+            if source.frame is not None:
+                frame = source.frame()
+                replay.look(source, frame)
+                source.non_deterministic = non_determinism(frame).expressions
+
+    @staticmethod
+    def _look_at_plan(graph: StreamGraph, parallelism: int, configuration: Configuration) -> None:
+        """Plan the job where the types of all sources are known; those of files are found by Spark at the start."""
+        types = [source.output_type for source in graph.spark_sources()]
+        known = [type_info for type_info in types if type_info is not None]
+        if len(known) == len(types):
+            uids = graph.assign_uids(auto=bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS)))
+            JobPlanner(graph, uids, parallelism).plan(known)
+
+    @staticmethod
+    def _restore(graph: StreamGraph, configuration: Configuration, *, auto_uids: bool) -> dict[str, Any]:
+        initialize(configuration)
+        snapshot = load_snapshot(str(configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)))
+        return check_against(graph, graph.assign_uids(auto=auto_uids), configuration, snapshot).to_json()
+
+
+def take_plan(job_file: Path, arguments: list[str], executor: PlanExecutor) -> dict[str, Any]:
+    """Run the program up to its execute(); return its plan, or `{"failure": ...}`."""
+    sys.argv = [str(job_file), *arguments]
+    register_executor(executor)
+    try:
+        add_python_files(executor.base_configuration())
+        sys.path.insert(0, str(job_file.parent))
+        with contextlib.suppress(_PlanTaken):
+            runpy.run_path(str(job_file), run_name="__main__")
+        if executor.plan is None:
+            message = f"{job_file.name} never calls execute()."
+            raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+        return executor.plan
+    except PystateError as error:
+        return {"failure": failure_dict(error, traceback.format_exc())}
+    except SystemExit as error:
+        ended = JobGraphError(
+            f"{job_file.name} ended with exit code {error.code} before its execute().", where=str(job_file)
+        )
+        return {"failure": failure_dict(ended, "")}
+    except Exception as error:
+        failure = failure_dict(error, program_trace(error, job_file))
+        return {"failure": {**failure, "where": program_place(error, job_file)}}
+
+
+def main(words: list[str]) -> int:
+    """Answer one request."""
+    asked, answer = Path(words[0]), Path(words[1])
+    request = read_json(asked)
+    configuration = submitted_configuration(
+        request["configuration"],
+        request["parallelism"],
+        request["savepoint_path"],
+        allow_non_restored_state=request["allow_non_restored_state"],
+    )
+    executor = PlanExecutor(configuration, asked.parent, restores=request["savepoint_path"] is not None)
+    write_json(answer, take_plan(Path(request["job_file"]), list(request["arguments"]), executor), mode=0o600)
+    executor.close()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # a session that the program has asked for, and threads of its own, must not keep the process
+    os._exit(code)

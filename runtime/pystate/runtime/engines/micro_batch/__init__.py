@@ -1,0 +1,1 @@
+"""The micro-batch engine: one query of Spark, whose batches are epochs."""

@@ -1,0 +1,113 @@
+"""The epochs of a job over all its attempts: their numbers, the one that is to be run again, how far they are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs
+from pystate.runtime.engines.micro_batch.driver.epoch_barriers import EpochBarriers
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
+from pystate.runtime.engines.micro_batch.driver.epoch_tracker import EpochTracker
+from pystate.runtime.engines.micro_batch.driver.record_counts import RecordCounter
+from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.runtime.execution.slots.slot_pool import SlotPool
+from pystate.runtime.plan.task import TaskSpec
+
+
+class EpochCoordinator:
+    """Gives each attempt its epochs.
+
+    Args:
+        coordinator: The job's checkpoints.
+        numbers: The epoch numbers of the job.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self, coordinator: CheckpointCoordinator, numbers: EpochNumbers, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._coordinator = coordinator
+        self._numbers = numbers
+        self._clock = clock
+        self._tasks: list[TaskSpec] = []
+        self._records = RecordCounter()
+        self._attempt: AttemptEpochs | None = None
+        self._running: RunningEpochStore | None = None
+        if coordinator.engine_triggers:
+            self._running = RunningEpochStore(coordinator.task_owned_location)
+
+    def describe(self, tasks: list[TaskSpec]) -> None:
+        """Take note of the job's tasks."""
+        self._tasks = tasks
+
+    def close(self, status: JobStatus) -> None:
+        """Delete what a job that has ended needs no more; to be called behind the end of its checkpoints."""
+        if self._running is not None and status.is_terminal:
+            try:
+                self._running.clear()
+            except PystateError as error:
+                sys.stderr.write(f"WARNING: {error}\n")
+
+    def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
+        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.
+
+        Raises:
+            CorruptSnapshotError: It is damaged.
+            SnapshotError: The storage can't be read.
+        """
+        running = None if self._running is None else self._running.read()
+        uri = None if base is None else base.location.uri
+        return running if running is not None and running.base == uri else None
+
+    def attempt_started(
+        self,
+        pool: SlotPool,
+        spark: SparkCheckpointDirectory,
+        epoch: int,
+        batch: int,
+        on_intolerable: Callable[[PystateError], None],
+        next_timer: int | None = None,
+        *,
+        rows_first: bool = False,
+    ) -> AttemptEpochs:
+        """Begin to take epochs and checkpoints of an attempt; return its epochs.
+
+        Args:
+            pool: Its slots.
+            spark: Spark's logs.
+            epoch: Where the restored state stands.
+            batch: Spark's number of that epoch.
+            on_intolerable: Called when more checkpoints failed in a row than is tolerated.
+            next_timer: When the first timer by the clock is due, ms since 1970, as far as is known; None for none.
+            rows_first: See `EpochTracker`.
+        """
+        coordinator, tasks = self._coordinator, self._tasks
+        subtasks = ((task.uid, index) for task in tasks for index in range(task.parallelism))
+        tracker = EpochTracker(subtasks, epoch, batch, next_timer, rows_first=rows_first)
+        every_epoch = coordinator.engine_triggers
+        barriers = EpochBarriers(
+            coordinator.pending, EpochSlots(pool), spark, tasks, tracker, every_epoch=every_epoch, clock=self._clock
+        )
+        self._attempt = AttemptEpochs(coordinator, barriers, tracker, spark, self._numbers, self._running, self._records)
+        coordinator.attempt_started(pool, barriers, on_intolerable)
+        return self._attempt
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far the job is: the last finished epoch, records read and records written by the last task.
+
+        Records that are read again after a restart count again.
+        """
+        epoch = None if self._attempt is None else self._attempt.finished
+        heads = ((task.uid, task.head) for task in self._tasks)
+        sources = {uid for uid, head in heads if head is not None and head.kind is OperatorKind.SOURCE}
+        return {"epoch": epoch, **self._records.to_plain([task.uid for task in self._tasks], sources)}

@@ -1,0 +1,79 @@
+"""What is measured of epochs, and of the stages in front of the slots."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pystate.core.metrics.sample import MetricSample, counter, gauge
+from pystate.runtime.spark.source_metrics import SourceMetrics
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_RECENT_EPOCHS = 120
+
+
+class EpochMetrics:
+    """The metrics of one job's epochs in one driver.
+
+    Args:
+        context: Spark's.
+        clock: Monotonic seconds.
+
+    Attributes:
+        sources: What the stateless stages in front of the slots report.
+    """
+
+    def __init__(self, context: SparkContext, clock: Callable[[], float] = time.monotonic) -> None:
+        self.sources = SourceMetrics(context, clock)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._begun = 0.0
+        self._epochs = 0
+        self._last_epoch = -1
+        self._last_duration_ms = -1
+        self._running = False
+        self._recent_ms: deque[int] = deque(maxlen=_RECENT_EPOCHS)
+
+    def epoch_begun(self) -> None:
+        """Take note that an epoch begins."""
+        with self._lock:
+            self._begun, self._running = self._clock(), True
+
+    def attempt_over(self) -> None:
+        """Take note that the epoch that runs, if one does, will not end."""
+        with self._lock:
+            self._running = False
+
+    def epoch_times(self) -> dict[str, Any]:
+        """Return `epoch_durations`, of the last epochs in ms, and `epoch_running`, for how many ms the next one runs."""
+        with self._lock:
+            running = int((self._clock() - self._begun) * 1000) if self._running else None
+            return {"epoch_durations": list(self._recent_ms), "epoch_running": running}
+
+    def epoch_finished(self, epoch: int) -> None:
+        """Take note that all subtasks and sinks are done with an epoch."""
+        with self._lock:
+            self._epochs += 1
+            self._last_epoch = epoch
+            self._last_duration_ms = int((self._clock() - self._begun) * 1000)
+            self._recent_ms.append(self._last_duration_ms)
+            self._running = False
+        self.sources.samples()  # rates are taken from look to look
+
+    def job_samples(self) -> list[MetricSample]:
+        """Return what is measured of the whole job."""
+        with self._lock:
+            return [
+                counter("numberOfFinishedEpochs", self._epochs),
+                gauge("lastFinishedEpoch", self._last_epoch),
+                gauge("lastEpochDuration", self._last_duration_ms),
+            ]
+
+    def source_samples(self) -> Mapping[tuple[str, int], list[MetricSample]]:
+        """Return what is measured in front of the slots, by a source's uid and subtask."""
+        return self.sources.samples()

@@ -1,0 +1,188 @@
+"""Epochs that no batch of Spark's makes: those that the clock brings about, and the last one, which ends event time.
+
+Each is a job of our own over the same stages, whose sources have no rows, and counts as any other epoch: it has the next
+number, it may carry a barrier, and what it emits goes to the sinks. Spark knows nothing of it, so what its query has read
+stays that of the batch before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pystate.common.errors import PystateError
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs, BegunEpoch
+from pystate.runtime.engines.micro_batch.driver.epoch_failures import stage_failure
+from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch, SubtaskId
+from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
+from pystate.runtime.engines.micro_batch.spark.exchange import CLOCK_PROPERTY, SlotDirectory
+from pystate.runtime.engines.micro_batch.spark.stage_store import StageStore
+from pystate.runtime.engines.micro_batch.spark.translator import frame_without_rows
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.task import JobEnvironment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PAUSE = 1.1
+"""So many epoch intervals behind the beginning of an epoch the clock brings one about: where rows come, theirs is first."""
+
+_Proof = Callable[[Mapping[SubtaskId, PreparedEpoch]], None]
+RunEpoch = Callable[[int, int, Callable[[], "DataFrame"], _Proof], None]
+"""Runs an epoch that has begun: its number, Spark's of the batch before, what evaluates it, what proves it whole."""
+
+
+class EpochsWithoutRows:
+    """Those of one attempt.
+
+    Args:
+        spark: The session.
+        plan: What to run.
+        frames: The DataFrames of the plan's sources.
+        environment: The job.
+        slots: Where the slots are.
+        epochs: The attempt's.
+        stages: What Spark tells of stages.
+        run: Runs an epoch; has told the attempt if that fails.
+        fail: Tells the attempt that an epoch could not begin.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: JobPlan,
+        frames: list[DataFrame],
+        environment: JobEnvironment,
+        slots: SlotDirectory,
+        epochs: AttemptEpochs,
+        stages: StageStore,
+        run: RunEpoch,
+        fail: Callable[[PystateError, str], None],
+    ) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._frames = frames
+        self._environment = environment
+        self._slots = slots
+        self._epochs = epochs
+        self._proof = EpochProof(stages, repeatable=True)
+        self._run_begun = run
+        self._fail = fail
+        self._frame: DataFrame | None = None  # of the clock's
+        self._group = f"pystate-{environment.job_id}-{environment.attempt}-without-rows"
+        self._running: set[threading.Thread] = set()
+        self._last_epoch: threading.Thread | None = None
+        self._event_time_ended = False
+
+    def stop(self, deadline: float) -> None:
+        """Cancel the Spark jobs of the epoch that runs, and wait for its end: a sink may have its output in hand.
+
+        Args:
+            deadline: Monotonic seconds; a sink that takes longer is left behind.
+        """
+        running = self._running - {threading.current_thread()}
+        if not running:
+            return
+        canceller = threading.Thread(target=self._cancel_jobs, name="epoch-cancel", daemon=True)  # Spark may hang, too
+        canceller.start()
+        for thread in (canceller, *running):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _cancel_jobs(self) -> None:
+        with contextlib.suppress(Exception):  # Spark may be gone
+            self._spark.sparkContext.cancelJobGroup(self._group)
+
+    # -- the clock's
+
+    def start_clock(self, interval_ms: int) -> None:
+        """Bring an epoch about whenever timers by the clock are due and none of rows fires them.
+
+        Args:
+            interval_ms: The least time between two epochs' starts.
+        """
+        pause_s = PAUSE * interval_ms / 1000
+
+        def bring_about() -> None:
+            while True:
+                self._run_by_clock(self._epochs.begin_due(pause_s))
+
+        threading.Thread(target=self._told, args=(bring_about,), name="epoch-clock", daemon=True).start()
+
+    def run_again(self, clock: int) -> None:
+        """Run an epoch of the clock again that ran when the attempt before ended; its timers are those of then.
+
+        Args:
+            clock: Up to when timers fire, ms since 1970.
+
+        Raises:
+            Exception: It failed.
+        """
+        self._run_by_clock(self._epochs.begin_again(clock))
+
+    def _run_by_clock(self, begun: BegunEpoch) -> None:
+        context = self._spark.sparkContext
+        context.setLocalProperty(CLOCK_PROPERTY, str(begun.clock))
+        try:
+            self._run(begun.epoch, begun.batch, self._frame_of_clock)
+        finally:
+            context.setLocalProperty(CLOCK_PROPERTY, None)  # type: ignore[arg-type] # takes it away
+
+    def _frame_of_clock(self) -> DataFrame:
+        if self._frame is None:
+            self._frame = self._without_rows(self._slots)
+        return self._frame
+
+    # -- the last one
+
+    def drain(self, savepoint: CheckpointRequest | None = None) -> None:
+        """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
+
+        Args:
+            savepoint: Stands behind the epoch; None for none.
+
+        Raises:
+            Exception: The epoch could not begin, and all goes on; or it failed, of which the attempt has been told.
+        """
+        epoch, batch = self._epochs.begin_last(savepoint)
+        self._run(epoch, batch, lambda: self._without_rows(replace(self._slots, end_of_input=True)))
+
+    def end_event_time(self) -> bool:
+        """Have the last epoch run on a thread of its own; return whether it has ended. To be called until it has."""
+        if self._last_epoch is None:
+            self._last_epoch = threading.Thread(target=self._told, args=(self._drained,), name="last-epoch", daemon=True)
+            self._last_epoch.start()
+        return self._event_time_ended
+
+    def _drained(self) -> None:
+        self.drain()
+        self._event_time_ended = True
+
+    def _run(self, epoch: int, batch: int, frame: Callable[[], DataFrame]) -> None:
+        thread = threading.current_thread()
+        self._spark.sparkContext.setJobGroup(self._group, f"epoch {epoch}, which has no rows")
+        self._running.add(thread)
+        try:
+            self._run_begun(epoch, batch, frame, lambda prepared: self._proof.check(epoch, prepared))
+        finally:
+            self._running.discard(thread)
+
+    def _without_rows(self, slots: SlotDirectory) -> DataFrame:
+        return frame_without_rows(self._spark, self._plan, self._frames, slots, self._environment)
+
+    def _told(self, run: Callable[[], None]) -> None:
+        """Be the body of a thread, and tell the attempt of what fails in it."""
+        try:
+            run()
+        except AttemptOverError:
+            return
+        except PystateError as error:
+            self._fail(error, traceback.format_exc())
+        except Exception as error:
+            self._fail(stage_failure(error), str(error))

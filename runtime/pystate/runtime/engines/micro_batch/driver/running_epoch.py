@@ -1,0 +1,127 @@
+"""The epoch that is running, written down before it runs, so that it can be run again with the same rows under its number.
+
+Needed where every epoch carries a barrier: a sink that tells batches apart by number then sees the same batch again after a
+failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own logs.
+
+Layout of a file, numbers big-endian: magic "PYSTEPOC", version u16, body length u32, body (msgpack), crc32 u32 of everything
+before. The files lie in the job's `taskowned` directory, one per epoch that was begun.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import asdict, dataclass
+
+from pystate.common.errors import CorruptSnapshotError
+from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.plain import as_map, take, take_int, take_optional_text, unsound
+from pystate.core.snapshot.small_file import SmallFile
+from pystate.core.snapshot.storage.storage import SnapshotLocation
+
+RUNNING_EPOCH_VERSION = 1
+
+_CONTENT = SmallFile(
+    b"PYSTEPOC",
+    RUNNING_EPOCH_VERSION,
+    struct.Struct(">8sHI"),
+    "the running epoch",
+    "go on with the pystate version that wrote it, or a newer one",
+)
+_FILE = re.compile(r"epoch-(\d+)-[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class RunningEpoch:
+    """An epoch that was begun.
+
+    Attributes:
+        epoch: Its number.
+        batch: Spark's number of it.
+        base: URI of the snapshot that stands right before it; None for the job's very beginning.
+        files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory. Empty
+            where the clock brought it about.
+        clock: Up to when timers by the clock fire in it, ms since 1970, where the clock brought it about; else None.
+        rows_clock: The same for an epoch of rows; None there where an older version wrote it.
+    """
+
+    epoch: int
+    batch: int
+    base: str | None
+    files: dict[str, bytes]
+    clock: int | None = None
+    rows_clock: int | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        return _CONTENT.to_bytes(asdict(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RunningEpoch:
+        """Rebuild it.
+
+        Raises:
+            CorruptSnapshotError: The file is damaged.
+            RestoreError: A newer version wrote it.
+        """
+        plain = _CONTENT.from_bytes(data)
+        files = as_map(take(plain, "files"), "files")
+        if not all(isinstance(name, str) and isinstance(content, bytes) for name, content in files.items()):
+            raise unsound(what="a file of the running epoch is none")
+        base = take_optional_text(plain, "base")
+        clocks = [None if plain.get(name) is None else take_int(plain, name) for name in ("clock", "rows_clock")]
+        return cls(take_int(plain, "epoch", -1), take_int(plain, "batch", -1), base, dict(files), *clocks)
+
+
+class RunningEpochStore:
+    """The running epochs of one job.
+
+    Args:
+        location: The job's `taskowned` directory.
+    """
+
+    def __init__(self, location: SnapshotLocation) -> None:
+        self._location = location
+
+    def write(self, running: RunningEpoch) -> None:
+        """Write down the epoch that is about to run, in the place of the one before.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        data = running.to_bytes()
+        handle = self._location.write_state(f"epoch-{running.epoch}", lambda file: file.write(data), 0)
+        written = handle.path if isinstance(handle, FileStateHandle) else None
+        for name, _ in self._files():
+            if name != written:
+                self._location.remove(name)
+
+    def read(self) -> RunningEpoch | None:
+        """Return the last epoch that was begun; None where none was.
+
+        Raises:
+            CorruptSnapshotError: Its file is damaged.
+            SnapshotError: The storage failed.
+        """
+        files = self._files()
+        if not files:
+            return None
+        name, epoch = max(files, key=lambda file: file[1])
+        running = RunningEpoch.from_bytes(self._location.read_file(name))
+        if running.epoch != epoch:
+            message = f"The file of the running epoch is that of epoch {running.epoch}."
+            raise CorruptSnapshotError(message, where=f"{self._location.uri}/{name}")
+        return running
+
+    def clear(self) -> None:
+        """Forget all.
+
+        Raises:
+            SnapshotError: The storage failed.
+        """
+        for name, _ in self._files():
+            self._location.remove(name)
+
+    def _files(self) -> list[tuple[str, int]]:
+        found = ((name, _FILE.fullmatch(name)) for name in self._location.file_names())
+        return [(name, int(match[1])) for name, match in found if match is not None]

@@ -1,0 +1,101 @@
+"""Sources in slots that go on where Spark was with them: in a snapshot of the micro-batch engine, or of an older version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.errors import RestoreError
+from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.source_operator import SourceOperator
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
+    NO_OFFSET,
+    captured_sources,
+    source_offsets,
+    unpack_archive,
+)
+from pystate.runtime.plan.chain import function_object
+from pystate.runtime.plan.job_plan import JobPlan
+
+
+def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
+    """Tell the sources of a job without a source of Spark's where to begin, in front of the deployment of an attempt.
+
+    Args:
+        plan: The job.
+        snapshot: What the attempt starts from; None for nothing.
+        allow_non_restored: Whether sources that the job has no more may be left behind.
+
+    Raises:
+        RestoreError: A source was read by Spark and can't go on here, or the job has it no more.
+        CorruptSnapshotError: The snapshot is damaged.
+    """
+    sources = own_sources(plan)
+    taken = take_over_from_spark(plan, snapshot)
+    for uid, positions in _read_by_spark(snapshot).items():
+        found = sources.get(uid)
+        if uid in taken:
+            continue
+        if found is None:
+            if allow_non_restored:
+                continue
+            message = f"The job has no source {uid!r}, of which the snapshot says how far it was read."
+            hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"
+            raise RestoreError(message, hint=hint)
+        if any(offset != NO_OFFSET for offset, _ in positions):
+            message = f"The source {uid!r} was read by Spark, in batches; the real-time engine can't go on where that was."
+            hint = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.value}, or give the source another uid"
+            raise RestoreError(message, hint=hint)
+
+
+def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
+    """Tell sources in slots that can go on where Spark was where to begin, in front of the deployment of an attempt.
+
+    Args:
+        plan: The job.
+        snapshot: What the attempt starts from; None for nothing.
+
+    Returns:
+        The uids of those that Spark has read in the snapshot.
+
+    Raises:
+        RestoreError: One can't go on there.
+        CorruptSnapshotError: The snapshot is damaged.
+    """
+    sources = {uid: source for uid, source in own_sources(plan).items() if isinstance(source, GoesOnBehindSpark)}
+    for source in sources.values():
+        source.begin_anew()
+    taken = set()
+    for uid, positions in _read_by_spark(snapshot).items():
+        if uid not in sources or len(positions) > 1:
+            continue
+        taken.add(uid)
+        offset, log = positions[0]
+        if offset != NO_OFFSET:
+            sources[uid].go_on_behind(offset, log)
+    return taken
+
+
+def own_sources(plan: JobPlan) -> dict[str, Any]:
+    """Return what a job's sources in slots run, by uid: a `SourceFunction` or a `Source` each."""
+    return {
+        task.uid: operator.source
+        for task in plan.own_sources
+        if task.head is not None and isinstance(operator := function_object(task.head.function), SourceOperator)
+    }
+
+
+def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[str, bytes]]]]:
+    """Return, by uid, the offset of each of a source's streams, and the files of its log."""
+    position = None if snapshot is None else snapshot.metadata.source_position
+    if snapshot is None or position is None or position.epoch < 0:
+        return {}
+    files = unpack_archive(snapshot.location.read_whole(position.files))
+    read: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
+    offsets = source_offsets(files[f"offsets/{position.epoch}"])
+    for source, offset in zip(captured_sources(files), offsets, strict=True):
+        folder = f"sources/{source.log}/"
+        log = {name[len(folder) :]: data for name, data in files.items() if name.startswith(folder)}
+        read.setdefault(source.uid, []).append((offset, log))
+    return read

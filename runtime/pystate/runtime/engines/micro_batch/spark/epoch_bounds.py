@@ -1,0 +1,173 @@
+"""Bounds what one epoch reads of a source that sets no limit of its own: else the first epoch of a backlog is the backlog.
+
+A barrier waits for the end of its epoch, a restart runs the epoch again, and what an epoch changes must fit in memory.
+The limit is put into the plan of the DataFrame as the option of the source that the author could have set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.option_types import MemorySizeType
+from pystate.common.configuration.options import PystateOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_V1, _V2 = "StreamingRelation", "StreamingRelationV2"
+_FILES = "FileSource["
+_SELF_LIMITED = ("rate", "rate-micro-batch", "memory", "pystate_collection_", "delta")
+"""Formats that read no more than their options say; Delta has a default of its own."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How a kind of source is told to read less.
+
+    Attributes:
+        option: The source's option.
+        own: The options, in lower case, by which an author limits it.
+        value: What an epoch reads at most; 0 for no limit.
+        said: The same for people.
+        key: The option of pystate that says so.
+    """
+
+    option: str
+    own: frozenset[str]
+    value: int
+    said: str
+    key: str
+
+
+class EpochBounds:
+    """The limits of one job.
+
+    Args:
+        configuration: The options in force.
+        parallelism: The job's; a limit is that of one subtask, this many times.
+    """
+
+    def __init__(self, configuration: Configuration, parallelism: int) -> None:
+        size = configuration.get(PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH) * parallelism
+        rows = configuration.get(PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH) * parallelism
+        self._files = Limit(
+            "maxBytesPerTrigger",
+            frozenset({"maxbytespertrigger", "maxfilespertrigger"}),
+            size,
+            f"{MemorySizeType().format(size)} in files",
+            PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH.key,
+        )
+        self._kafka = Limit(
+            "maxOffsetsPerTrigger",
+            frozenset({"maxoffsetspertrigger"}),
+            rows,
+            f"{rows} rows",
+            PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH.key,
+        )
+
+    def bound(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
+        """Return the DataFrame with limits where its streams have none, and a sentence about each kind that got one.
+
+        Args:
+            frame: A streaming DataFrame.
+            where: The source's name.
+        """
+        notices: list[str] = []
+
+        def limited(relation: Any) -> Any:
+            limit, format_name = self._limit_of(relation)
+            if limit is None:
+                if not format_name.startswith(_SELF_LIMITED):
+                    notices.append(
+                        f"The source {where!r} reads {format_name!r}, of which pystate knows no limit: its first epoch may "
+                        "hold all that is there. Set the limit that the format has."
+                    )
+                return relation
+            options = relation_options(relation)
+            if limit.value == 0 or not limit.own.isdisjoint(options):
+                return relation
+            notices.append(f"An epoch reads at most {limit.said} of the source {where!r}: {limit.key} sets this limit.")
+            return _with_option(relation, limit.option, str(limit.value))
+
+        plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
+        bounded = _rewritten(plan, limited)
+        if bounded.equals(plan):
+            return frame, list(dict.fromkeys(notices))
+        return _frame_of(bounded, frame), list(dict.fromkeys(notices))
+
+    def _limit_of(self, relation: Any) -> tuple[Limit | None, str]:
+        name = str(relation.sourceName())
+        if _node_name(relation) == _V1:
+            return (self._files if name.startswith(_FILES) else None), str(relation.dataSource().className())
+        return (self._kafka if name == "kafka" else None), name
+
+
+def relation_options(relation: Any) -> dict[str, str]:
+    """Return the options of a stream in a plan, its keys in lower case; none for other nodes."""
+    name = _node_name(relation)
+    options: dict[str, str] = {}
+    if name == _V1:
+        pairs = relation.dataSource().options().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - how Scala names the parts of a pair
+    elif name == _V2:
+        options = {str(key).lower(): str(value) for key, value in relation.extraOptions().items()}
+    return options
+
+
+def _node_name(plan: Any) -> str:
+    return str(plan.nodeName()).strip()
+
+
+def _rewritten(plan: Any, limited: Callable[[Any], Any]) -> Any:
+    """Return a plan with other streams in it; their columns, and so all that stands above them, stay."""
+    if _node_name(plan) in (_V1, _V2):
+        return limited(plan)
+    children = [plan.children().apply(index) for index in range(plan.children().length())]
+    if not any(child.isStreaming() for child in children):
+        return plan
+    jvm = _jvm()
+    new = jvm.java.util.ArrayList()
+    for child in children:
+        new.add(_rewritten(child, limited) if child.isStreaming() else child)
+    return plan.withNewChildren(jvm.scala.jdk.javaapi.CollectionConverters.asScala(new).toSeq())
+
+
+def _with_option(relation: Any, key: str, value: str) -> Any:
+    if _node_name(relation) == _V1:
+        source = relation.dataSource()
+        return _copy(relation, dataSource=_copy(source, options=source.options().updated(key, value)))
+    options = _jvm().java.util.HashMap(relation.extraOptions().asCaseSensitiveMap())
+    options.put(key, value)
+    return _copy(relation, extraOptions=_jvm().org.apache.spark.sql.util.CaseInsensitiveStringMap(options))
+
+
+def _copy(product: Any, **changes: Any) -> Any:
+    """Return a Scala case class with other fields, whatever further ones this version of Spark has."""
+    from pyspark import SparkContext
+
+    count = int(product.productArity())
+    fields = SparkContext._gateway.new_array(_jvm().java.lang.Object, count)  # type: ignore[union-attr]  # noqa: SLF001
+    for index in range(count):
+        name = str(product.productElementName(index))
+        fields[index] = changes[name] if name in changes else product.productElement(index)
+    constructors = product.getClass().getConstructors()
+    return next(made for made in constructors if made.getParameterCount() == count).newInstance(fields)
+
+
+def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    session = like.sparkSession
+    made = _jvm().org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
+    return ClassicDataFrame(made, session)
+
+
+def _jvm() -> Any:
+    from pyspark import SparkContext
+
+    return SparkContext._jvm  # noqa: SLF001 - the plan is reached through it alone

@@ -1,0 +1,93 @@
+"""Sources whose partitions last: their rows say which partition they are of, in every epoch the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pystate.runtime.engines.micro_batch.spark.source_checks import streams_of
+from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LASTING = {"kafka": ("topic", "partition")}
+"""By the names of Spark's sources: the columns that name the partition of a row."""
+
+
+def partition_columns(frame: DataFrame) -> tuple[str, ...]:
+    """Return the columns that name the lasting partition of each row of a source.
+
+    None where it has no such partitions, where there are several sources in the DataFrame, and where it doesn't hand
+    those columns on as they are.
+    """
+    wanted = [names for names in _LASTING.values() if set(names) <= set(frame.columns)]
+    if not wanted:
+        return ()
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
+    streams = list(streams_of(plan))
+    names = _LASTING.get(_source_name(streams[0]), ()) if len(streams) == 1 else ()
+    read = dict(_attributes(streams[0], names)) if names else {}
+    kept = dict(_attributes(plan, names))
+    return names if read and read == kept else ()
+
+
+def _source_name(stream: Any) -> str:
+    return str(stream.sourceName()).lower() if str(stream.nodeName()).strip() == "StreamingRelationV2" else ""
+
+
+def _attributes(plan: Any, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the attributes of those names that a plan gives, with what tells each from others of its name."""
+    output = plan.output()
+    for index in range(output.length()):
+        attribute = output.apply(index)
+        if str(attribute.name()) in names:
+            yield str(attribute.name()), int(attribute.exprId().id())
+
+
+class PartitionWatermarks:
+    """How far the partitions are that the rows of one Spark task come from: assigners know one of them at a time.
+
+    Args:
+        columns: Those that name a row's partition; none where the whole source is one channel.
+        assigners: Those of the source's stage.
+    """
+
+    def __init__(self, columns: tuple[str, ...], assigners: Mapping[str, TimestampsAndWatermarks]) -> None:
+        self._columns = columns
+        self._assigners = assigners if columns else {}
+        self._highest: dict[str, dict[str, int]] = {}
+
+    def begin(self) -> None:
+        """Forget all partitions: another Spark task's follow."""
+        self._highest = {}
+
+    def runs(self, batch: pa.RecordBatch, elements: Iterable[Any]) -> Iterator[Iterator[Any]]:
+        """Yield the elements of a batch, those of one partition together that came together; to be run before the next."""
+        if not self._assigners:
+            yield iter(elements)
+            return
+        names = zip(*(batch.column(column).to_pylist() for column in self._columns), strict=True)
+        for name, run in groupby(zip(names, elements, strict=True), key=itemgetter(0)):
+            partition = ":".join(map(str, name))
+            self._move_to(partition)
+            yield map(itemgetter(1), run)
+            self._highest[partition] = {uid: assigner.highest for uid, assigner in self._assigners.items()}
+
+    def partitions(self) -> Iterator[str | None]:
+        """Yield the names of the partitions that had rows; None for the whole source. Assigners then tell of that one."""
+        if not self._columns:
+            yield None
+        for partition in self._highest:
+            self._move_to(partition)
+            yield partition
+
+    def _move_to(self, partition: str) -> None:
+        known = self._highest.get(partition, {})
+        for uid, assigner in self._assigners.items():
+            assigner.begin(known.get(uid, MIN_WATERMARK))

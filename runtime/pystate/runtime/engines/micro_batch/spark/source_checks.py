@@ -1,0 +1,143 @@
+"""What may not stand in the DataFrame part of a job: Spark's own state, and queries of the program.
+
+State that Spark keeps would not be in our checkpoints, and would be lost without an error at a restore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import JobGraphError
+from pystate.runtime.engines.micro_batch.spark.epoch_bounds import relation_options
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
+from pystate.runtime.plan.job_plan import JobPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUR_QUERIES = "pystate-"
+"""What the names of our own queries begin with."""
+
+_PROCESS = "keep that state in a KeyedProcessFunction behind key_by(), where checkpoints and savepoints hold it"
+_STATEFUL = {
+    "Aggregate": ("groupBy().agg()", _PROCESS),
+    "Deduplicate": ("dropDuplicates() or distinct()", _PROCESS),
+    "DeduplicateWithinWatermark": ("dropDuplicatesWithinWatermark()", _PROCESS),
+    "GlobalLimit": ("limit()", _PROCESS),
+    "FlatMapGroupsWithState": ("flatMapGroupsWithState()", _PROCESS),
+    "FlatMapGroupsInPandasWithState": ("applyInPandasWithState()", _PROCESS),
+    "TransformWithState": ("transformWithState()", _PROCESS),
+    "TransformWithStateInPySpark": ("transformWithState()", _PROCESS),
+    "TransformWithStateInPandas": ("transformWithStateInPandas()", _PROCESS),
+    "EventTimeWatermark": (
+        "withWatermark()",
+        'leave it out, and name the column: env.from_data_frame(frame, event_time="...")',
+    ),
+}
+_JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
+_RELATIONS = ("StreamingRelation", "StreamingRelationV2")
+FORGETFUL = {"TextSocketSourceProvider": "socket"}
+"""Streams that know nothing of what they gave before, by a part of the name of their class in Spark."""
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """A node of a DataFrame's plan.
+
+    Attributes:
+        name: Its kind.
+        streaming_children: How many of its inputs are streams.
+        options: A source's options, lower-case keys.
+        source: A source's implementation.
+    """
+
+    name: str
+    streaming_children: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+def check_frame(frame: DataFrame, where: str) -> None:
+    """Refuse a streaming DataFrame that a restore could not bring back.
+
+    Raises:
+        JobGraphError: Names what is in the way, and the way out.
+    """
+    for node in plan_nodes_of(frame):
+        check_node(node, where)
+
+
+def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
+    """Return what the lines of the query's offset log will be about, in their order.
+
+    Raises:
+        JobGraphError: Two sources of the job read the same stream of Spark's.
+    """
+    found: list[SparkSource] = []
+    relations: list[tuple[Any, str]] = []
+    for source, frame in zip(plan.sources, frames, strict=True):
+        plans = streams_of(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
+        for part, relation in enumerate(plans):
+            same = [log for log, (other, _) in enumerate(relations) if other.equals(relation)]
+            if same and relations[same[0]][1] != source.uid:
+                message = f"Two sources of the job read the same DataFrame; the second is {source.step.name!r}."
+                raise JobGraphError(message, hint="call from_data_frame() once and use its stream twice")
+            if not same:
+                relations.append((relation, source.uid))
+            keeps_place = not any(name in _implementation(relation) for name in FORGETFUL)
+            found.append(SparkSource(source.uid, part, same[0] if same else len(relations) - 1, keeps_place))
+    return found
+
+
+def check_no_other_query(spark: SparkSession) -> None:
+    """Refuse a program that has started queries of its own: they would not be part of its checkpoints.
+
+    Raises:
+        JobGraphError: It has.
+    """
+    others = [query for query in spark.streams.active if not (query.name or "").startswith(OUR_QUERIES)]
+    if others:
+        named = ", ".join(repr(query.name or str(query.id)) for query in others)
+        message = (
+            f"The program has started a streaming query of its own: {named}. A job is one query, and pystate starts it."
+        )
+        raise JobGraphError(message, hint="attach its sink with for_each_batch() instead of writeStream...start()")
+
+
+def plan_nodes_of(frame: DataFrame) -> Iterator[PlanNode]:
+    """Yield the nodes of a streaming DataFrame's plan through which its streams go."""
+    yield from _nodes(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
+
+
+def check_node(node: PlanNode, where: str) -> None:
+    """Refuse one node; see `check_frame`."""
+    known = _STATEFUL.get(node.name)
+    if node.name == "Join" and node.streaming_children > 1:
+        known = _JOIN
+    if known is not None:
+        what, way_out = known
+        message = f"The DataFrame part of the job keeps state in Spark: {what}. It would not be in any checkpoint."
+        raise JobGraphError(message, where=where, hint=way_out)
+
+
+def streams_of(plan: Any) -> Iterator[Any]:
+    """Yield the streams that a plan in the JVM reads, in the order of Spark's offset log."""
+    if str(plan.nodeName()).strip() in _RELATIONS:
+        yield plan
+    for index in range(plan.children().length()):
+        yield from streams_of(plan.children().apply(index))
+
+
+def _nodes(plan: Any) -> Iterator[PlanNode]:
+    children = [plan.children().apply(index) for index in range(plan.children().length())]
+    name = str(plan.nodeName()).strip()
+    yield PlanNode(name, sum(child.isStreaming() for child in children), relation_options(plan), _implementation(plan))
+    for child in children:
+        if child.isStreaming():
+            yield from _nodes(child)
+
+
+def _implementation(plan: Any) -> str:
+    return str(plan.source().toString()) if str(plan.nodeName()).strip() == "StreamingRelationV2" else ""

@@ -1,0 +1,70 @@
+"""Spark's logs at a cut: how far the query's sources were read, and whether Spark has committed that."""
+
+from __future__ import annotations
+
+import json
+
+from pystate.core.snapshot.handles.handles import StateHandle
+from pystate.core.snapshot.metadata import SourcePosition
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
+    SparkCheckpointDirectory,
+    captured_sources,
+    pack_archive,
+    source_offsets,
+)
+
+
+class SparkSourceCut:
+    """Spark's logs behind a batch.
+
+    Args:
+        batch: Spark's number of the last batch, -1 before the first.
+        files: Content by path below Spark's checkpoint directory.
+        directory: That directory; None where the files hold the batch's commit already.
+    """
+
+    def __init__(self, batch: int, files: dict[str, bytes], directory: SparkCheckpointDirectory | None = None) -> None:
+        self._batch = batch
+        self._files = files
+        self._directory = directory
+
+    @staticmethod
+    def behind(directory: SparkCheckpointDirectory, batch: int) -> SparkSourceCut:
+        """Copy the logs before the next batch adds to them.
+
+        Raises:
+            SnapshotError: A file is missing.
+        """
+        return SparkSourceCut(batch, directory.capture(batch), directory)
+
+    def settle(self) -> bool:
+        """Copy the batch's commit as soon as it is there: Spark deletes it some batches later.
+
+        It comes behind the batch's sinks. Until then nothing must be restored from the cut.
+
+        Raises:
+            SnapshotError: It can't be read.
+        """
+        directory = self._directory  # another thread may settle it at the same time, with the same outcome
+        if directory is None:
+            return True
+        if not directory.is_committed(self._batch):
+            return False
+        self._files.update(directory.capture_commit(self._batch))
+        self._directory = None
+        return True
+
+    def archive(self) -> bytes:
+        """Return the files as one byte string."""
+        return pack_archive(self._files)
+
+    def position(self, handle: StateHandle) -> SourcePosition:
+        """Return how far the sources were read."""
+        files, batch = self._files, self._batch
+        offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
+        query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""
+        described = [
+            {"index": index, "uid": source.uid, "offset": offset}
+            for index, (source, offset) in enumerate(zip(captured_sources(files), offsets, strict=True))
+        ]
+        return SourcePosition(query_id=query_id, epoch=batch, sources=described, files=handle)

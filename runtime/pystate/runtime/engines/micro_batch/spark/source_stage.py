@@ -1,0 +1,166 @@
+"""A source's stateless chain at work, in one Python worker of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.time import current_time_ms
+from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.sample import MetricSample, MetricValue, SampleKey
+from pystate.core.metrics.sums import since
+from pystate.core.records.codec import RecordCodec
+from pystate.runtime.engines.micro_batch.spark.lasting_partitions import PartitionWatermarks
+from pystate.runtime.engines.micro_batch.spark.level import Level, LevelWriter, level_index
+from pystate.runtime.engines.micro_batch.spark.ready_batches import ReadyBatches
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.event_time import source_channel
+from pystate.runtime.plan.output import OutputSpec
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.chain.compiled_chain import CompiledChain
+from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row
+from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
+from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
+from pystate.runtime.slot.operators.one_input import Emit
+from pystate.runtime.slot.output_buffer import OutputBuffer
+from pystate.runtime.spark.source_metrics import StageReport
+
+
+@dataclass
+class SourceStageSpec:
+    """What a stage runs.
+
+    Attributes:
+        task: The source with its chain.
+        environment: The job.
+        level: The first level of tasks, to which, or through which, all outputs of the chain lead.
+    """
+
+    task: TaskSpec
+    environment: JobEnvironment
+    level: Level
+
+
+class SourceStage:
+    """A chain whose functions are opened once, and then run over the rows of one partition after another.
+
+    Args:
+        spec: What to run.
+    """
+
+    def __init__(self, spec: SourceStageSpec) -> None:
+        self._spec = spec
+        self._contexts: list[tuple[OperatorSpec, SubtaskRuntimeContext]] = []
+        chain = spec.task.chain
+        self._index_of = {edge.tag: level_index(spec.level, edge) for edge in chain.all_outputs()}
+        self._time = time = ChainTime(current_time_ms)
+        self._buffers = {edge.tag: OutputBuffer(edge, self._sink, time=time) for edge in chain.all_outputs()}
+        self._timed = [edge for edge in chain.all_outputs() if edge.timestamped]
+        self._compiled = CompiledChain(chain, self._buffers, self._make_context, time)
+        rows = spec.task.inputs[0]
+        self._decode = RecordCodec(rows.type_info, spec.task.name).decode if rows.decoder is None else self._decoded
+        self._partitions = PartitionWatermarks(rows.partitioned_by, self._compiled.assigners)
+        self._told: dict[SampleKey, MetricValue] = {}
+        self._begin(0)
+
+    def open(self, partition: int) -> None:
+        """Open the functions, for the first partition that is run."""
+        self._begin(partition)
+        self._compiled.open()
+
+    def close(self) -> None:
+        """Close the functions, once."""
+        self._compiled.close()
+
+    def run(
+        self, partition: int, batches: Iterator[pa.RecordBatch], report: StageReport | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what the chain makes of the rows of a partition.
+
+        Args:
+            partition: Which.
+            batches: Its rows.
+            report: Takes what was measured of this partition alone.
+        """
+        self._begin(partition)
+        ready, metrics, emit = self._ready, self._metrics, self._compiled.emit
+        decoder = self._spec.task.inputs[0].decoder
+        try:
+            for batch in batches:
+                for run in self._partitions.runs(batch, self._decode(batch)):
+                    elements = run if decoder is None else (element for element in run if element is not None)
+                    more = True
+                    while more:
+                        with metrics.busy:
+                            more = _emit_until_ready(elements, emit, ready.in_memory)
+                        yield from ready.drain()
+                metrics.batch_in(batch.num_rows, batch.nbytes)
+            with metrics.busy:
+                for buffer in self._buffers.values():
+                    buffer.flush()
+            self._append_watermarks()
+            if report is not None:
+                metrics.sample_gauges()
+                report(partition, [self._since_last(sample) for sample in metrics.collect(0.0)])
+            yield from ready.drain()
+        finally:
+            ready.close()
+
+    def _decoded(self, batch: pa.RecordBatch) -> Iterator[Any]:
+        """Yield the elements of rows, None for a row without one; each is given its time right when it is asked for."""
+        decoder, time = self._spec.task.inputs[0].decoder, self._time
+        assert decoder is not None  # noqa: S101 - else rows are decoded by their type
+        for element, time.timestamp in decoder.decode(batch):
+            yield element
+        time.timestamp = None
+
+    def _begin(self, partition: int) -> None:
+        self._partition = partition
+        self._ready = ReadyBatches(self._spec.environment.kept_output_bytes)
+        self._writer = LevelWriter(self._spec.level, partition)
+        self._metrics = TaskMetrics(self._spec.task)
+        for assigner in self._compiled.assigners.values():
+            assigner.begin()
+        self._partitions.begin()
+        for operator, context in self._contexts:
+            context.move_to(partition)
+            self._metrics.operators[operator.uid] = context.metrics
+
+    def _append_watermarks(self) -> None:
+        """Say behind all rows how far they reach; nothing where there were none, so that an idle source is known."""
+        for partition in self._partitions.partitions():
+            for edge in self._timed:
+                watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
+                if watermark != MIN_WATERMARK:
+                    row = watermark_row(source_channel(self._spec.task.uid, edge, partition), watermark, idle=idle)
+                    self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
+
+    def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
+        made = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)
+        self._contexts.append((operator, made))
+        self._metrics.operators[operator.uid] = made.metrics
+        return made
+
+    def _sink(self, edge: OutputSpec, batch: pa.RecordBatch) -> None:
+        self._metrics.batch_out(edge.tag, batch.num_rows, batch.nbytes)
+        self._ready.append(self._writer.write(self._index_of[edge.tag], batch))
+
+    def _since_last(self, sample: MetricSample) -> MetricSample:
+        """Return what a function's own metric has counted since it was last told: those who listen add up."""
+        if system_metric(sample.name, sample.groups) is not None:
+            return sample  # measured of this partition alone
+        before, self._told[sample.key] = self._told.get(sample.key), sample.value
+        return replace(sample, value=since(sample.kind, before, sample.value))
+
+
+def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
+    """Emit elements until a batch is ready; return whether there may be more."""
+    for element in elements:
+        emit(element)
+        if ready:
+            return True
+    return False

@@ -1,0 +1,175 @@
+"""Where barriers stand in the real-time engine: behind what each source has handed on when the coordinator asks for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pystate.common.errors import CheckpointFailedError, PystateError
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
+from pystate.runtime.engines.real_time.driver.source_cut import SourcesInSlots
+
+
+class Slots(Protocol):
+    """Those of an attempt."""
+
+    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> object:
+        """Call all slots at the same time and wait for their answers."""
+
+
+class SourceBarriers:
+    """The `BarrierPlacement` of an attempt. Its steps are taken under the coordinator's lock.
+
+    Args:
+        pending: The checkpoints under way.
+        slots: The attempt's.
+        mark: See `SourcesInSlots`.
+        sent: Told of each barrier that is on its way.
+    """
+
+    def __init__(
+        self,
+        pending: PendingCheckpoints,
+        slots: Slots,
+        mark: Callable[[], Callable[[], bool]],
+        sent: Callable[[CheckpointBarrier], None] = lambda _: None,
+    ) -> None:
+        self._sent = sent
+        self._pending = pending
+        self._lock = pending.lock
+        self._slots = slots
+        self._mark = mark
+        self._waiting: PendingCheckpoint | None = None
+        self._placing: PendingCheckpoint | None = None
+        self._closed = False  # event time has come to its end: no barrier comes any more but the one that is on its way
+        self._over = False
+        self._last: PendingCheckpoint | None = None  # behind its barrier subtasks wait: nothing may come, unless it fails
+        self._told = 0  # the newest checkpoint of which all sources have been told
+        self._one_by_one = threading.Lock()  # barriers reach each source in the order of their numbers
+
+    # -- the coordinator's side
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no barrier waits for its place, and another one may have one."""
+        # behind a last one not even another barrier: the checkpoint that it begins would be one behind that savepoint
+        is_last_placed = self._last is not None and not self._last.is_aborted
+        return self._waiting is None and not self._closed and not is_last_placed
+
+    @property
+    def takes_next(self) -> bool:
+        """Whether no savepoint is under way: a newer barrier would end its alignment wherever it comes first."""
+        return self.is_open and not self._pending.has_savepoint
+
+    @property
+    def brings_own(self) -> bool:
+        """Whether event time comes to its end in front of a barrier that is on its way."""
+        return self._closed
+
+    def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
+        """Let a barrier wait for the thread that sends it."""
+        self._waiting = checkpoint
+
+    def due(self) -> PendingCheckpoint | None:
+        """Return the barrier that can be sent, as soon as the one before it is on its way everywhere."""
+        return self._waiting if self._placing is None and not self._closed else None
+
+    def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
+        """Return what sends a barrier; None where it is too late for it."""
+        if self._over or self._closed or self._waiting is not checkpoint:
+            return None
+        self._waiting, self._placing = None, checkpoint
+        if checkpoint.request.hold:
+            self._last = checkpoint
+        self._pending.resume_timeout(checkpoint)
+        return lambda: self._send(checkpoint)
+
+    def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
+        """Whether sources are being told of it."""
+        return self._placing is checkpoint
+
+    def withdraw(self, checkpoint: PendingCheckpoint) -> None:
+        """Forget a checkpoint that has ended."""
+        self._waiting = None if self._waiting is checkpoint else self._waiting
+        self._placing = None if self._placing is checkpoint else self._placing
+
+    def waits(self) -> dict[str, int]:
+        """Return nothing: a barrier goes at once."""
+        return {}
+
+    def end(self) -> None:
+        """The attempt is over."""
+        self._over = True
+        self._waiting = self._placing = None
+
+    # -- the engine's side
+
+    def drain(self, savepoint: CheckpointRequest, prepare: Callable[[CheckpointRequest], PendingCheckpoint]) -> None:
+        """Let event time come to its end, and send the barrier of a savepoint behind it, and no other one.
+
+        Args:
+            savepoint: Its request.
+            prepare: Begins the checkpoint.
+
+        Raises:
+            AttemptOverError: The attempt is over.
+            PystateError: The savepoint can't begin, and all goes on; or slots failed.
+        """
+        with self._one_by_one:
+            with self._lock:
+                if self._over:
+                    message = "The execution attempt is over."
+                    raise AttemptOverError(message)
+                self._closed = True
+            try:
+                checkpoint = prepare(savepoint)
+            except BaseException:
+                with self._lock:
+                    self._closed = False
+                    self._lock.notify_all()
+                raise
+            self._slots.call_all("drain", lambda _: {})
+            self._tell_sources(checkpoint)
+
+    def release_if_failed(self) -> None:
+        """Let subtasks go on where the savepoint that they wait behind has failed."""
+        with self._lock:
+            last = self._last
+            if last is None or not last.is_aborted or self._told < last.checkpoint_id or self._over:
+                return
+            self._last = None
+        self._slots.call_all("resume", lambda _: {"checkpoint_id": last.checkpoint_id})
+
+    def _send(self, checkpoint: PendingCheckpoint) -> None:
+        failure: tuple[CheckpointFailureReason, PystateError] | None = None
+        try:
+            with self._one_by_one:
+                self._tell_sources(checkpoint)
+        except PystateError as error:
+            failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error
+        except Exception as broken:
+            untold = CheckpointFailedError(f"The sources could not be told of it: {broken!r}")
+            failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, untold
+        with self._lock:
+            if failure is not None:
+                checkpoint.give_up(*failure)
+            if self._placing is checkpoint:
+                self._placing = None
+            self._lock.notify_all()
+
+    def _tell_sources(self, checkpoint: PendingCheckpoint) -> None:
+        checkpoint.capture(lambda: SourcesInSlots(checkpoint, self._mark))
+        barrier = self._pending.barrier(checkpoint)
+        plain = barrier.to_plain()
+        try:
+            self._slots.call_all("trigger_checkpoint", lambda _: {"barrier": plain})
+        finally:
+            with self._lock:
+                self._told = barrier.checkpoint_id
+        self._sent(barrier)

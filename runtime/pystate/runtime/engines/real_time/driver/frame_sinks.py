@@ -1,0 +1,133 @@
+"""Functions of the program that take DataFrames, in an engine without epochs: they get what has come since the last call.
+
+What comes behind the latest checkpoint when the attempt fails comes again, with other elements beside it. A checkpoint is
+complete when all that came in front of its barriers has been handed over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pystate.common.errors import ControlError, PystateError
+from pystate.common.user_code.user_frames import user_stack_trace
+from pystate.runtime.execution.frame_sink_failure import failure_of_frame_sink
+from pystate.runtime.plan.channels import SubtaskId
+from pystate.runtime.plan.job_plan import JobPlan, SinkPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_ROWS = 100_000
+"""So many rows wait for a function; then the subtasks that send them wait."""
+
+_Fail = Callable[[PystateError, str], None]
+
+
+class FrameSinks:
+    """The sinks of one attempt that take DataFrames.
+
+    Args:
+        spark: The session.
+        plan: The job.
+        interval_s: The least time between two calls of a function.
+        sinks: Those of it that take DataFrames.
+        fail: Takes what a function raised.
+    """
+
+    def __init__(self, spark: SparkSession, plan: JobPlan, sinks: list[SinkPlan], interval_s: float, fail: _Fail) -> None:
+        self._spark = spark
+        self._interval_s = interval_s
+        self._fail = fail
+        self._schemas = {(sink.task_uid, sink.tag): plan.task(sink.task_uid).output(sink.tag).schema() for sink in sinks}
+        self._sinks = {(sink.task_uid, sink.tag): sink for sink in sinks}
+        self._waiting: dict[SubtaskId, list[pa.RecordBatch]] = {key: [] for key in self._sinks}
+        self._changed = threading.Condition()
+        self._rows = 0
+        self._taken = 0  # batches that have come
+        self._handed_over = 0  # of those
+        self._over = False
+        self._calls = 0
+        self._thread = threading.Thread(target=self._run, name="frame-sinks", daemon=True)
+
+    def start(self) -> None:
+        """Begin to call the functions."""
+        if self._sinks:
+            self._thread.start()
+
+    def knows(self, uid: str, tag: int) -> bool:
+        """Whether an output of a task is for a function."""
+        return (uid, tag) in self._sinks
+
+    def put(self, uid: str, tag: int, data: bytes) -> None:
+        """Take rows; waits while too many do.
+
+        Raises:
+            ControlError: The attempt is over.
+        """
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), self._schemas[uid, tag])
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._rows < MOST_ROWS)
+            if self._over:
+                message = "The attempt is over."
+                raise ControlError(message)
+            self._waiting[uid, tag].append(batch)
+            self._rows += batch.num_rows
+            self._taken += 1
+            self._changed.notify_all()
+
+    def mark(self) -> Callable[[], bool]:
+        """Return what says whether all that has come by now has been handed over."""
+        with self._changed:
+            taken = self._taken
+        return lambda: self._handed_over >= taken
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until all that has come has been handed over; return whether it has."""
+        done = self.mark()
+        with self._changed:
+            return self._changed.wait_for(lambda: self._over or done(), timeout_s) and done()
+
+    def close(self) -> None:
+        """Call no function any more."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._over or self._rows)
+                if self._over:
+                    return
+                taken, self._rows, count = self._waiting, 0, self._taken
+                self._waiting = {key: [] for key in self._sinks}
+                self._changed.notify_all()
+            number = self._calls
+            self._calls += 1
+            for key, batches in taken.items():
+                if batches and not self._call(self._sinks[key], self._frame(key, batches), number):
+                    return
+            with self._changed:
+                self._handed_over = count
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._over, self._interval_s)
+
+    def _frame(self, key: tuple[str, int], batches: list[pa.RecordBatch]) -> DataFrame:
+        schema: Any = self._schemas[key]
+        table = pa.Table.from_batches(batches, schema)
+        return self._spark.createDataFrame(table, from_arrow_schema(schema))
+
+    def _call(self, sink: SinkPlan, frame: DataFrame, number: int) -> bool:
+        function = sink.step.function
+        assert function is not None  # noqa: S101 - for_each_batch() takes no less
+        try:
+            function(frame, number)
+        except BaseException as error:  # sys.exit() would end the thread only
+            self._fail(failure_of_frame_sink(sink.step, error), user_stack_trace(error))
+            return False
+        return True

@@ -1,0 +1,60 @@
+"""What the real-time engine measures besides slots and checkpoints: how many records tasks have read and written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.metrics.sample import MetricSample
+from pystate.runtime.plan.task import TaskSpec
+
+
+class RecordCounts:
+    """Counts by task, over all attempts of the job in this driver. Records that come again after a restart count again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: dict[str, tuple[int, int]] = {}
+        self._reported: dict[int, dict[str, tuple[int, int]]] = {}
+
+    def report(self, slot: int, counts: Mapping[str, Iterable[int]]) -> None:
+        """Take what the subtasks of a slot have read and written since the attempt began."""
+        with self._lock:
+            self._reported[slot] = {uid: (read, written) for uid, (read, written) in counts.items()}
+
+    def attempt_over(self) -> None:
+        """Keep what the attempt has counted."""
+        with self._lock:
+            self._before = self._sums()
+            self._reported = {}
+
+    def to_plain(self, tasks: Iterable[TaskSpec]) -> dict[str, Any]:
+        """Return what the job has read and the last of its tasks has written, and the counts of each."""
+        with self._lock:
+            sums = self._sums()
+        known = list(tasks)
+        counts = {task.uid: sums.get(task.uid, (0, 0)) for task in known}
+        sources = [task.uid for task in known if task.head is not None and task.head.kind is OperatorKind.SOURCE]
+        return {
+            "records_in": sum(counts[uid][1] for uid in sources),
+            "records_out": counts[known[-1].uid][1] if known else 0,
+            "records": {uid: {"read-records": read, "write-records": written} for uid, (read, written) in counts.items()},
+        }
+
+    def job_samples(self) -> list[MetricSample]:
+        """Return nothing: there are no epochs."""
+        return []
+
+    def source_samples(self) -> Mapping[tuple[str, int], list[MetricSample]]:
+        """Return nothing: sources are tasks in slots."""
+        return {}
+
+    def _sums(self) -> dict[str, tuple[int, int]]:
+        sums = dict(self._before)
+        for counts in self._reported.values():
+            for uid, (read, written) in counts.items():
+                before = sums.get(uid, (0, 0))
+                sums[uid] = before[0] + read, before[1] + written
+        return sums

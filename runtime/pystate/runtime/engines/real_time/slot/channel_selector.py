@@ -1,0 +1,119 @@
+"""Which subtasks of the next task get which rows of a batch, see `Routing` (Flink's ChannelSelector)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pystate.common.errors import ControlError
+from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.channels import TaskChannels
+from pystate.runtime.plan.output import OutputSpec, Routing
+
+Share = tuple[int, pa.RecordBatch]
+"""A subtask, and the rows that it gets."""
+
+_MOST_KNOWN_KEYS = 200_000
+"""Keys whose group is remembered; a group takes some 2 us to compute, and 60 ns to look up."""
+
+
+def channel_selector(edge: OutputSpec, target: TaskChannels, subtask: int) -> Callable[[pa.RecordBatch], Iterator[Share]]:
+    """Return what splits the batches of an edge.
+
+    Args:
+        edge: The edge.
+        target: The task that it leads to.
+        subtask: Of the sender.
+    """
+    count = target.parallelism
+    if edge.routing is Routing.KEY:
+        if edge.key is None:
+            message = f"The edge {edge.name!r} has no key."
+            raise ControlError(message)
+        return KeyGroupSelector(edge.key, target).select
+    if edge.routing in (Routing.BROADCAST, Routing.WATERMARK):
+        return lambda batch: ((index, batch) for index in range(count))
+    if edge.routing is Routing.FORWARD:
+        return lambda batch: iter([(subtask % count, batch)])
+    if edge.routing is Routing.GLOBAL or (count == 1 and edge.routing is not Routing.CUSTOM):
+        return lambda batch: iter([(0, batch)])
+    if edge.routing is Routing.CUSTOM:
+        return lambda batch: _split(batch, np.asarray(batch.column(PARTITION_FIELD)), count)
+    if edge.routing is Routing.SHUFFLE:
+        generator = np.random.default_rng(random.SystemRandom().getrandbits(64))
+        return lambda batch: _split(batch, generator.integers(0, count, batch.num_rows), count)
+    return _Turns(count, subtask).select
+
+
+class KeyGroupSelector:
+    """Sends each row to the owner of its key group, and says which group that is.
+
+    Args:
+        key: Where the key stands in the rows.
+        target: The task that the rows are for.
+    """
+
+    def __init__(self, key: KeyColumn, target: TaskChannels) -> None:
+        self._column = key.column
+        self._target = target
+        self._codec = KeyCodec(key.key_type)
+        self._decode = key.decoder(self._codec)
+        self._known: dict[Hashable, int] = {}
+
+    def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
+        """Yield the rows for each subtask that gets some, with their key groups."""
+        groups = self._groups(self._decode(batch.column(self._column)))
+        columns = [*batch.columns, pa.array(groups, pa.int32())]
+        with_groups = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY_GROUP_FIELD])
+        target = self._target
+        return _split(
+            with_groups, groups.astype(np.int64) * target.parallelism // target.max_parallelism, target.parallelism
+        )
+
+    def _groups(self, keys: list[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+        known = self._known
+        try:
+            return np.fromiter(map(known.__getitem__, keys), np.int32, len(keys))
+        except KeyError:
+            if len(known) > _MOST_KNOWN_KEYS:
+                known.clear()
+            most, key_group = self._target.max_parallelism, self._codec.key_group
+            for key in set(keys).difference(known):
+                known[key] = key_group(key, most)
+            return np.fromiter(map(known.__getitem__, keys), np.int32, len(keys))
+
+
+class _Turns:
+    """Gives rows to the subtasks in turn."""
+
+    def __init__(self, count: int, first: int) -> None:
+        self._count = count
+        self._next = first
+
+    def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
+        """Yield the rows for each subtask that gets some."""
+        numbers = (self._next + np.arange(batch.num_rows)) % self._count
+        self._next = (self._next + batch.num_rows) % self._count
+        return _split(batch, numbers, self._count)
+
+
+def _split(batch: pa.RecordBatch, owners: Any, count: int) -> Iterator[Share]:
+    """Yield the rows of each owner, in their order."""
+    if not batch.num_rows:
+        return
+    if owners.min() < 0 or owners.max() >= count:
+        message = f"Rows for subtasks {owners.min()} to {owners.max()} of a task with {count}."
+        raise ControlError(message)
+    for index in range(count):
+        rows = np.flatnonzero(owners == index)
+        if len(rows) == batch.num_rows:
+            yield index, batch
+            return
+        if len(rows):
+            yield index, batch.take(pa.array(rows))

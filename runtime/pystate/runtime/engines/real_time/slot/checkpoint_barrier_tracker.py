@@ -1,0 +1,99 @@
+"""At least once: barriers are counted, and nothing waits for them."""
+
+from __future__ import annotations
+
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.engines.real_time.slot.barrier_handler import Alignment, Clock, Emit
+from pystate.runtime.engines.real_time.slot.input_events import CheckpointAborted, TakeCheckpoint
+from pystate.runtime.engines.real_time.slot.stream_elements import CancelCheckpointMarker, StreamElement
+
+_MOST_TRACKED = 50
+"""As many checkpoints are counted at once; Flink's bound."""
+
+
+class CheckpointBarrierTracker:
+    """Takes a checkpoint when the last of its barriers has come. Elements behind the others are in it, and come again.
+
+    Args:
+        channels: How many the subtask has.
+        emit: Takes what the subtask's thread is to do.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(self, channels: int, emit: Emit, clock: Clock) -> None:
+        self._channels = channels
+        self._emit = emit
+        self._clock = clock
+        self._current = -1  # the newest checkpoint that is known of
+        self._alignments: dict[int, Alignment] = {}  # by checkpoint, oldest first
+        self._ended: set[int] = set()
+
+    @property
+    def deadline(self) -> int | None:
+        """Return None: nothing is overtaken."""
+        return None
+
+    def added(self, channel: int, element: StreamElement) -> bool:
+        """Return False: all is taken in its order."""
+        del channel, element
+        return False
+
+    def barrier_reached(self, channel: int, barrier: CheckpointBarrier) -> None:
+        """Count a barrier."""
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id > self._current:
+            self._current = checkpoint_id
+            self._alignments[checkpoint_id] = Alignment(barrier, self._clock(), set(self._ended))
+            if len(self._alignments) > _MOST_TRACKED:
+                self._subsume(next(iter(self._alignments)))
+        alignment = self._alignments.get(checkpoint_id)
+        if alignment is not None:
+            alignment.arrived.add(channel)
+            self._complete()
+
+    def cancelled(self, marker: CancelCheckpointMarker) -> None:
+        """Give a checkpoint up, and all older ones."""
+        checkpoint_id = marker.checkpoint_id
+        known = self._alignments.pop(checkpoint_id, None)
+        if known is None and checkpoint_id <= self._current:
+            return
+        self._subsume_older(checkpoint_id)
+        self._current = max(self._current, checkpoint_id)
+        self._emit(CheckpointAborted(checkpoint_id, CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER))
+
+    def ended(self, channel: int) -> None:
+        """Wait for no barrier of a channel any more."""
+        self._ended.add(channel)
+        for alignment in self._alignments.values():
+            alignment.arrived.add(channel)
+        self._complete()
+
+    def processed(self, size: int) -> None:
+        """Take note of bytes that are handed out while barriers are counted."""
+        for alignment in self._alignments.values():
+            alignment.processed += size
+
+    def timed_out(self) -> None:
+        """Do nothing: there is no deadline."""
+
+    def close(self) -> None:
+        """Forget all."""
+        self._alignments.clear()
+
+    def _complete(self) -> None:
+        """Take the newest checkpoint of which all barriers have come; older ones are of no use then."""
+        whole = [one for one, alignment in self._alignments.items() if len(alignment.arrived) == self._channels]
+        if not whole:
+            return
+        self._subsume_older(whole[-1])
+        alignment = self._alignments.pop(whole[-1])
+        self._emit(TakeCheckpoint(alignment.barrier, alignment.measured(self._clock())))
+
+    def _subsume_older(self, checkpoint_id: int) -> None:
+        for older in [one for one in self._alignments if one < checkpoint_id]:
+            self._subsume(older)
+
+    def _subsume(self, checkpoint_id: int) -> None:
+        del self._alignments[checkpoint_id]
+        self._emit(CheckpointAborted(checkpoint_id, CheckpointFailureReason.CHECKPOINT_DECLINED_SUBSUMED))

@@ -1,0 +1,100 @@
+"""What has come on one channel and waits, in its order: in memory, behind that in a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.spill_file import SpillFile
+from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, StreamElement, size_of
+
+
+class InputChannel:
+    """The queue of a channel. Only buffers go to the file; what stands between them there stays in memory.
+
+    Args:
+        directory: Of the file.
+
+    Attributes:
+        memory_bytes: Bytes of data in memory.
+    """
+
+    def __init__(self, directory: str | None) -> None:
+        self._memory: deque[StreamElement] = deque()
+        self._spill = SpillFile(directory)
+        self._behind: deque[tuple[int, StreamElement]] = deque()  # with how many buffers were spilled in front of it
+        self._spilled = 0
+        self._unspilled = 0
+        self.memory_bytes = 0
+
+    def __len__(self) -> int:
+        """Return how many elements wait."""
+        return len(self._memory) + len(self._behind) + self._spilled - self._unspilled
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of data in the file."""
+        return self._spill.size
+
+    @property
+    def size(self) -> int:
+        """Bytes of data."""
+        return self.memory_bytes + self._spill.size
+
+    def append(self, element: StreamElement, *, spill: bool) -> None:
+        """Put an element at the end.
+
+        Args:
+            element: Which.
+            spill: There is no room in memory. Behind what is in the file everything goes there.
+        """
+        in_file = self._spilled > self._unspilled or bool(self._behind)
+        if isinstance(element, Buffer) and (spill or in_file):
+            self._spill.append(element)
+            self._spilled += 1
+        elif in_file:
+            self._behind.append((self._spilled, element))
+        else:
+            self._memory.append(element)
+            self.memory_bytes += size_of(element)
+
+    def popleft(self) -> StreamElement:
+        """Take the first element out."""
+        if self._memory:
+            element = self._memory.popleft()
+            self.memory_bytes -= size_of(element)
+            return element
+        if self._behind and self._behind[0][0] == self._unspilled:
+            return self._behind.popleft()[1]
+        self._unspilled += 1
+        return self._spill.popleft()
+
+    def __iter__(self) -> Iterator[StreamElement]:
+        """Go through all elements, which stay."""
+        yield from self._memory
+        number = self._unspilled
+        behind = deque(self._behind)
+        for buffer in self._spill:
+            while behind and behind[0][0] == number:
+                yield behind.popleft()[1]
+            yield buffer
+            number += 1
+        for _, element in behind:
+            yield element
+
+    def remove_barrier(self, checkpoint_id: int) -> None:
+        """Take the barrier of a checkpoint out, wherever it stands."""
+
+        def stays(element: StreamElement) -> bool:
+            return not isinstance(element, CheckpointBarrier) or element.checkpoint_id != checkpoint_id
+
+        self._memory = deque(element for element in self._memory if stays(element))
+        self._behind = deque(entry for entry in self._behind if stays(entry[1]))
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._memory.clear()
+        self._behind.clear()
+        self._spill.close()
+        self._spilled = self._unspilled = self.memory_bytes = 0

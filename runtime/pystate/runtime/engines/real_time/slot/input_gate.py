@@ -1,0 +1,189 @@
+"""What comes to a subtask through its channels, taken from relays' threads and handed to the subtask's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import BinaryIO
+
+from pystate.common.errors import ControlError
+from pystate.common.time import current_time_ms
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.barrier_handler import Clock
+from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, unpack_frame
+from pystate.runtime.engines.real_time.slot.input_events import (
+    CheckpointAborted,
+    InputComplete,
+    InputElement,
+    TakeCheckpoint,
+)
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.mailbox import LONGEST_WAIT_S, TaskMailbox
+from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
+from pystate.runtime.plan.channels import SubtaskId
+
+CheckpointEvent = TakeCheckpoint | InputComplete | CheckpointAborted
+GateEvent = Frame | CheckpointEvent
+
+
+class InputGate:
+    """The incoming channels of one subtask: a `CheckpointedInputGate` between threads.
+
+    Relays wait while there is no room for data. One relay brings the frames of all channels, so what is in front of a
+    barrier that may overtake data is behind a relay that waits: once such a barrier is announced, there is room for all that
+    comes in front of it.
+
+    Args:
+        upstream: Who sends through each channel.
+        mailbox: Of the subtask; its lock is held around each step.
+        settings: How barriers are treated, and what room there is.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self, upstream: tuple[SubtaskId, ...], mailbox: TaskMailbox, settings: InputSettings, clock: Clock = current_time_ms
+    ) -> None:
+        self._upstream = upstream
+        self._mailbox = mailbox
+        self._settings = settings
+        self._clock = clock
+        self._gate = CheckpointedInputGate(len(upstream), settings, clock)
+        self._sequences = [0] * len(upstream)
+        self._barriers = [-1] * len(upstream)  # of each channel: the newest checkpoint whose barrier has come
+        self._opening: tuple[int, int] | None = None  # the checkpoint that makes room, and from when on
+        self._closed = False
+
+    @property
+    def upstream(self) -> tuple[SubtaskId, ...]:
+        """Who sends through each channel."""
+        return self._upstream
+
+    def restore(self, states: Iterable[BinaryIO]) -> None:
+        """Replay a checkpoint's data in flight before all that comes.
+
+        Args:
+            states: What `ChannelStateWriter`s wrote, in the order in which it is to be taken.
+
+        Raises:
+            PystateError: See `CheckpointedInputGate.restore`.
+        """
+        with self._mailbox.changed:
+            for state in states:
+                self._gate.restore(state)
+
+    def receive(self, frame: Frame) -> None:
+        """Take a frame, on a relay's thread; waits while there is no room.
+
+        Raises:
+            ControlError: A frame before it is lost.
+            SnapshotError: The disk takes no more of what is held back or of channel state.
+        """
+        mailbox = self._mailbox
+        with mailbox.changed:
+            expected = self._sequences[frame.channel]
+            if frame.sequence != expected:
+                message = f"Frame {frame.sequence} of {self._upstream[frame.channel]} came in the place of {expected}."
+                raise ControlError(message)
+            self._sequences[frame.channel] = expected + 1
+            element = _element_of(frame)
+            if isinstance(element, Buffer):
+                while not (self._gate.has_room or self._is_open() or mailbox.is_closed):
+                    mailbox.changed.wait(self._until_open_s())
+            if self._closed:
+                return
+            if isinstance(element, CheckpointBarrier):
+                self._barriers[frame.channel] = max(self._barriers[frame.channel], element.checkpoint_id)
+            self._gate.add(frame.channel, element)
+            mailbox.changed.notify_all()
+
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """Make room for what is in front of a barrier on its way, from the moment on when it may overtake data."""
+        opens_at = self._settings.overtakes_at(barrier)
+        if opens_at is None:
+            return
+        with self._mailbox.changed:
+            if self._opening is None or self._opening[0] < barrier.checkpoint_id:
+                self._opening = barrier.checkpoint_id, opens_at
+                self._mailbox.changed.notify_all()
+
+    def abort(self, checkpoint_id: int) -> None:
+        """Give a checkpoint up of which somebody else says that it is over."""
+        with self._mailbox.changed:
+            if self._closed:
+                return
+            if self._opening is not None and self._opening[0] <= checkpoint_id:
+                self._opening = None
+            self._gate.abort_checkpoint(checkpoint_id)
+            self._mailbox.changed.notify_all()
+
+    @property
+    def has_events(self) -> bool:
+        """Whether `poll` may return something."""
+        return self._gate.has_events
+
+    @property
+    def has_checkpoint_events(self) -> bool:
+        """Whether `poll_checkpoint` returns something."""
+        return self._gate.has_checkpoint_events
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more, and no barrier makes room for what is in front of it."""
+        with self._mailbox.changed:
+            return not self._is_open() and self._gate.has_room
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that wait in files."""
+        return self._gate.spilled_bytes
+
+    def next_deadline(self) -> int | None:
+        """Return when `poll` has something to do though nothing has come, ms since 1970; None for never."""
+        return self._gate.next_deadline()
+
+    def poll(self) -> GateEvent | None:
+        """Return what is next; None for nothing."""
+        with self._mailbox.changed:
+            while not self._closed:
+                event = self._gate.poll()
+                if isinstance(event, InputElement):
+                    assert isinstance(event.element, Buffer)  # noqa: S101 - no other is put in
+                    self._mailbox.changed.notify_all()  # there may be room again
+                    return unpack_frame(event.element.data)
+                if event is None or isinstance(event, CheckpointEvent):
+                    return event
+        return None
+
+    def poll_checkpoint(self) -> CheckpointEvent | None:
+        """Return what is to be done for a checkpoint before the next element is taken; None for nothing."""
+        with self._mailbox.changed:
+            event = None if self._closed else self._gate.poll_checkpoint()
+            return event if isinstance(event, CheckpointEvent) else None
+
+    def close(self) -> None:
+        """Let go of memory and files."""
+        with self._mailbox.changed:
+            self._closed = True
+            self._gate.close()
+            self._mailbox.changed.notify_all()
+
+    def _is_open(self) -> bool:
+        """Return whether a barrier may overtake by now that hasn't come on all channels yet."""
+        if self._opening is None:
+            return False
+        checkpoint_id, opens_at = self._opening
+        if min(self._barriers) >= checkpoint_id:
+            self._opening = None
+            return False
+        return self._clock() >= opens_at
+
+    def _until_open_s(self) -> float | None:
+        return None if self._opening is None else min(max(0.0, self._opening[1] - self._clock()) / 1000, LONGEST_WAIT_S)
+
+
+def _element_of(frame: Frame) -> StreamElement:
+    if frame.kind is FrameKind.BARRIER:
+        return CheckpointBarrier.from_plain(frame.message())
+    if frame.kind is FrameKind.CANCEL:
+        return CancelCheckpointMarker(int(frame.message()))
+    return Buffer(frame.packed, frame.rows)

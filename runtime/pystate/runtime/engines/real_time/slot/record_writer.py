@@ -1,0 +1,115 @@
+"""What a subtask sends: rows to the subtasks that they are for, watermarks and barriers to all (Flink's RecordWriter)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.channel_selector import Share, channel_selector
+from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
+from pystate.runtime.plan.channels import JobChannels, Place
+from pystate.runtime.plan.job_plan import edges_of
+from pystate.runtime.plan.output import OutputSpec, Routing
+from pystate.runtime.plan.task import TaskSpec
+
+MOST_BYTES = 128 << 10
+"""Of records in one frame. What is under way is counted in frames at some places, and a barrier waits for all of it."""
+
+
+def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Return a batch in parts that go into a frame each; a record that is larger goes alone."""
+    count = max(1, min(batch.num_rows, -(-batch.nbytes // MOST_BYTES)))
+    step = -(-batch.num_rows // count)
+    return (batch.slice(begin, step) for begin in range(0, batch.num_rows, step))
+
+
+class FrameSender(Protocol):
+    """Takes the frames of one subtask."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame; waits while those who are to get it are behind.
+
+        Raises:
+            ControlError: The way to them is gone.
+        """
+
+
+class RecordWriter:
+    """The outgoing channels of one subtask.
+
+    Args:
+        task: Its task.
+        subtask: Which share of it.
+        channels: All of the job.
+        sender: Takes the frames.
+
+    Attributes:
+        blocked_ns: How long it has waited until they were taken.
+        sent_bytes: How many bytes they had.
+    """
+
+    def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
+        self.blocked_ns = 0
+        self.sent_bytes = 0
+        self._sender = sender
+        self._edges: dict[int, tuple[str, int, Callable[[pa.RecordBatch], Any]]] = {}
+        self._places: dict[str, list[Place]] = {}
+        self._numbers: dict[str, int] = {}
+        for edge in edges_of(task):
+            uid = str(edge.target)
+            target = channels.tasks[uid]
+            self._edges[edge.tag] = (uid, edge.input_index, channel_selector(edge, target, subtask))
+            self._places[uid] = target.places()
+            self._numbers[uid] = target.upstream.index((task.uid, subtask))
+        self._sent = {place: 0 for places in self._places.values() for place in places}
+
+    def write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
+        """Send the rows of a batch to those that they are for."""
+        tag = output.tag
+        if output.routing is Routing.WATERMARK:
+            uid, index, _ = self._edges[-1 - tag]
+            data = batch.serialize()
+            for place in self._places[uid]:
+                self._send(uid, place, FrameKind.WATERMARKS, data, index, batch.num_rows)
+            return
+        uid, index, select = self._edges[tag]
+        shares: Any = select(batch)
+        places = self._places[uid]
+        before: Share | None = None
+        parts: list[tuple[Any, int]] = []
+        for subtask, rows in shares:
+            if before is None or before[1] is not rows:  # what all get is serialized once
+                parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
+            before = subtask, rows
+            for data, count in parts:
+                self._send(uid, places[subtask], FrameKind.BATCH, data, index, count)
+
+    def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
+        """Send a barrier behind all that went before."""
+        self._broadcast(FrameKind.BARRIER, pack_message(barrier.to_plain()))
+
+    def broadcast_cancel(self, checkpoint_id: int) -> None:
+        """Say that a checkpoint was given up."""
+        self._broadcast(FrameKind.CANCEL, pack_message(checkpoint_id))
+
+    def broadcast_end_of_data(self) -> None:
+        """Say that no record follows."""
+        self._broadcast(FrameKind.END_OF_DATA, b"")
+
+    def _broadcast(self, kind: FrameKind, data: bytes) -> None:
+        for uid, places in self._places.items():
+            for place in places:
+                self._send(uid, place, kind, data)
+
+    def _send(self, uid: str, place: Place, kind: FrameKind, data: Any, index: int = 0, rows: int = 0) -> None:
+        number = self._sent[place]
+        self._sent[place] = number + 1
+        frame = pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows)
+        began, worked = time.perf_counter_ns(), time.thread_time_ns()
+        self._sender.send(frame)
+        self.sent_bytes += len(frame)
+        self.blocked_ns += max(0, time.perf_counter_ns() - began - time.thread_time_ns() + worked)

@@ -1,0 +1,230 @@
+"""Where relays find a slot: each brings what comes for one subtask, and takes what that one sends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from pystate.common.configuration.option_types import ANY_PORT
+from pystate.common.errors import ControlError, PystateError, error_from_dict
+from pystate.common.processes.control import HEARTBEAT_TIMEOUT_S, Peer, hang_up, receive_message, send_message
+from pystate.common.processes.processes import can_run
+from pystate.runtime.engines.real_time.slot.frames import Frame, unpack_frame
+from pystate.runtime.plan.channels import Place
+from pystate.runtime.slot.attempt_server import AttemptServer
+
+HEARTBEAT = b""
+"""What a relay sends where it has nothing to bring: a frame is longer."""
+HEARTBEAT_INTERVAL_S = 10.0
+"""Flink's default of `heartbeat.interval`."""
+
+
+@dataclass(frozen=True)
+class RelayHeader:
+    """What a relay says of itself.
+
+    Attributes:
+        job_id: The job.
+        attempt: The execution attempt.
+        level: The level of the subtask that it serves.
+        partition: The partition of it.
+        task_attempt: How often Spark has started it before.
+        pid: Its process.
+    """
+
+    job_id: str
+    attempt: int
+    level: int
+    partition: int
+    task_attempt: int
+    pid: int
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+class RelayPort:
+    """The two ways of one subtask to and from its relay (a `FrameSender`).
+
+    Args:
+        receive: Called with each frame that comes, on a thread of its own; waits while there is no room.
+        lost: Called where the relay is gone.
+    """
+
+    def __init__(self, receive: Callable[[Frame], None], lost: Callable[[PystateError], None]) -> None:
+        self._receive = receive
+        self._lost = lost
+        self._changed = threading.Condition()
+        self._connection: Peer | None = None
+        self._taken = False
+        self._is_served = False
+        self._closed = False
+        self._listens = False
+        self._unheard_s = 0.0
+        self._pid: int | None = None
+
+    def await_relay(self, timeout_s: float | None = None) -> bool:
+        """Wait until the relay has come, or nobody is to wait any more; return whether it has."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._taken, timeout_s)
+            return self._taken
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame; waits until the relay is there, and while those who are to get it are behind.
+
+        Raises:
+            ControlError: The relay is gone, or the attempt is over.
+        """
+        connection = self._connection
+        if connection is None or self._closed:
+            connection = self._await_connection()
+        try:
+            connection.send_bytes(frame)
+        except (OSError, ValueError, TypeError) as error:  # the last where it is closed while it sends
+            raise self._gone(error) from error
+
+    def serve(self, connection: Peer, pid: int | None = None) -> None:
+        """Take what a relay brings until it is gone.
+
+        Args:
+            connection: To it.
+            pid: Its process, where that is on this machine.
+
+        Raises:
+            ControlError: There was one before: what that one had under way is lost.
+        """
+        with self._changed:
+            if self._taken or self._closed:
+                message = "This subtask had another relay before; what that one had under way is lost."
+                raise ControlError(message)
+            self._taken, self._is_served, self._connection, self._pid = True, True, connection, pid
+            send_message(connection, {"ok": True})
+            self._changed.notify_all()
+        try:
+            while True:
+                self._unheard_s, self._listens = 0.0, True
+                frame = connection.recv_bytes()
+                self._listens = False
+                if frame != HEARTBEAT:
+                    self._receive(unpack_frame(frame))
+        except (EOFError, OSError) as error:
+            if not self._closed:
+                self._lost(self._gone(error))
+        except PystateError as error:
+            if not self._closed:
+                self._lost(error)
+        finally:
+            with self._changed:
+                self._is_served = False
+
+    def time_passed(self, seconds: float) -> None:
+        """Take note that nothing may have been heard for so much longer.
+
+        A relay that is stopped, or cut off, does not hang up. The slot counts only time in which it was running itself, and
+        does not take for lost what could run on this machine, and waits for a processor.
+        """
+        if not self._listens or self._closed:
+            return
+        self._unheard_s += seconds
+        if self._unheard_s <= HEARTBEAT_TIMEOUT_S or self._connection is None:
+            return
+        if self._pid is not None and can_run(self._pid):
+            self._unheard_s = 0.0
+        else:
+            self._listens = False
+            hang_up(self._connection)  # whoever sends to it may wait for ever, and hold the subtask
+
+    def close(self) -> None:
+        """Let nobody wait any more, and the relay end: while it waits for us, it does not see that its query has ended."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            if self._is_served and self._connection is not None:
+                hang_up(self._connection)
+
+    def _gone(self, error: BaseException) -> ControlError:
+        if self._unheard_s > HEARTBEAT_TIMEOUT_S:
+            silent = f"The relay of a subtask, a Python worker of Spark's, was not heard of for {HEARTBEAT_TIMEOUT_S:g} s."
+            return ControlError(silent)
+        return ControlError(f"The relay of a subtask is gone while records may be under way: {error!r}")
+
+    def _await_connection(self) -> Peer:
+        self.await_relay()
+        connection = self._connection
+        if self._closed or connection is None:
+            message = "The attempt is over."
+            raise ControlError(message)
+        return connection
+
+
+class HasPort(Protocol):
+    """Who is served by a relay."""
+
+    @property
+    def port(self) -> RelayPort:
+        """The ways to and from it."""
+
+
+class RelayServer(AttemptServer):
+    """Serves the relays of one slot.
+
+    Args:
+        secret: What a relay must prove.
+        job_id: Others are refused.
+        attempt: So are those of other execution attempts.
+        subtasks: The slot's, by place.
+        host: The address to bind to; ignored with `path`.
+        ports: The first of these that is free is taken; ignored with `path`.
+        path: Bind to a Unix socket at this path instead.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        job_id: str,
+        attempt: int,
+        subtasks: Mapping[Place, HasPort],
+        *,
+        host: str,
+        ports: range = ANY_PORT,
+        path: str | None,
+    ) -> None:
+        super().__init__(secret, job_id, attempt, host=host, ports=ports, path=path, name="relay")
+        self._subtasks = subtasks
+
+    def serve(self, connection: Peer) -> None:
+        """Serve a relay until it is gone, and refuse one that isn't for this slot."""
+        with contextlib.suppress(EOFError, OSError):
+            try:
+                header = RelayHeader(**receive_message(connection))
+                self._port(header).serve(connection, header.pid if isinstance(self.address, str) else None)
+            except PystateError as error:
+                send_message(connection, {"ok": False, "error": error.to_dict()})
+
+    def _port(self, header: RelayHeader) -> RelayPort:
+        self.check_attempt(header.job_id, header.attempt)
+        subtask = self._subtasks.get((header.level, header.partition))
+        if subtask is None:
+            message = f"This slot does not host the subtask at place {header.partition} of level {header.level}."
+            raise ControlError(message)
+        if header.task_attempt > 0:
+            message = "Spark has started a relay again; what the first one had under way is lost."
+            raise ControlError(message)
+        return subtask.port
+
+
+def introduce(connection: Peer, header: RelayHeader) -> None:
+    """Say to a slot whose relay this is.
+
+    Raises:
+        PystateError: The slot refuses.
+        EOFError, OSError: It is gone.
+    """
+    send_message(connection, header.to_plain())
+    answer = receive_message(connection)
+    if not answer["ok"]:
+        raise error_from_dict(answer["error"])

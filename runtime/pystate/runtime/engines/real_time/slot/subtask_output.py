@@ -1,0 +1,95 @@
+"""What leaves a subtask: rows and watermarks for other subtasks, barriers, lines and results for the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.output_pause import OutputPause
+from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
+
+
+class RealTimeGateway(Protocol):
+    """What a subtask of this engine tells the driver besides, and asks of it."""
+
+    def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
+        """Have lines printed."""
+
+    def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
+        """Hand on results for the program, made behind the barrier of checkpoint `behind`."""
+
+    def ended(self, uid: str, subtask: int) -> None:
+        """Say that all elements are through."""
+
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
+        """Send a reader's messages to its enumerator, and return the answers; None where it takes none now."""
+
+
+class SubtaskOutput:
+    """The ways out of one subtask.
+
+    Args:
+        uid: Of its task.
+        subtask: Which share of it.
+        writer: To other subtasks.
+        driver: To the driver.
+        pause: Is told of barriers.
+
+    Attributes:
+        behind: The checkpoint whose barrier went out last.
+        pause: Whether no more may be sent than barriers.
+    """
+
+    def __init__(self, uid: str, subtask: int, writer: RecordWriter, driver: RealTimeGateway, pause: OutputPause) -> None:
+        self.behind = 0
+        self.pause = pause
+        self._uid = uid
+        self._subtask = subtask
+        self._writer = writer
+        self._driver = driver
+        self._told: dict[int, tuple[int, bool]] = {}
+
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes have gone to other subtasks."""
+        return self._writer.sent_bytes
+
+    def write(self, output: OutputSpec, batch: pa.RecordBatch, metrics: TaskMetrics) -> None:
+        """Send a batch on its way."""
+        metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)
+        if output.kind is OutputKind.EDGE:
+            blocked_ns = self._writer.blocked_ns
+            self._writer.write(output, batch)
+            metrics.blocked_ns += self._writer.blocked_ns - blocked_ns
+        elif output.kind is OutputKind.PRINT:
+            self._driver.printed(self._uid, self._subtask, output.tag, batch)
+        else:
+            self._driver.collected(self._uid, self._subtask, output.tag, self.behind, batch)
+
+    def write_watermarks(self, rows: Iterable[tuple[OutputSpec, pa.RecordBatch]]) -> None:
+        """Send those watermarks that say something new."""
+        for output, row in rows:
+            told = (row.column(1)[0].as_py(), row.column(2)[0].as_py())
+            if self._told.get(output.tag) != told:
+                self._told[output.tag] = told
+                self._writer.write(output, row)
+
+    def barrier(self, barrier: CheckpointBarrier) -> None:
+        """Send a barrier behind all that went before."""
+        self._writer.broadcast_barrier(barrier)
+        self.behind = barrier.checkpoint_id
+        self.pause.barrier_sent(barrier)
+
+    def cancel(self, checkpoint_id: int) -> None:
+        """Say that the barrier of a checkpoint won't come."""
+        self._writer.broadcast_cancel(checkpoint_id)
+
+    def end_of_data(self) -> None:
+        """Say that no record follows."""
+        self._writer.broadcast_end_of_data()
+        self._driver.ended(self._uid, self._subtask)

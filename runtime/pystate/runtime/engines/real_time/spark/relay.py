@@ -1,0 +1,193 @@
+"""The relay: the stage of the query that stands beside a subtask, and carries frames between its slot and Spark's shuffle.
+
+It runs in Spark's Python workers, one task per subtask, as long as the attempt. It reads no more of a frame than the place
+that it is for. A new worker reads all that is imported here while its slot waits: what runs functions stays out of it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from pystate.common.errors import ControlError
+from pystate.common.processes.control import Address, Peer, connect
+from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of
+from pystate.runtime.engines.real_time.slot.relay_server import HEARTBEAT, HEARTBEAT_INTERVAL_S, RelayHeader, introduce
+from pystate.runtime.spark.workers.short_errors import BatchStage
+
+TO_FIELD, FRAME_FIELD = "to", "frame"
+SCHEMA = pa.schema([pa.field(TO_FIELD, pa.int32()), pa.field(FRAME_FIELD, pa.binary())])
+
+_NOTHING_ELSE = b""
+"""A row without a frame: Spark hands a row to Python only when the next one has come."""
+_MOST_WAITING = 4
+"""Frames; a barrier waits for those in front of it."""
+
+
+@dataclass(frozen=True)
+class RelayDirectory:
+    """Where the slots of one execution attempt are.
+
+    Attributes:
+        job_id: The job.
+        attempt: The attempt.
+        secret: What slots ask for.
+        slots: The address of the slot of each subtask, by level and partition.
+    """
+
+    job_id: str
+    attempt: int
+    secret: bytes = field(repr=False)
+    slots: tuple[tuple[Address, ...], ...] = field(repr=False)
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.slots)
+
+    def partitions(self, level: int) -> int:
+        """Return the number of subtasks of a level."""
+        return len(self.slots[level])
+
+
+def relay_stage(directory: RelayDirectory, level: int) -> BatchStage:
+    """Return the stage of a level.
+
+    Args:
+        directory: Where the slots are.
+        level: Whose subtasks it serves. The first one is fed by its slots alone.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        if context is None:
+            message = "A relay runs in Spark tasks only."
+            raise ControlError(message)
+        partition = context.partitionId()
+        header = RelayHeader(directory.job_id, directory.attempt, level, partition, context.attemptNumber(), os.getpid())
+        with connect(directory.slots[level][partition], directory.secret) as connection:
+            introduce(connection, header)
+            yield from Relay(directory, level, partition, connection).run(batches)
+
+    return run
+
+
+class Relay:
+    """One relay at work.
+
+    Args:
+        directory: Where the slots are.
+        level: That of its subtask.
+        partition: The partition of it.
+        connection: To its slot.
+    """
+
+    def __init__(self, directory: RelayDirectory, level: int, partition: int, connection: Peer) -> None:
+        self._level = level
+        self._partition = partition
+        self._connection = connection
+        last = level + 1 >= directory.levels
+        self._next_partitions = 0 if last else directory.partitions(level + 1)
+        self._out: queue.Queue[bytes | BaseException] = queue.Queue(_MOST_WAITING)
+        self._sending = threading.Lock()
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Carry frames until Spark ends the task.
+
+        Args:
+            batches: What the shuffle brings.
+
+        Raises:
+            ControlError: The slot is gone, or what the shuffle brings has ended.
+        """
+        self._begin(self._from_slot, name="relay-slot")
+        threading.Thread(target=send_heartbeats, args=(self._connection, self._sending), daemon=True).start()
+        if self._level > 0:
+            self._begin(self._from_shuffle, batches, name="relay-shuffle")
+        unflushed: set[int] = set()
+        while True:
+            try:
+                item = self._out.get(block=not unflushed)
+            except queue.Empty:
+                for to in unflushed:
+                    yield _row(to, _NOTHING_ELSE)
+                unflushed.clear()
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            to = self._next_hop(item)
+            unflushed.add(to)
+            yield _row(to, item)
+
+    def _next_hop(self, frame: bytes) -> int:
+        """Return the partition of the next level that a frame goes to; those for later levels ride along, all one way."""
+        level, partition = place_of(frame)
+        if level <= self._level or not self._next_partitions:
+            message = f"A frame for level {level} came to the relay of level {self._level}."
+            raise ControlError(message)
+        return partition if level == self._level + 1 else self._partition % self._next_partitions
+
+    def _begin(self, carry: Callable[..., None], *arguments: object, name: str) -> None:
+        threading.Thread(target=self._told, args=(carry, *arguments), name=name, daemon=True).start()
+
+    def _told(self, carry: Callable[..., None], *arguments: object) -> None:
+        try:
+            carry(*arguments)
+        except BaseException as error:  # raised in the task's own thread
+            self._out.put(error)
+
+    def _from_slot(self) -> None:
+        connection, put = self._connection, self._out.put
+        try:
+            while True:
+                put(connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            message = f"The slot of place {self._partition} of level {self._level} is gone."
+            raise ControlError(message) from error
+
+    def _from_shuffle(self, batches: Iterator[pa.RecordBatch]) -> None:
+        send, own = self._connection.send_bytes, (self._level, self._partition)
+        try:
+            for batch in batches:
+                for value in batch.column(1):
+                    frame = value.as_buffer()
+                    if not frame.size:
+                        continue
+                    data = frame.to_pybytes()
+                    if place_of(data) == own:
+                        with self._sending:
+                            send(data, PLACE_SIZE)
+                    else:
+                        self._out.put(data)
+        except OSError as error:
+            message = f"The slot of place {self._partition} of level {self._level} is gone."
+            raise ControlError(message) from error
+        message = f"The shuffle in front of level {self._level} has ended, while records may be under way."
+        raise ControlError(message)
+
+
+def send_heartbeats(connection: Peer, sending: threading.Lock) -> None:
+    """Let a slot know that its relay lives, until the connection is closed.
+
+    Args:
+        connection: To the slot.
+        sending: Held by whoever sends.
+    """
+    try:
+        while True:
+            time.sleep(HEARTBEAT_INTERVAL_S)
+            with sending:
+                connection.send_bytes(HEARTBEAT)
+    except (OSError, ValueError, TypeError):  # closed, also while it sends
+        return  # whoever reads from it knows by now
+
+
+def _row(to: int, frame: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([to], pa.int32()), pa.array([frame], pa.binary())], schema=SCHEMA)

@@ -1,0 +1,45 @@
+"""What all parts of a driver know of their job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import JobDirectory
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.execution.queryable.kv_state_locations import KvStateLocations
+from pystate.runtime.execution.status import JobStatusStore
+from pystate.runtime.job_folder.driver_term import DriverTerm
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """One job in this driver.
+
+    Attributes:
+        job_id: 32 hex digits.
+        name: What people see.
+        configuration: The options in force.
+        directory: The job's files.
+        status: Where the job stands.
+        term: This driver's right to run it.
+        coordinator: Its checkpoints.
+        say: Takes a sentence for people: warnings, restarts.
+        kv_states: Where its queryable states are.
+    """
+
+    job_id: str
+    name: str
+    configuration: Configuration
+    directory: JobDirectory
+    status: JobStatusStore
+    term: DriverTerm
+    coordinator: CheckpointCoordinator
+    say: Callable[[str], None]
+    kv_states: KvStateLocations = field(default_factory=KvStateLocations)
+
+    def waits(self, sentence: str) -> None:
+        """Say what the job waits for, here and in its status."""
+        self.say(sentence)
+        self.status.waits(sentence)

@@ -1,0 +1,39 @@
+"""Starts that fail because the machine has no time for them: how that is told, and which failures it is."""
+
+from __future__ import annotations
+
+from pystate.common.errors import JobExecutionError, PystateError
+from pystate.common.processes.machine_load import busy_sentence
+
+_OF_SPARK = ("Python worker failed to connect back", "Python daemon failed to launch worker")
+"""What Spark says of its own workers, for which it has timeouts that can't be set: 10 and 60 s."""
+
+
+class StartTimeoutError(JobExecutionError):
+    """What a job consists of did not come up in time."""
+
+
+def late_start(came: str, timeout_s: float, lack: str | None) -> JobExecutionError:
+    """Return the error of a start that has taken too long.
+
+    Args:
+        came: What came.
+        timeout_s: How long it might have taken, on a machine that is not busy.
+        lack: What the others lack, as Spark says; None where it lets them run.
+    """
+    if lack is not None:
+        return JobExecutionError(f"{came} within {timeout_s:g} s: {lack}.", hint="give Spark more cores")
+    busy = busy_sentence()
+    message = f"{came} within {timeout_s:g} s{'' if busy is None else ' and the longer time that a busy machine has'}."
+    return StartTimeoutError(message, hint=busy or "look at the job's log, or raise pystate.slot.startup-timeout")
+
+
+def is_late_start(error: PystateError, stack_trace: str) -> bool:
+    """Whether a start failed of what another try may not meet, as the machine had no time for it.
+
+    Args:
+        error: The failure.
+        stack_trace: Its stack trace, with that of Spark.
+    """
+    told = f"{error.message}\n{stack_trace}"
+    return isinstance(error, StartTimeoutError) or any(words in told for words in _OF_SPARK)

@@ -1,0 +1,208 @@
+"""From a snapshot to the state that each slot gets. Where sources go on is the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystate.common.configuration.options import RecoveryClaimMode
+from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, RestoreError, StorageError
+from pystate.common.type_info import TypeInformation
+from pystate.core.snapshot.handles.input_channel_state import channels_changed
+from pystate.core.snapshot.metadata import CheckpointType, OperatorState
+from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_point import read_starting_point
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
+from pystate.core.state.keys.keys import KeyCompatibility, check_key_compatible, key_type_name
+from pystate.runtime.execution.non_restored_state import non_restored_notices
+from pystate.runtime.execution.restored_job import RestoredJob
+from pystate.runtime.plan.chain import OperatorSpec, needs_slot
+from pystate.runtime.plan.channels import upstream_of
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+
+
+def load_snapshot(path: str) -> Snapshot:
+    """Read the metadata of the snapshot at `path`, a directory or its `_metadata`.
+
+    Raises:
+        RestoreError: There is none.
+        CorruptSnapshotError: It is damaged.
+    """
+    location, metadata = read_starting_point(path)
+    return Snapshot(location, metadata, starting=True)
+
+
+def starting_snapshot(
+    path: str | None,
+    mode: RecoveryClaimMode,
+    has_claimed: Callable[[Snapshot], bool],
+    *,
+    needed: bool,
+    begun: bool = False,
+) -> Snapshot | None:
+    """Return the snapshot a job was started from; None for none, and where the job has no use for it any more.
+
+    Args:
+        path: Where it is, or was; None for a start from nothing.
+        mode: Whose it is.
+        has_claimed: Whether the job has claimed it.
+        needed: Whether the job has no checkpoint of its own. With one it still has to delete what it has claimed.
+        begun: Whether the job has run before: then the snapshot was there, and a disk that isn't mounted will be.
+
+    Raises:
+        StorageError: It is needed, and not there any more.
+        PystateError: It is needed, and isn't there or is damaged.
+    """
+    if path is None or not (needed or mode is RecoveryClaimMode.CLAIM):
+        return None
+    try:
+        starting = load_snapshot(path)
+        return starting if needed or has_claimed(starting) else None
+    except PystateError as error:
+        if needed and begun and isinstance(error, NoSnapshotError):
+            message = f"{error.message} The job was started from there: its storage may not be mounted."
+            raise StorageError(message, where=path, hint="mount it; where it is gone for good, cancel the job") from error
+        if needed:
+            raise
+        return None  # newer checkpoints have taken its place
+
+
+class RestorePlan:
+    """Fits snapshots to one job.
+
+    Args:
+        plan: The job.
+        allow_non_restored: Whether state of operators the job doesn't have may be left behind.
+        mode: Whose the snapshot is that the job is started from.
+    """
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        *,
+        allow_non_restored: bool,
+        mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM,
+    ) -> None:
+        self._plan = plan
+        self._allow_non_restored = allow_non_restored
+        self._mode = mode
+
+    def adopt_max_parallelism(self, snapshot: Snapshot) -> None:
+        """Give the job's tasks the number of key groups their state has.
+
+        Raises:
+            RestoreError: The snapshot doesn't fit the job.
+        """
+        assignment = self._assignment(snapshot)
+        for task in self._plan.tasks:
+            if task.key is None:
+                continue
+            task.max_parallelism = assignment.max_parallelism.get(task.uid, task.max_parallelism)
+
+    def notices(self, snapshot: Snapshot) -> list[str]:
+        """Return what people should know of the start from a snapshot.
+
+        Raises:
+            RestoreError: The snapshot doesn't fit the job.
+        """
+        return non_restored_notices(snapshot, self._assignment(snapshot).non_restored)
+
+    def check_parallelism(self) -> None:
+        """Refuse more subtasks than key groups.
+
+        Raises:
+            JobGraphError: So it is.
+        """
+        for task in self._plan.tasks:
+            if task.parallelism > task.max_parallelism:
+                message = (
+                    f"{task.name!r} has parallelism {task.parallelism} above its max parallelism {task.max_parallelism}."
+                )
+                raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
+
+    def restored(self, snapshot: Snapshot | None) -> RestoredJob:
+        """Return the state of a snapshot, spread over this job's slots; a start from nothing for None.
+
+        Raises:
+            RestoreError: It doesn't fit.
+            CorruptSnapshotError: It is damaged.
+        """
+        if snapshot is None:
+            return RestoredJob([{} for _ in range(self._plan.width)])
+        self._check_key_types(snapshot)
+        assignment = self._assignment(snapshot)
+        operators = [self._restored_operators(index, assignment, snapshot) for index in range(self._plan.width)]
+        return RestoredJob(operators, snapshot.metadata.checkpoint_id, snapshot.metadata.timestamp_ms)
+
+    def _restored_operators(
+        self, index: int, assignment: StateAssignment, snapshot: Snapshot
+    ) -> dict[str, RestoredOperator]:
+        """Return the old state of each operator that falls to a slot."""
+        uids = {uid for task in self._plan.tasks for uid in (task.uid, *(operator.uid for operator in task.operators))}
+        if snapshot.starting:
+            owned = self._mode is not RecoveryClaimMode.NO_CLAIM
+        else:
+            owned = snapshot.metadata.checkpoint_type is not CheckpointType.SAVEPOINT
+        return {uid: RestoredOperator.of(assignment, uid, index, snapshot.location.uri, owned=owned) for uid in uids}
+
+    def _assignment(self, snapshot: Snapshot) -> StateAssignment:
+        with_state = {operator.uid for operator in snapshot.metadata.operators if operator.has_state}
+        explicit = self._plan.explicit_max_parallelism
+        vertices = [
+            JobVertex(operator.uid, operator.name, task.parallelism, explicit.get(task.uid))
+            for task in self._plan.tasks
+            for operator in task.operators
+            if may_keep_state(task, operator) or operator.uid in with_state
+        ]
+        vertices += [
+            JobVertex(task.uid, task.name, task.parallelism, explicit.get(task.uid))
+            for task in self._plan.tasks
+            if task.uid in with_state and task.stands_for_itself
+        ]
+        operation = StateAssignmentOperation(
+            snapshot.metadata,
+            vertices,
+            allow_non_restored=self._allow_non_restored,
+            where=snapshot.location.uri,
+        )
+        assignment = operation.assign()
+        for (uid, _), in_flight in assignment.in_flight.items():
+            refusal = channels_changed(uid, in_flight.upstream, upstream_of(self._plan, uid))
+            if refusal is not None:
+                raise refusal
+        return assignment
+
+    def _check_key_types(self, snapshot: Snapshot) -> None:
+        old = {operator.uid: operator for operator in snapshot.metadata.operators}
+        for task in self._plan.tasks:
+            operator = old.get(task.uid)
+            if operator is None or task.key is None:
+                continue
+            refusal = key_type_changed(task.name, task.uid, operator, task.key.key_type)
+            if refusal is not None:
+                raise refusal
+
+
+def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInformation | None) -> RestoreError | None:
+    """Return the error for keys of another type than the state was written with; None where the types fit.
+
+    Args:
+        name: What people call the operator.
+        uid: Its uid.
+        operator: What the snapshot says of it.
+        new: The type of its keys now; None for untyped ones.
+    """
+    old = None if operator.key_type is None else TypeInformation.from_plain(operator.key_type)
+    if check_key_compatible(old, new) is not KeyCompatibility.INCOMPATIBLE:
+        return None
+    message = (
+        f"The state of {name!r} was written with keys of type {key_type_name(old)}; the job's key_by() gives "
+        f"{key_type_name(new)}. A key type never changes."
+    )
+    return RestoreError(message, where=f"uid {uid}", hint="give key_by() the old key_type")
+
+
+def may_keep_state(task: TaskSpec, operator: OperatorSpec) -> bool:
+    """Whether a snapshot may hold state of an operator: it stands behind key_by(), or its function may keep state."""
+    return (task.key is not None and operator is task.head) or needs_slot(operator.function)

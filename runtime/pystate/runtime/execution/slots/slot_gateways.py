@@ -1,0 +1,119 @@
+"""Calls to the slots of an attempt, all of them at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from pystate.common.errors import ConnectionLostError, PystateError
+from pystate.runtime.execution.slots.registered_slot import RegisteredSlot
+
+_WATCH_S = 0.1
+_SHUTDOWN_S = 2.0
+
+
+class SlotGateways:
+    """Calls slots. Nobody waits for one that will never answer.
+
+    Args:
+        slots: Returns those that have registered.
+        slots_hang: Called with those that have not answered in time, what they were to do, and the time, s.
+        check_alive: Raises where an answer can't come any more.
+        await_death: Waits until the end of a slot, whose connection has broken, is told of.
+        at_once: How many slots are called at the same time.
+        timeout_s: How long a bounded call may take; None for ever.
+    """
+
+    def __init__(
+        self,
+        slots: Callable[[], list[RegisteredSlot]],
+        slots_hang: Callable[[list[int], str, float], None],
+        check_alive: Callable[[], None],
+        await_death: Callable[[], None],
+        *,
+        at_once: int,
+        timeout_s: float | None,
+    ) -> None:
+        self._slots = slots
+        self._slots_hang = slots_hang
+        self._check_alive = check_alive
+        self._await_death = await_death
+        self._timeout_s = timeout_s
+        self._calls = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="slot-call")
+
+    def call_all(
+        self,
+        op: str,
+        arguments: Callable[[int], dict[str, Any]],
+        answered: Callable[[int], object] = lambda _: None,
+        bounded: str | None = None,
+    ) -> dict[int, Any]:
+        """Call all slots at the same time and wait for their answers.
+
+        Args:
+            op: What they are to do; what the slot itself doesn't know is its engine's.
+            arguments: Returns those for a slot.
+            answered: Called with each slot that has done it.
+            bounded: What they are to do, in words, where they have only as long as a checkpoint has.
+
+        Returns:
+            What each slot has answered.
+
+        Raises:
+            PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
+        """
+
+        def call(slot: RegisteredSlot) -> Any:
+            answer = slot.control.call(op, **arguments(slot.index))
+            answered(slot.index)
+            return answer
+
+        limit_s = self._timeout_s
+        deadline = None if bounded is None or limit_s is None else time.monotonic() + limit_s
+        calls = {self._calls.submit(call, slot): slot.index for slot in self._slots()}
+        while left := wait(calls, _WATCH_S).not_done:
+            self._check_alive()
+            if deadline is not None and time.monotonic() >= deadline:
+                self._slots_hang(sorted(calls[one] for one in left), str(bounded), limit_s or 0.0)
+                deadline = None  # the attempt ends, and with it the wait
+        answers = {}
+        for done, index in calls.items():
+            try:
+                answers[index] = done.result()
+            except ConnectionLostError:
+                self._await_death()
+                raise
+        return answers
+
+    def call(self, index: int, op: str, **arguments: Any) -> Any:
+        """Call one slot, for something that doesn't take long.
+
+        Raises:
+            PystateError: What it answered, or that it is gone.
+        """
+        slot = next(slot for slot in self._slots() if slot.index == index)
+        return slot.control.call(op, **arguments)
+
+    def shut_down(self, slots: list[RegisteredSlot], last_word: Callable[[dict[str, Any]], None], *, final: bool) -> None:
+        """Tell slots to end, and wait a little.
+
+        Args:
+            slots: Which.
+            last_word: Called with what a slot has measured.
+            final: The job has ended.
+        """
+
+        def shut_down(slot: RegisteredSlot) -> None:
+            with contextlib.suppress(PystateError):  # it is gone already, which is what we want
+                told = slot.control.call("shutdown", final=final)
+                if isinstance(told, dict):
+                    last_word(told)
+
+        wait([self._calls.submit(shut_down, slot) for slot in slots], _SHUTDOWN_S)
+
+    def close(self) -> None:
+        """Call nobody any more."""
+        self._calls.shutdown(wait=False, cancel_futures=True)

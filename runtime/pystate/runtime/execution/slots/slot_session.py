@@ -1,0 +1,57 @@
+"""A slot's connections, as the driver serves them: one of them carries its heartbeats, another one the watchdog's output."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+from pystate.common.processes.control import ControlSession, Peer
+
+
+class SlotListener(Protocol):
+    """Who takes what slots say."""
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request of a slot."""
+
+    def watchdog_output(self, index: int, text: str) -> None:
+        """Take what a slot's process writes without its interpreter; nothing at its end."""
+
+    def session_closed(self, slot: int) -> None:
+        """Take note that a slot's heartbeat connection is closed."""
+
+
+class SlotSession(ControlSession):
+    """A slot's connection; the one that carries heartbeats lives as long as the slot."""
+
+    def __init__(self, pool: SlotListener) -> None:
+        super().__init__(pool.handle)
+        self._pool = pool
+        self._heartbeats_of: int | None = None
+        self._watchdog_of: int | None = None
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer one request."""
+        if request.get("op") == "heartbeat":
+            self._heartbeats_of = request.get("slot")
+        answer = super().handle(request)
+        if request.get("op") == "watchdog":
+            self._watchdog_of = request.get("slot")
+        return answer
+
+    def takes_over(self, connection: Peer) -> bool:
+        """Read the output of a slot's watchdog, which is no request."""
+        if self._watchdog_of is None:
+            return False
+        text = b""
+        try:
+            while text := os.read(connection.fileno(), 1 << 16):
+                self._pool.watchdog_output(self._watchdog_of, text.decode(errors="replace"))
+        finally:
+            self._pool.watchdog_output(self._watchdog_of, "")
+        return True
+
+    def closed(self) -> None:
+        """A closed heartbeat connection is a dead slot."""
+        if self._heartbeats_of is not None:
+            self._pool.session_closed(self._heartbeats_of)

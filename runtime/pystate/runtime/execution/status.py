@@ -1,0 +1,163 @@
+"""The job's status in the driver, in memory and as a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.files.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.common.stream_guarantee import StreamGuarantee
+from pystate.common.time import current_time_ms
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_status_file import JobStatusFile, JobVertexStatus
+from pystate.runtime.job_folder.late_writes import LateWrites
+from pystate.runtime.plan.task import TaskSpec
+
+_WITHOUT_RETURN = (JobStatus.CANCELLING, JobStatus.CANCELED, JobStatus.FINISHED, JobStatus.FAILED)
+"""What was under way when a job came there may still tell of its progress, which counts no more."""
+
+
+class JobStatusStore:
+    """The status of one job; every change is written to `status.json`, and holds where the disk refuses it for a while.
+
+    A driver that takes over from one that died goes on from what stands there: the job manager has made it RESTARTING, with
+    the number of the next attempt.
+
+    Args:
+        directory: The job's files.
+        name: The job's name.
+
+    Attributes:
+        writes: Writes this and other files of the job's driver.
+    """
+
+    def __init__(self, directory: JobDirectory, name: str) -> None:
+        self.writes = LateWrites()
+        self._path = directory.status
+        self._reserve = directory.status_reserve
+        self._lock = threading.Lock()
+        earlier = JobStatusFile.read_from(self._path)
+        self._content = JobStatusFile.begun(name, current_time_ms()) if earlier is None else earlier
+        self._write()
+
+    @property
+    def state(self) -> JobStatus:
+        """Where the job stands."""
+        return self._content.state
+
+    @property
+    def attempt(self) -> int:
+        """The number of the execution attempt that runs, or is to run next."""
+        return self._content.attempt
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return a copy of what `status.json` holds."""
+        return self._content.to_plain()
+
+    def update(self, state: JobStatus, *, failure: dict[str, Any] | None = None, attempt: int | None = None) -> bool:
+        """Move to `state`; return False where the job has ended already, or is being cancelled and will not run any more.
+
+        Args:
+            state: Where the job stands now.
+            failure: What the attempt has failed of that has run so far, see `failure_dict`; it goes into the history.
+            attempt: The number of the next attempt.
+
+        Raises:
+            IllegalJobStatusMoveError: A job never comes from its state to this one.
+        """
+        with self._lock:
+            content = self._content
+            if content.state in _WITHOUT_RETURN and not content.may_move_to(state):
+                return False
+            now = current_time_ms()
+            if failure is not None:
+                said = JobFailure.from_plain(failure)
+                content = replace(content.with_failure(said, now), failure=said)
+            content = content.moved_to(state, now)
+            self._keep(content if attempt is None else replace(content, attempt=attempt))
+            return True
+
+    def report_failure(self, failure: dict[str, Any]) -> None:
+        """Leave word of what this driver ends of, where another one goes on with the job."""
+        with self._lock:
+            if not self.state.is_terminal:
+                said = JobFailure.from_plain(failure)
+                self._keep(replace(self._content.with_failure(said, current_time_ms()), failure=said))
+
+    def report_program_failure(self, failure: dict[str, Any]) -> None:
+        """Keep what the program failed of behind its job that has FINISHED: the job's fate stays, its history knows."""
+        with self._lock:
+            if self.state is JobStatus.FINISHED:
+                self._keep(self._content.with_failure(JobFailure.from_plain(failure), current_time_ms()))
+
+    def describe_plan(
+        self,
+        name: str,
+        tasks: list[TaskSpec],
+        nodes: list[dict[str, Any]],
+        warnings: list[str],
+        engine: ExecutionEngine,
+        checkpoint_config: dict[str, Any],
+        guarantees: Sequence[StreamGuarantee] = (),
+    ) -> None:
+        """Take over what is known once the job has been planned.
+
+        Args:
+            name: The job's name.
+            tasks: Its vertices.
+            nodes: The nodes of its plan, see `plan_nodes`.
+            warnings: What people should change.
+            engine: What brings records and barriers to its subtasks.
+            checkpoint_config: The options of checkpointing in force.
+            guarantees: What holds for the elements of each source that get to each sink.
+        """
+        with self._lock:
+            content = replace(
+                self._content,
+                name=name,
+                parallelism=max(task.parallelism for task in tasks),
+                max_parallelism=max(task.max_parallelism for task in tasks),
+                vertices=[
+                    JobVertexStatus(task.vertex_id, task.uid, task.name, task.parallelism, self.state) for task in tasks
+                ],
+                plan=nodes,
+                plan_warnings=list(warnings),
+                engine=engine,
+                checkpoint_config=checkpoint_config,
+                guarantees=list(guarantees),
+            )
+            self._keep(content)
+
+    def runs_in(self, application_id: str) -> None:
+        """Take note of the Spark application that runs the job now."""
+        with self._lock:
+            self._keep(replace(self._content, application_id=application_id))
+
+    def waits(self, sentence: str) -> None:
+        """Take note of what keeps the job from running, until it moves on."""
+        with self._lock:
+            if not self.state.is_terminal:
+                self._keep(replace(self._content, waits_for=sentence))
+
+    def wait_until_written(self) -> None:
+        """Wait until the end of the job stands in its file, however long its disk is full: else it would be restarted."""
+        if self.state.is_terminal:
+            self.writes.wait_for(self._path)
+
+    def _keep(self, content: JobStatusFile) -> None:
+        self._content = content
+        self._write()
+
+    def _write(self) -> None:
+        # the room is for the last word
+        reserve = self._reserve if self.state.is_terminal else None
+        self.writes.write(self._path, self._content.to_file(), reserve=reserve)
+
+
+def failure_dict(error: BaseException, stack_trace: str) -> dict[str, Any]:
+    """Return a failure as `status.json` holds it."""
+    return JobFailure.of(error, stack_trace).to_plain()

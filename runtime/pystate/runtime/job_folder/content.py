@@ -1,0 +1,86 @@
+"""What the files of a job's folder have in common: a class per file says what stands in it and writes it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from pystate.common.errors import PystateError
+from pystate.common.files.home import read_json, write_json
+from pystate.common.files.job_files import JobFile, Reserve
+from pystate.common.text.plain_data import PlainData, PlainDataError
+
+F = TypeVar("F", bound="FileContent")
+_VERSION = "version"
+
+
+class DamagedFileError(PystateError):
+    """A file of a job can't be understood."""
+
+
+@dataclass(frozen=True)
+class FileContent(PlainData):
+    """Base of what stands in one file: JSON, a map whose entries are the fields.
+
+    Attributes:
+        title: What people call it.
+        version: The version that is written, and the only one that is read; None for files without one.
+        first_without_version: Whether files of version 1 need not say so: the first that were written did not.
+    """
+
+    title: ClassVar[str]
+    version: ClassVar[int | None] = None
+    first_without_version: ClassVar[bool] = False
+
+    @classmethod
+    def read_from(cls: type[F], file: JobFile) -> F | None:
+        """Read a file; None where there is none.
+
+        Raises:
+            DamagedFileError: It is damaged.
+            PystateError: It is of a version that isn't known here.
+            OSError: It can't be read.
+        """
+        try:
+            plain = read_json(file)
+            return None if plain is None else cls.from_file(plain, str(file))
+        except (ValueError, RecursionError) as error:
+            message = f"{cls.title} is damaged: {error}."
+            raise DamagedFileError(message, where=str(file)) from error
+
+    @classmethod
+    def from_file(cls: type[F], plain: Any, where: str) -> F:
+        """Rebuild it from what stands in a file.
+
+        Raises:
+            PlainDataError: It is something else.
+            PystateError: It is of a version that isn't known here.
+        """
+        if cls.version is None or not isinstance(plain, Mapping):
+            return cls.from_plain(plain)
+        version = plain.get(_VERSION, 1 if cls.first_without_version else None)
+        if version is None:
+            message = "it has no version"
+            raise PlainDataError(message)
+        if version != cls.version:
+            message = f"{cls.title} has version {version}; this version of pystate knows {cls.version}."
+            raise PystateError(message, where=where)
+        return cls.from_plain({key: value for key, value in plain.items() if key != _VERSION})
+
+    def to_file(self) -> dict[str, Any]:
+        """Return what stands in the file."""
+        versioned = {} if self.version is None else {_VERSION: self.version}
+        return {**versioned, **self.to_plain()}
+
+    def write_to(self, file: JobFile, reserve: Reserve | None = None) -> None:
+        """Write it whole, for the owner of the home only.
+
+        Args:
+            file: The file.
+            reserve: Room for it on a full disk.
+
+        Raises:
+            OSError: It can't be written; what stood there before still does.
+        """
+        write_json(file, self.to_file(), reserve=reserve)

@@ -1,0 +1,88 @@
+"""The last failures of a job as its status keeps them, the newest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pystate.common.errors import PystateError, UserFunctionError
+from pystate.common.text.bounded_text import bounded_text
+from pystate.common.text.plain_data import OpenPlainData, entry
+
+MAX_FAILURES = 16
+"""How many failures are kept; `failure_count` counts on."""
+
+MAX_STACK_TRACE = 8 << 10
+"""Characters of a stack trace that are kept of each."""
+
+_BEGINNING = 2 << 10
+_RAISED = re.compile(r"[A-Za-z_][\w.$]*(?=: | \(no message\))")
+"""How the message of a `UserFunctionError` begins that is about an exception, see `error_sentence`."""
+
+
+@dataclass(frozen=True)
+class JobFailure(OpenPlainData):
+    """What a job, or an attempt of it, failed of; `PystateError.to_dict` with a stack trace.
+
+    Attributes:
+        message: What happened.
+        error_class: The name of the error's class.
+        where: The function, file or place.
+        hint: The next command.
+        stack_trace: The stack trace as Python prints it.
+    """
+
+    message: str
+    error_class: str = entry("class")
+    where: str | None = None
+    hint: str | None = None
+    stack_trace: str = ""
+
+    @property
+    def raised(self) -> str:
+        """The class of what was raised: of what a function of the author's has raised, the author's own."""
+        found = _RAISED.match(self.message) if self.error_class == UserFunctionError.__name__ else None
+        return self.error_class if found is None else found[0]
+
+    @staticmethod
+    def of(error: BaseException, stack_trace: str) -> JobFailure:
+        """Return what an error says."""
+        if isinstance(error, PystateError):
+            return JobFailure.from_plain({**error.to_dict(), "stack_trace": stack_trace})
+        return JobFailure(str(error) or type(error).__name__, type(error).__name__, stack_trace=stack_trace)
+
+
+@dataclass(frozen=True)
+class AttemptFailure(JobFailure):
+    """One failure of the history.
+
+    Attributes:
+        attempt: The number of the execution attempt.
+        timestamp: When, ms since 1970.
+    """
+
+    attempt: int = 0
+    timestamp: int = -1
+
+
+def with_failure(
+    failures: Sequence[AttemptFailure], failure: JobFailure, attempt: int, timestamp: int
+) -> list[AttemptFailure]:
+    """Return a history with one more failure in front.
+
+    Args:
+        failures: The history; not changed.
+        failure: What happened.
+        attempt: The number of the attempt that has failed.
+        timestamp: When, ms since 1970.
+    """
+    bounded = replace(failure, stack_trace=bounded_trace(failure.stack_trace))
+    plain: dict[str, Any] = {**bounded.to_plain(), "attempt": attempt, "timestamp": timestamp}
+    return [AttemptFailure.from_plain(plain), *failures][:MAX_FAILURES]
+
+
+def bounded_trace(text: str) -> str:
+    """Return a stack trace without its middle where it is too long."""
+    return bounded_text(text, MAX_STACK_TRACE, _BEGINNING)

@@ -1,0 +1,84 @@
+"""Whether a job of this installation has ended, read from its files: neither driver nor job manager has to run for it."""
+
+# A program that runs its job itself may end in ways that leave no word (a signal, os._exit): whoever looks next writes it.
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pystate.common.errors import JobExecutionError, PystateError, UsageError
+from pystate.common.files.home import JobDirectory, PystateHome
+from pystate.common.job_status import JobStatus
+from pystate.common.processes.processes import is_alive, started_at
+from pystate.common.time import current_time_ms
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import DriverTermFile, EmbeddedProgramFile
+
+
+def has_ended(directory: JobDirectory) -> bool:
+    """Whether a job is known to have ended: what can't be read must not cost anybody a snapshot."""
+    try:
+        status, record = JobStatusFile.read_from(directory.status), JobRecord.read(directory)
+        if status is not None and status.state.is_terminal:
+            return True
+        if record is not None:
+            return record.phase is RecordPhase.ENDED
+        # a plain `python job.py` has no record, and leaves an old status when it is killed
+        program = EmbeddedProgramFile.read_from(directory.embedded)
+        if program is not None:
+            return program.runs() is False
+        term = DriverTermFile.read_from(directory.term)
+        return term is None or not _lives(term)
+    except (OSError, PystateError):
+        return False
+
+
+def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> JobStatusFile | None:
+    """Return where a job stands that a program runs itself; its end is written down if the program is gone without a word.
+
+    Args:
+        directory: The job's files.
+        program: The program.
+
+    Returns:
+        The status; None where the program has not begun with it.
+
+    Raises:
+        OSError: A file can't be read, or the end not be written.
+        PystateError: The status is damaged.
+    """
+    gone = program.runs() is False  # asked first: what is read then is its last word
+    status = JobStatusFile.read_from(directory.status)
+    if not gone or (status is not None and status.state.is_terminal):
+        return status
+    now = current_time_ms()
+    status = status or JobStatusFile.begun("", now)
+    if status.state is JobStatus.CANCELLING:
+        status = status.moved_to(JobStatus.CANCELED, now)
+    else:
+        message = f"The program that ran the job (process {program.pid} on {program.host}) ended before the job."
+        hint = "pystate checkpoints shows what it has left; start the program from there with execution.state-recovery.path"
+        failure = JobFailure.of(JobExecutionError(message, where=program.program or None, hint=hint), "")
+        status = replace(status.with_failure(failure, now), failure=failure).moved_to(JobStatus.FAILED, now)
+    status.write_to(directory.status, directory.status_reserve)
+    return status
+
+
+def _lives(term: DriverTermFile) -> bool:
+    """Whether the process that has a term lives. Its id may be another one's by now: ids wrap, and begin anew at a boot."""
+    if term.started is None:  # an older version has written it
+        return is_alive(term.pid)
+    return started_at(term.pid) == term.started
+
+
+def job_runs(home: PystateHome, job_id: str) -> bool | None:
+    """Whether a job has not ended; None for one that this installation doesn't know."""
+    try:
+        directory = home.job(job_id)
+    except UsageError:
+        return None
+    if not directory.path.is_dir():
+        return None
+    return not has_ended(directory)

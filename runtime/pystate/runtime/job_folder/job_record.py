@@ -1,0 +1,154 @@
+"""What the job manager itself must remember of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pystate.common.files.home import JobDirectory, write_file_atomically
+from pystate.common.files.job_files import read_job_file
+from pystate.common.files.regular_files import OddFileError
+from pystate.common.job_status import JobStatus
+from pystate.common.text.plain_data import PlainData, PlainDataError
+from pystate.runtime.job_folder.content import FileContent
+from pystate.runtime.job_folder.failure_history import JobFailure
+
+_WITHOUT_CHECKSUM = 1
+"""The oldest version that is read."""
+
+
+class RecordPhase(str, Enum):
+    """How far the job manager got with a job."""
+
+    SUBMITTED = "SUBMITTED"  # on disk, no driver was started yet
+    STARTED = "STARTED"  # a driver was started
+    RESTARTING = "RESTARTING"  # the driver has died, another one is to be started
+    ENDED = "ENDED"  # the driver is gone, and it is known how the job ended
+
+
+@dataclass(frozen=True)
+class JobVerdict(PlainData):
+    """How a job ended whose driver left no word.
+
+    Attributes:
+        state: The last state.
+        failure: What it failed of; None where it did not fail.
+        end_time: When, ms since 1970.
+    """
+
+    state: JobStatus
+    failure: JobFailure | None
+    end_time: int
+
+
+@dataclass(frozen=True)
+class JobRecord(FileContent):
+    """`record.json`: written by the job manager before and after each step, so that a new one can go on from it.
+
+    Where several job managers stand in for each other, each writes to a file with its own fencing token in its name, and the
+    highest token counts: what a job manager writes that has been replaced is read by nobody.
+
+    Attributes:
+        job_id: 32 hex digits.
+        name: What the job is called until the driver says better.
+        submitted_at: Milliseconds since 1970.
+        phase: How far the job manager got.
+        pid: The driver's process id, for people.
+        cancel_requested: Whether someone asked to cancel, so that the request outlives this process.
+        exit_code: The driver's exit code, negative for a signal; None while it runs or where nobody saw it.
+        verdict: How the job ended where the driver left no word.
+        machine: Where the driver was started, see `this_machine`; None in records of older versions.
+    """
+
+    title: ClassVar[str] = "The job record"
+    version: ClassVar[int | None] = 2
+
+    job_id: str
+    name: str
+    submitted_at: int
+    phase: RecordPhase = RecordPhase.SUBMITTED
+    pid: int | None = None
+    cancel_requested: bool = False
+    exit_code: int | None = None
+    verdict: JobVerdict | None = None
+    machine: str | None = None
+
+    def with_changes(self, **changes: Any) -> JobRecord:
+        """Return a copy with other values."""
+        return replace(self, **changes)
+
+    def write(self, directory: JobDirectory, token: int | None = None) -> None:
+        """Write it atomically.
+
+        Args:
+            directory: The job's files.
+            token: The fencing token of the job manager; None where it has no stand-in.
+        """
+        self.write_to(directory.record_of(token), directory.record_reserve)
+
+    @staticmethod
+    def read(directory: JobDirectory) -> JobRecord | None:
+        """Read it; None where there is none.
+
+        Raises:
+            DamagedFileError: It is damaged.
+            PystateError: It is of a version this job manager doesn't know.
+        """
+        return JobRecord.read_from(directory.latest_record)
+
+    def to_file(self) -> dict[str, Any]:
+        """Return what stands in the file."""
+        content = self.to_plain()
+        return {"version": self.version, "crc32": _checksum(content), **content}
+
+    @classmethod
+    def from_file(cls, plain: Any, where: str) -> JobRecord:
+        """Rebuild it from what stands in a file.
+
+        Raises:
+            PlainDataError: It is something else, or its checksum is another one.
+            PystateError: It is of a version this job manager doesn't know.
+        """
+        if isinstance(plain, dict) and plain.get("version") == _WITHOUT_CHECKSUM:
+            return cls.from_plain({"machine": None, **plain})
+        record = super().from_file(plain, where)
+        if plain.get("crc32") != _checksum({key: plain[key] for key in plain if key not in ("version", "crc32")}):
+            message = "its checksum is another one"
+            raise PlainDataError(message)
+        return record
+
+    @staticmethod
+    def set_aside(directory: JobDirectory) -> Path:
+        """Put a damaged record aside, so that another one can be written; return where it is now."""
+        record = directory.latest_record
+        aside = directory.path / f"{record.name}.damaged"
+        written = os.lstat(record).st_mtime_ns
+        try:
+            write_file_atomically(aside, read_job_file(record), mode=0o600)
+            os.utime(aside, ns=(written, written))
+        except OddFileError:  # a pipe, a folder, something huge: nothing to copy
+            os.replace(record, aside)
+        record.unlink(missing_ok=True)
+        return aside
+
+
+def record_token(directory: JobDirectory) -> int | None:
+    """Return the token of the job manager whose record counts; None where the record was written without one."""
+    return max(directory.record_tokens(), default=None)
+
+
+def remove_older_records(directory: JobDirectory, token: int) -> None:
+    """Delete the records of job managers that came before one; what they write later counts for nothing."""
+    for older in directory.record_tokens():
+        if older < token:
+            directory.record_of(older).unlink(missing_ok=True)
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

@@ -1,0 +1,156 @@
+"""`status.json`: where a job stands, for when its driver is gone, and which moves between the states of a job are legal.
+
+The driver writes it at each change. While there is no driver, between two of them, the job manager does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from pystate.common.stream_guarantee import StreamGuarantee
+from pystate.common.text.plain_data import OpenPlainData
+from pystate.runtime.job_folder.content import FileContent
+from pystate.runtime.job_folder.failure_history import AttemptFailure, JobFailure, with_failure
+
+_ENDS = frozenset(state for state in JobStatus if state.is_terminal)
+# Any job that has not ended can be cancelled, can end (behind a savepoint from wherever it stands, too), and is started
+# again when its driver dies. On a full disk the file may be far behind when the job manager goes on from it.
+_ALWAYS = _ENDS | {JobStatus.RESTARTING, JobStatus.CANCELLING}
+LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
+    JobStatus.INITIALIZING: _ALWAYS | {JobStatus.CREATED},
+    JobStatus.CREATED: _ALWAYS | {JobStatus.CREATED, JobStatus.RUNNING},  # once more when its slots are there
+    JobStatus.RUNNING: _ALWAYS,
+    JobStatus.RESTARTING: _ALWAYS | {JobStatus.CREATED, JobStatus.RUNNING},
+    JobStatus.CANCELLING: _ALWAYS,
+    JobStatus.FAILED: frozenset(),
+    JobStatus.CANCELED: frozenset(),
+    JobStatus.FINISHED: frozenset(),
+    # no driver of this version goes there
+    JobStatus.FAILING: _ALWAYS,
+    JobStatus.SUSPENDED: _ALWAYS,
+    JobStatus.RECONCILING: _ALWAYS,
+}
+"""Which states may follow each of Flink's job states."""
+
+
+class IllegalJobStatusMoveError(PystateError):
+    """A job can't come from the state it is in to another one."""
+
+
+@dataclass(frozen=True)
+class JobVertexStatus(OpenPlainData):
+    """A vertex of the job.
+
+    Attributes:
+        id: Its id, 32 hex digits.
+        uid: The uid of the operator.
+        name: What people call it.
+        parallelism: Its subtasks.
+        status: Where it stands, which is where its job does.
+    """
+
+    id: str
+    uid: str
+    name: str
+    parallelism: int
+    status: JobStatus
+
+
+@dataclass(frozen=True)
+class JobStatusFile(OpenPlainData, FileContent):
+    """What stands in the file. Times are ms since 1970, -1 for never.
+
+    Attributes:
+        state: Where the job stands.
+        name: Its name.
+        parallelism: The highest of its vertices; -1 before it has been planned.
+        max_parallelism: The same.
+        start_time: When its first driver began.
+        end_time: When it ended.
+        timestamps: When it last came to each of its states.
+        attempt: The number of the execution attempt that runs, or is to run next.
+        failure: What the last attempt failed of.
+        failures: The last failures, the newest first.
+        failure_count: All of them.
+        vertices: Its vertices, once it has been planned.
+        plan: The nodes of its plan, see `plan_nodes`.
+        plan_warnings: What people should change.
+        engine: What brings records and barriers to its subtasks; null before it has been planned.
+        checkpoint_config: The options of checkpointing in force.
+        guarantees: What holds for the elements of each source that get to each sink.
+        application_id: The Spark application that runs it.
+        waits_for: What keeps it from running, until it moves on.
+    """
+
+    title: ClassVar[str] = "The job's status"
+
+    state: JobStatus
+    name: str = ""
+    parallelism: int = -1
+    max_parallelism: int = -1
+    start_time: int = -1
+    end_time: int = -1
+    timestamps: dict[str, int] = field(default_factory=dict)
+    attempt: int = 0
+    failure: JobFailure | None = None
+    failures: list[AttemptFailure] = field(default_factory=list)
+    failure_count: int = 0
+    vertices: list[JobVertexStatus] = field(default_factory=list)
+    plan: list[dict[str, Any]] = field(default_factory=list)
+    plan_warnings: list[str] = field(default_factory=list)
+    engine: ExecutionEngine | None = None
+    checkpoint_config: dict[str, Any] | None = None
+    guarantees: list[StreamGuarantee] = field(default_factory=list)
+    application_id: str | None = None
+    waits_for: str | None = None
+
+    @staticmethod
+    def begun(name: str, now_ms: int) -> JobStatusFile:
+        """Return the status of a job that begins."""
+        state = JobStatus.INITIALIZING
+        return JobStatusFile(state, name, start_time=now_ms, timestamps={state.value: now_ms})
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its attempt has left word of its failure."""
+        return bool(self.failures) and self.failures[0].attempt == self.attempt
+
+    def may_move_to(self, state: JobStatus) -> bool:
+        """Return whether a state may follow that in which the job is."""
+        return state in LEGAL_MOVES[self.state]
+
+    def moved_to(self, state: JobStatus, now_ms: int) -> JobStatusFile:
+        """Return the status of the job in another state.
+
+        Raises:
+            IllegalJobStatusMoveError: That state can't follow.
+        """
+        if not self.may_move_to(state):
+            message = f"The job is {self.state.value} and can't become {state.value}."
+            raise IllegalJobStatusMoveError(message)
+        return replace(
+            self,
+            state=state,
+            timestamps={**self.timestamps, state.value: now_ms},
+            end_time=now_ms if state.is_terminal else self.end_time,
+            vertices=[replace(vertex, status=state) for vertex in self.vertices],
+            waits_for=None,
+        )
+
+    def restarting(self, now_ms: int) -> JobStatusFile:
+        """Return the status of the job before its next attempt.
+
+        Raises:
+            IllegalJobStatusMoveError: It has ended.
+        """
+        return replace(self.moved_to(JobStatus.RESTARTING, now_ms), attempt=self.attempt + 1)
+
+    def with_failure(self, failure: JobFailure, now_ms: int) -> JobStatusFile:
+        """Return it with one more failure of the attempt in its history; `failure` stays."""
+        failures = with_failure(self.failures, failure, self.attempt, now_ms)
+        return replace(self, failures=failures, failure_count=self.failure_count + 1)

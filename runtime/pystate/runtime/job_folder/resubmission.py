@@ -1,0 +1,43 @@
+"""What is needed to start a job again that is being stopped for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pystate.common.text.plain_data import PlainData
+from pystate.runtime.job_folder.content import FileContent
+
+
+@dataclass(frozen=True)
+class Keeper(PlainData):
+    """Who has asked to keep a submission.
+
+    Attributes:
+        keeper_id: 32 hex digits.
+        parallelism: What he wants for the successor.
+    """
+
+    keeper_id: str
+    parallelism: int
+
+
+@dataclass(frozen=True)
+class Resubmission(FileContent):
+    """`resubmission.json`, written by the job manager.
+
+    Attributes:
+        environment: The environment variables of the job's driver.
+        parallelism: What the successor is to get, or has got.
+        successor: The last job that was started with it; None for none yet.
+        keepers: Who has asked to keep it and not taken that back, oldest first.
+    """
+
+    title: ClassVar[str] = "The kept submission"
+    version: ClassVar[int | None] = 1
+    missing_is_default: ClassVar[bool] = True
+
+    environment: dict[str, str]
+    parallelism: int
+    successor: str | None = None
+    keepers: list[Keeper] = field(default_factory=list)

@@ -1,0 +1,65 @@
+"""How the pieces of a log are called, and which there are.
+
+A log is one file that grows, and older pieces of it beside it, `<name>.<offset of its first byte in the whole log>`, so that
+those who follow a log by offset are not misled. Where all older pieces are deleted, an empty one says where the file begins.
+
+Imports nothing of pystate but how to open files: the process that writes logs is small.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+
+from pystate.common.files.regular_files import open_regular
+
+_DIGITS = 16
+_OFFSET = re.compile(rf"\d{{{_DIGITS}}}")
+
+
+def piece_of(log: Path, offset: int) -> Path:
+    """Return the piece that begins at an offset."""
+    return log.with_name(f"{log.name}.{offset:0{_DIGITS}d}")
+
+
+def pieces(log: Path) -> list[tuple[int, Path]]:
+    """Return the older pieces with the offsets at which they begin, the oldest first; what is no regular file is none."""
+    start = f"{log.name}."
+    found = []
+    try:
+        with os.scandir(log.parent) as entries:
+            for entry in entries:
+                offset = entry.name[len(start) :]
+                if entry.name.startswith(start) and _OFFSET.fullmatch(offset) and entry.is_file():
+                    found.append((int(offset), log.with_name(entry.name)))
+    except FileNotFoundError:
+        return []
+    return sorted(found)
+
+
+def begin_of(older: list[tuple[int, Path]]) -> int:
+    """Return the offset in the whole log at which the file begins that grows.
+
+    Raises:
+        FileNotFoundError: The latest piece was deleted meanwhile.
+    """
+    return older[-1][0] + older[-1][1].stat().st_size if older else 0
+
+
+def lock_of(log: Path) -> Path:
+    """Return the file that is locked for as long as a process writes the log."""
+    return log.with_name(f".{log.name}.lock")
+
+
+def is_written(log: Path) -> bool:
+    """Return whether a process still writes what has been printed into the log."""
+    try:
+        with open_regular(str(lock_of(log))) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock was ever taken, or the file system has none
+        return False
+    return False

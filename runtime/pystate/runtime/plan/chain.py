@@ -1,0 +1,180 @@
+"""Functions chained in one task: an element goes through them by plain calls, without being serialized in between.
+
+A chain is a tree (behind a union two of its branches may lead to the same node). Its inner nodes are operators, its leaves
+are outputs: an edge to the next task, or a sink. The same chains run in the stateless stage in front of a shuffle and in
+slots.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.taken import SendsTaken, Taken
+from pystate.core.api.async_function import AsyncFunctionDescriptor
+from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
+from pystate.core.api.functions import (
+    BaseBroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    SinkFunction,
+)
+from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, Transformation, TwoInputTransformation
+from pystate.core.api.state import MapStateDescriptor
+from pystate.runtime.plan.output import OutputSpec
+
+CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
+"""What a function mixes in to take part in checkpoints."""
+
+_SLOT_FUNCTIONS = (
+    *CHECKPOINT_MIXINS,
+    AsyncFunctionDescriptor,
+    SinkFunction,
+    BaseBroadcastProcessFunction,
+    CoMapFunction,
+    CoFlatMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+)
+
+
+@dataclass
+class OperatorSpec(SendsTaken):
+    """One operator of a task.
+
+    Attributes:
+        uid: The identity of its state.
+        function: The user's function object, or a plain function.
+        descriptors: For the broadcast kinds: the broadcast states that were declared with `broadcast(...)`.
+        output_type: Of a task's head: the type of its results, None for untyped ones.
+        taken: Function and descriptors as the program handed them over.
+    """
+
+    uid: str
+    name: str
+    kind: OperatorKind
+    function: Any
+    descriptors: list[MapStateDescriptor] = field(default_factory=list)
+    output_type: TypeInformation | None = None
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
+
+
+class Copies(Enum):
+    """Which of the operators that follow a place get a copy of each element, since it has another owner, too."""
+
+    NONE = "none"
+    BUT_LAST = "but the last"  # one element, several operators: all but one of them
+    ALL = "all"  # whatever made the element may still have it, in its state or on its way to a side output
+
+
+@dataclass
+class ChainNode:
+    """An operator with what follows it.
+
+    Attributes:
+        operator: The operator.
+        children: Operators that read its main output.
+        outputs: Where its main output leads to out of the task.
+        side_outputs: What follows its side outputs that somebody reads, by the names of their tags.
+        copies: Which children get copies.
+    """
+
+    operator: OperatorSpec
+    children: list[ChainNode] = field(default_factory=list)
+    outputs: list[OutputSpec] = field(default_factory=list)
+    side_outputs: dict[str, Chain] = field(default_factory=dict)
+    copies: Copies = Copies.NONE
+
+
+@dataclass
+class Chain:
+    """What follows the head of a task (or a source): operators and outputs.
+
+    Attributes:
+        children: Operators that read the main output.
+        outputs: Where the main output leads to out of the task.
+        side_outputs: What follows the head's side outputs that somebody reads, by the names of their tags.
+        copies: Which children get copies.
+    """
+
+    children: list[ChainNode] = field(default_factory=list)
+    outputs: list[OutputSpec] = field(default_factory=list)
+    side_outputs: dict[str, Chain] = field(default_factory=dict)
+    copies: Copies = Copies.NONE
+
+    def all_outputs(self) -> list[OutputSpec]:
+        """Return the outputs of the whole tree, each once."""
+        found = [output for place in self.places() for output in place.outputs]
+        return list({output.tag: output for output in found}.values())
+
+    def all_operators(self) -> list[OperatorSpec]:
+        """Return the operators of the whole tree."""
+        return [node.operator for node in self.nodes()]
+
+    def nodes(self) -> Iterator[ChainNode]:
+        """Yield every node once: behind a union one node follows several."""
+        for place in self.places():
+            if isinstance(place, ChainNode):
+                yield place
+
+    def places(self) -> Iterator[Chain | ChainNode]:
+        """Yield all places that results come to, each once: this one, side outputs, and nodes."""
+        seen: set[int] = set()
+        stack: list[Chain | ChainNode] = [self]
+        while stack:
+            place = stack.pop()
+            if id(place) not in seen:
+                seen.add(id(place))
+                yield place
+                stack.extend(place.side_outputs.values())
+                stack.extend(place.children)
+
+
+def function_object(function: Any) -> Any:
+    """Return the object behind a function: that of a bound method, of a partial, of what `functools.wraps` decorated.
+
+    An author may write `stream.map(counter.count)`: it is the counter that keeps state.
+    """
+    seen = 0
+    while seen < 16:  # a chain of wrappers may be a ring
+        inner = getattr(function, "__self__", None) if inspect.ismethod(function) else None
+        if inner is None and isinstance(function, functools.partial):
+            inner = function.func
+        if inner is None and not isinstance(function, (Function, *CHECKPOINT_MIXINS)):
+            inner = getattr(function, "__wrapped__", None)
+        if inner is None:
+            return function
+        function, seen = inner, seen + 1
+    return function
+
+
+def needs_slot(function: Any) -> bool:
+    """Return whether a function must run in a slot, never in the stateless stage behind a source."""
+    return isinstance(function, _SLOT_FUNCTIONS) or isinstance(function_object(function), CHECKPOINT_MIXINS)
+
+
+def keeps_results(step: Transformation) -> bool:
+    """Return whether a step may have in its state what it hands on."""
+    if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.keeps_state:
+        return False
+    # a plain function on a keyed stream has no context to ask for state
+    return step.kind is OperatorKind.REDUCE or isinstance(function_object(step.function), (Function, *CHECKPOINT_MIXINS))
+
+
+_TIMED_FUNCTIONS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)
+
+
+def has_on_timer(function: Any) -> bool:
+    """Return whether a function does something when a timer fires."""
+    known = [base.on_timer for base in _TIMED_FUNCTIONS if isinstance(function, base)]
+    return bool(known) and type(function).on_timer not in known

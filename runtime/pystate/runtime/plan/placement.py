@@ -1,0 +1,111 @@
+"""Placement of steps: the stream edges of a program, and the steps that run in the stateless stage of their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pystate.core.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    Partitioning,
+    PartitionTransformation,
+    SideOutputTransformation,
+    StreamGraph,
+    TimestampsTransformation,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+    VirtualTransformation,
+    is_read_by_spark,
+    live_children,
+)
+from pystate.runtime.plan.chain import needs_slot
+
+
+@dataclass(frozen=True)
+class StreamEdge:
+    """An edge of the program's graph: a step reads the elements of another one (Flink's StreamEdge).
+
+    Attributes:
+        producer: The step that makes them, never a virtual one.
+        declared: The step that says which subtask gets an element; None where the program has none.
+        tag: Of its side output that is read; None for the main output.
+    """
+
+    producer: Transformation
+    declared: PartitionTransformation | None = None
+    tag: str | None = None
+
+    @property
+    def partitioning(self) -> Partitioning | None:
+        """Which subtask gets an element, as the program declares it; None where it doesn't."""
+        return None if self.declared is None else self.declared.partitioning
+
+
+def edges_into(step: Transformation, declared: PartitionTransformation | None = None) -> Iterator[StreamEdge]:
+    """Yield the edges of what reads `step`: through unions and partitionings to the steps that make the elements.
+
+    Of several partitionings in a row the last one counts.
+    """
+    if isinstance(step, KeyByTransformation) or (isinstance(step, TimestampsTransformation) and not step.is_read):
+        yield from edges_into(step.parent, declared)
+    elif isinstance(step, PartitionTransformation):
+        yield from edges_into(step.parent, declared or step)
+    elif isinstance(step, UnionTransformation):
+        for parent in step.parents:
+            yield from edges_into(parent, declared)
+    elif isinstance(step, SideOutputTransformation):
+        yield StreamEdge(step.parent, declared, step.tag)
+    else:
+        yield StreamEdge(step, declared)
+
+
+class SourceStages:
+    """The steps that run in the stateless stages of the sources, in front of the first shuffle.
+
+    Such a step keeps no state, has the job's parallelism, reads nothing but sources and other such steps, and leads to a
+    shuffle. Behind a union of several sources it runs in the stage of each. What leads to no shuffle runs in a slot, where
+    the sinks are; so rows go through one Python process less.
+
+    Args:
+        graph: The program.
+        parallelism: The job's.
+    """
+
+    def __init__(self, graph: StreamGraph, parallelism: int) -> None:
+        self._parallelism = parallelism
+        self._stateless: set[int] = set()
+        self._leading: dict[int, bool] = {}
+        for step in graph.transformations():
+            if is_read_by_spark(step) or self._is_stateless(step):
+                self._stateless.add(id(step))
+
+    def __contains__(self, step: Transformation) -> bool:
+        """Return whether the step is a source or runs in sources' stages."""
+        return is_read_by_spark(step) or (id(step) in self._stateless and self._leads_to_shuffle(step))
+
+    def _is_stateless(self, step: Transformation) -> bool:
+        return (
+            isinstance(step, OneInputTransformation)
+            and not isinstance(step.parent, KeyByTransformation)
+            and not needs_slot(step.function)
+            and step.parallelism in (None, self._parallelism)
+            and all(id(edge.producer) in self._stateless and edge.partitioning is None for edge in edges_into(step.parent))
+        )
+
+    def _leads_to_shuffle(self, step: Transformation) -> bool:
+        known = self._leading.get(id(step))
+        if known is None:
+            known = self._leading[id(step)] = any(self._is_shuffled(child) for child in live_children(step))
+        return known
+
+    def _is_shuffled(self, child: Transformation) -> bool:
+        """Return whether elements go to a child over a shuffle, or to one behind it through nothing but this stage."""
+        if isinstance(child, SideOutputTransformation):
+            return self._leads_to_shuffle(child)
+        if isinstance(child, (VirtualTransformation, TwoInputTransformation)):
+            return True
+        if child.parallelism not in (None, self._parallelism):
+            return True
+        return id(child) in self._stateless and self._leads_to_shuffle(child)

@@ -1,0 +1,146 @@
+"""The descriptors that the driver deploys to slots: a task, and its job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystate.common.key_groups import KeyGroupRange, key_group_range
+from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.taken import SendsTaken, Taken
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.row_decoder import RowDecoder
+from pystate.core.records.key_column import KeyColumn
+from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.runtime.plan.output import OutputKind, OutputSpec
+
+_SUBTASK = ", subtask "
+
+
+@dataclass
+class TaskInput(SendsTaken):
+    """One stream that comes into a task.
+
+    Attributes:
+        type_info: The type of the elements, None where they are untyped.
+        key: Where the key stands in the rows; None where this input isn't keyed.
+        broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
+        timestamped: Rows have the time of their element, in a column of its own, and watermarks come beside them.
+        channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
+            is idle, ms; None for never.
+        partitioned_by: Of a source with lasting partitions: the columns that name the one of a row.
+        decoder: Of a source: makes elements of rows that are none themselves.
+        taken: The decoder as the program handed it over.
+    """
+
+    type_info: TypeInformation | None
+    key: KeyColumn | None = None
+    broadcast: bool = False
+    timestamped: bool = False
+    channels: dict[str, int | None] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
+    decoder: RowDecoder | None = None
+    taken: dict[str, Taken] = field(default_factory=dict, repr=False)
+
+
+@dataclass
+class TaskSpec:
+    """A vertex of the running job: a stateful operator, or the end of a stateless stream, with all that is chained to it.
+
+    Attributes:
+        uid: The uid of the operator that heads the task.
+        inputs: The streams that come in, one or two; a batch of rows names its input by index. Several streams that are
+            united are one input.
+        head: The operator that runs on the inputs; None where the only input goes straight into the chain.
+        chain: What follows the head.
+        is_source: Whether this is the stateless part of a source, which runs in front of the first shuffle.
+    """
+
+    uid: str
+    name: str
+    vertex_id: str
+    parallelism: int
+    max_parallelism: int
+    inputs: list[TaskInput]
+    head: OperatorSpec | None = None
+    chain: Chain = field(default_factory=Chain)
+    is_source: bool = False
+
+    @property
+    def chained_name(self) -> str:
+        """The names of all that is chained here, in Flink's form: `Source: words -> Map, Filter -> Sink: Print`."""
+        parts = [f"Source: {self.name}"] if self.is_source else []
+        parts += [operator.name for operator in self.operators if operator.kind is OperatorKind.SOURCE]
+        ends = (OperatorKind.SINK, OperatorKind.SOURCE)
+        functions = [operator.name for operator in self.operators if operator.kind not in ends]
+        sinks = [operator.name for operator in self.operators if operator.kind is OperatorKind.SINK]
+        sinks += [output.name for output in self.outputs if output.kind is not OutputKind.EDGE]
+        if functions:
+            parts.append(", ".join(functions))
+        if sinks:
+            texts = [f"Sink: {name}" for name in sinks]
+            parts.append(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
+        return " -> ".join(parts) or self.name
+
+    @property
+    def key(self) -> KeyColumn | None:
+        """Where the key stands in the rows of the first keyed input; None where the task isn't keyed."""
+        return next((read.key for read in self.inputs if read.key is not None), None)
+
+    @property
+    def operators(self) -> list[OperatorSpec]:
+        """All operators of the task, the head first."""
+        return [*([] if self.head is None else [self.head]), *self.chain.all_operators()]
+
+    @property
+    def stands_for_itself(self) -> bool:
+        """Whether none of its operators has its uid, as where it hands rows to `for_each_batch`.
+
+        What was in flight to it is in snapshots under its own uid then.
+        """
+        return all(operator.uid != self.uid for operator in self.operators)
+
+    @property
+    def outputs(self) -> list[OutputSpec]:
+        """All outputs of the task."""
+        return self.chain.all_outputs()
+
+    def output(self, tag: int) -> OutputSpec:
+        """Return the output with that tag; below 0 it is the one beside an edge that carries watermarks."""
+        if tag < 0:
+            return self.output(-1 - tag).watermarks()
+        return next(output for output in self.outputs if output.tag == tag)
+
+    def place_of(self, subtask: int) -> str:
+        """Return what errors call a subtask."""
+        return f"{self.name} (uid {self.uid}){_SUBTASK}{subtask}"
+
+    def key_group_range(self, subtask: int) -> KeyGroupRange:
+        """Return the key groups that a subtask owns."""
+        return key_group_range(subtask, self.parallelism, self.max_parallelism)
+
+
+def task_in(place: str) -> str:
+    """Return the task of what `TaskSpec.place_of` gave, whichever of its subtasks it was."""
+    return place.partition(_SUBTASK)[0]
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """What every subtask knows of its job.
+
+    Attributes:
+        configuration: The effective options, as text.
+        kept_output_bytes: The memory bound of one subtask's kept output.
+        working_directory: A folder of this slot and execution attempt alone.
+        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
+    """
+
+    job_id: str
+    job_name: str
+    attempt: int
+    configuration: dict[str, Any]
+    state_backend: str
+    kept_output_bytes: int
+    working_directory: str
+    batch: bool = False

@@ -1,0 +1,1 @@
+"""A task at work: from batches of rows to calls of its functions, and their watermarks."""

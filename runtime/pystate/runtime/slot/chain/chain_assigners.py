@@ -1,0 +1,56 @@
+"""The assigners of a chain, and the event time that functions behind them see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystate.runtime.plan.chain import Chain
+from pystate.runtime.plan.event_time import assigners_behind_head, assigners_in_front
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+
+class ChainAssigners:
+    """What gives elements times in the middle of a task.
+
+    Args:
+        chain: Of the task.
+        time: Of the chain.
+
+    Attributes:
+        by_uid: The assigners, once they are made; those that stand last are made first.
+    """
+
+    def __init__(self, chain: Chain, time: ChainTime) -> None:
+        self.by_uid: dict[str, TimestampsAndWatermarks] = {}
+        self._time = time
+        self._in_front = assigners_in_front(chain)
+        self._behind_head = assigners_behind_head(chain)
+
+    def behind_head(self) -> list[TimestampsAndWatermarks]:
+        """Return those that see each element while the head hands it on."""
+        return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
+
+    def on_periodic_emit(self) -> None:
+        """Let functions behind the assigners see how far those are: their watermarks are handed on now."""
+        for assigner in self.by_uid.values():
+            assigner.on_periodic_emit()
+
+    def next_idle(self, after: int) -> int | None:
+        """Return when the first of them becomes idle behind a time, ms since 1970; None for none."""
+        times = [assigner.next_idle() for assigner in self.by_uid.values()] if self.by_uid else ()
+        return min((at for at in times if at is not None and at > after), default=None)
+
+    def watermark_for(self, uid: str) -> Callable[[], int] | None:
+        """Return what tells an operator its event time; None where that is the task's.
+
+        Behind a union of the chain's own branches it is the lowest of theirs, idle or not.
+        """
+        in_front = self._in_front.get(uid)
+        if in_front is None:
+            return None
+
+        def watermark() -> int:
+            return min(self._time.watermark if one is None else self.by_uid[one].current_watermark for one in in_front)
+
+        return watermark

@@ -1,0 +1,222 @@
+"""From record batches to calls of a task's head, for each way that rows come; the loops are `element_loops`'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pystate.common.errors import ControlError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.key_column import KeyColumn
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.chain.element_loops import KeyedRows, element_loop, keyed_loop, timestamps
+from pystate.runtime.slot.chain.sorted_keys import SortedKeys
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
+from pystate.runtime.slot.operators.operator import Operator
+from pystate.runtime.slot.operators.output import Emit, Output
+
+ProcessBatch = Callable[[pa.RecordBatch], None]
+
+
+class InputProcessors:
+    """Makes what reads each input of a subtask.
+
+    Args:
+        task: What it runs.
+        subtask: Which share.
+        key_groups: Those that are its own.
+        backend: The keyed state; None where the task isn't keyed.
+        key_codec: Knows its keys; None as well.
+        time: Of the chain.
+        sorted_keys: Told where one key ends and the next begins; None where keys come in no order.
+    """
+
+    def __init__(
+        self,
+        task: TaskSpec,
+        subtask: int,
+        key_groups: KeyGroupRange,
+        backend: KeyedStateBackend | None,
+        key_codec: KeyCodec | None,
+        time: ChainTime,
+        sorted_keys: SortedKeys | None = None,
+    ) -> None:
+        self._task = task
+        self._subtask = subtask
+        self._key_groups = key_groups
+        self._backend = backend
+        self._key_codec = key_codec
+        self._time = time
+        self._sorted_keys = sorted_keys
+
+    def make(self, head: Operator | None, output: Output) -> list[ProcessBatch]:
+        """Return what is called with the batches of each input.
+
+        Args:
+            head: The task's first operator; None for a task without one.
+            output: Takes the elements where there is none, else what it gives out.
+
+        Raises:
+            ControlError: The head reads another number of streams.
+        """
+        inputs = self._task.inputs
+        if head is None:
+            return [self._plain_input(read, output.emit) for read in inputs]
+        handlers = head.handlers(output, [read.type_info for read in inputs])
+        if len(handlers) != len(inputs):
+            message = f"{head.spec.name!r} reads {len(handlers)} streams, the task has {len(inputs)}."
+            raise ControlError(message, where=f"uid {self._task.uid}")
+        process = [
+            self._plain_input(read, handle) if read.key is None else self._keyed_input(read, read.key, handle, head)
+            for read, handle in zip(inputs, handlers, strict=True)
+        ]
+        if head.is_broadcast:
+            process[0] = self._without_writes(process[0], head)
+        return process
+
+    def _plain_input(self, read: TaskInput, handle: Emit) -> ProcessBatch:
+        backend, time = self._backend, self._time
+        loop = element_loop(RecordCodec(read.type_info, self._task.name).decode, handle, time if read.timestamped else None)
+
+        def process(batch: pa.RecordBatch) -> None:
+            if backend is not None:
+                backend.key_context.clear()
+            loop(batch)
+
+        def process_timestamped(batch: pa.RecordBatch) -> None:
+            try:
+                process(batch)
+            finally:
+                time.timestamp = None
+
+        return process_timestamped if read.timestamped else process
+
+    def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
+        columns, is_plain = head.columns, not read.timestamped and self._sorted_keys is None
+        if columns is not None and (is_plain or not columns.needs_plain):
+            return self._columns_input(read, key, head, columns)
+        if self._sorted_keys is not None:
+            return self._sorted_input(read, key, handle, self._sorted_keys)
+        handle_batch, backend, codec, time = head.process_batch, self._backend, self._key_codec, self._time
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        rows = KeyedRows(RecordCodec(read.type_info, self._task.name), key, codec, backend, self._check_route)
+        if read.timestamped and handle_batch is not None:
+            together = handle_batch
+
+            def process_together(batch: pa.RecordBatch) -> None:
+                together(*rows.read(batch), timestamps(batch))
+                backend.count_records(batch.num_rows)
+
+            return process_together
+        loop = keyed_loop(rows, backend.key_context, handle, time if read.timestamped else None)
+
+        def process_keyed(batch: pa.RecordBatch) -> None:
+            loop(batch)
+            backend.count_records(batch.num_rows)
+
+        def process_timestamped(batch: pa.RecordBatch) -> None:
+            try:
+                loop(batch)
+            finally:
+                time.timestamp = None
+            backend.count_records(batch.num_rows)
+
+        return process_timestamped if read.timestamped else process_keyed
+
+    def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: ColumnHandler) -> ProcessBatch:
+        backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode_keys, width = key.decoder(codec), len(RecordCodec(read.type_info, self._task.name).schema)
+        context, keeps_fields = backend.key_context, head.keeps_fields
+
+        def process_columns(batch: pa.RecordBatch) -> None:
+            self._check_route(batch.column(KEY_GROUP_FIELD))
+            distinct = distinct_of(batch)
+            backend.prefetch(*handler.unread(distinct))
+            head.touched |= keeps_fields
+            try:
+                handler.process(*columns_of(batch), distinct)
+            finally:
+                context.clear()
+            backend.count_records(batch.num_rows)
+
+        def process_sorted(batch: pa.RecordBatch) -> None:
+            assert sorted_keys is not None  # noqa: S101 - asked below
+            self._check_route(batch.column(KEY_GROUP_FIELD))
+            head.touched |= keeps_fields
+            for part in one_key_each(batch.column(key.column)):
+                rows = batch.slice(*part)
+                distinct = distinct_of(rows)
+                if distinct.internal[0] != context.active_key:
+                    sorted_keys.begin(distinct.internal[0], distinct.groups[0])
+                handler.process(*columns_of(rows), distinct)
+                context.set_current_key(distinct.internal[0], distinct.groups[0])
+
+        def distinct_of(batch: pa.RecordBatch) -> DistinctKeys:
+            place = batch.schema.get_field_index(key.column)
+            field = place if 0 <= place < width else None
+            return DistinctKeys(batch.column(key.column), batch.column(KEY_GROUP_FIELD), decode_keys, field)
+
+        def columns_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
+            times = batch.column(TIMESTAMP_FIELD) if read.timestamped else None
+            return batch.select(range(width)), times
+
+        return process_columns if sorted_keys is None else process_sorted
+
+    def _sorted_input(self, read: TaskInput, key: KeyColumn, handle: Emit, sorted_keys: SortedKeys) -> ProcessBatch:
+        backend, codec, column, time = self._backend, self._key_codec, key.column, self._time
+        assert backend is not None  # noqa: S101 - the task has a key
+        assert codec is not None  # noqa: S101
+        decode, decode_keys = RecordCodec(read.type_info, self._task.name).decode, key.decoder(codec)
+        context, begin = backend.key_context, sorted_keys.begin
+
+        def process_sorted(batch: pa.RecordBatch) -> None:
+            key_groups = batch.column(KEY_GROUP_FIELD)
+            self._check_route(key_groups)
+            keys, groups = decode_keys(batch.column(column)), key_groups.to_pylist()
+            times = timestamps(batch) if read.timestamped else [None] * batch.num_rows
+            try:
+                for current, group, element, timestamp in zip(keys, groups, decode(batch), times, strict=True):
+                    if current != context.active_key:
+                        begin(current, group)
+                    time.timestamp = timestamp
+                    handle(element)
+            finally:
+                time.timestamp = None
+
+        return process_sorted
+
+    def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
+        """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""
+        state = head.state
+
+        def process_data_side(batch: pa.RecordBatch) -> None:
+            state.read_only = True
+            try:
+                process(batch)
+            finally:
+                state.read_only = False
+
+        return process_data_side
+
+    def _check_route(self, key_groups: pa.Array) -> None:
+        """Refuse rows of foreign key groups: state must never be written where nobody will look for it."""
+        bounds = pc.min_max(key_groups).as_py()
+        for group in (bounds["min"], bounds["max"]):
+            if group is not None and group not in self._key_groups:
+                message = f"A row of key group {group} reached subtask {self._subtask}, which owns {self._key_groups}."
+                raise ControlError(message, where=f"uid {self._task.uid}")
+
+
+def one_key_each(keys: pa.Array) -> list[tuple[int, int]]:
+    """Return (first row, number of rows) of each run of equal keys."""
+    runs = pc.run_end_encode(keys).run_ends.to_pylist()
+    return [(start, end - start) for start, end in zip([0, *runs], runs, strict=False)]

@@ -1,0 +1,47 @@
+"""Input that comes key by key: when a key is at its end, and what happens then (Flink's BATCH mode).
+
+Source: Flink's BatchExecutionInternalTimeService and BatchExecutionKeyedStateBackend, which have state and timers of one key
+at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.keys.key_context import NO_KEY
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.operators.operator import Operator
+
+
+class SortedKeys:
+    """The key whose elements come, of a subtask whose input is sorted by key.
+
+    Args:
+        head: The operator that has keys.
+        backend: Its state; what is in it is that of the current key alone, and in the overlay of the one epoch.
+        time: Of the chain.
+    """
+
+    def __init__(self, head: Operator, backend: KeyedStateBackend, time: ChainTime) -> None:
+        self._head = head
+        self._backend = backend
+        self._time = time
+
+    def begin(self, key: Hashable, key_group: int) -> None:
+        """Let the elements of a key follow, behind the end of the one before."""
+        self.end()
+        self._backend.key_context.set_current_key(key, key_group)
+
+    def end(self) -> None:
+        """Fire all timers of the current key, those of event time first, and forget its state."""
+        time = self._time
+        if self._backend.key_context.active_key is NO_KEY:
+            return
+        time.watermark, time.quiesced = MAX_WATERMARK, True
+        try:
+            self._head.advance_watermark(MAX_WATERMARK)
+            self._head.advance_processing_time(MAX_WATERMARK)
+        finally:
+            time.watermark, time.quiesced = MIN_WATERMARK, False
+        self._backend.rollback_epoch()

@@ -1,0 +1,155 @@
+"""The event time of one subtask: how far its inputs are, what it hands on, what a checkpoint keeps of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+
+import pyarrow as pa
+
+from pystate.common.type_info import Types
+from pystate.core.api.state import ListStateDescriptor
+from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.runtime.plan.event_time import task_channel
+from pystate.runtime.plan.output import OutputSpec
+from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row, watermark_rows
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+_STATE = ListStateDescriptor("_watermarks_", Types.STRING())
+"""JSON texts `[subtask, input, channel, watermark]`; input -1 is the task's own event time."""
+_OWN = -1
+
+
+class TaskWatermarks:
+    """The watermarks of a task's inputs, of their channels, and the task's own, in its subtask's `ChainTime`.
+
+    Args:
+        task: The task.
+        subtask: Which share of it.
+        time: Of the chain.
+
+    Attributes:
+        valves: Per input: how far its channels are.
+        output: The last watermark that was handed on.
+    """
+
+    def __init__(self, task: TaskSpec, subtask: int, time: ChainTime) -> None:
+        self.valves = [WatermarkValve(read.channels, time.clock()) for read in task.inputs]
+        self.output = MIN_WATERMARK
+        self._task = task
+        self._subtask = subtask
+        self._time = time
+        self._inputs = [MIN_WATERMARK] * len(task.inputs)
+        self._finished = (list(self._inputs), MIN_WATERMARK)
+        self._edges = [output for output in task.outputs if output.timestamped]
+
+    def current(self) -> tuple[int, int]:
+        """Return the task's watermark, and the one it has handed on."""
+        return self._time.watermark, self.output
+
+    def take(self, batch: pa.RecordBatch, input_index: int) -> None:
+        """Take rows that say how far channels of an input are."""
+        now = self._time.clock()
+        for channel, watermark, idle in watermark_rows(batch):
+            self.valves[input_index].take(channel, watermark, idle=idle, now=now)
+
+    def reached(self, *, end_of_input: bool, ended: Collection[str] = ()) -> Iterator[tuple[int, int]]:
+        """Yield watermark and index of each input that has one, or that nobody waits for any more.
+
+        Args:
+            end_of_input: Whether all inputs are at their end.
+            ended: The channels that are, see `WatermarkValve.advance`.
+        """
+        now = self._time.clock()
+        watermarks = [MAX_WATERMARK if end_of_input else valve.advance(now, ended) for valve in self.valves]
+        for index, watermark in enumerate(watermarks):
+            if watermark > MIN_WATERMARK or self.valves[index].is_idle:
+                yield watermark, index
+
+    def rise(self, timestamp: int, input_index: int) -> int | None:
+        """Take the watermark of an input; return the task's, the lowest of its inputs', if that has risen.
+
+        One that is at the end of event time isn't waited for, nor is one that is idle: where there are no others, it stands
+        still as long as one may go on.
+        """
+        self._inputs[input_index] = max(self._inputs[input_index], timestamp)
+        live = [(known, valve) for known, valve in zip(self._inputs, self.valves, strict=True) if known != MAX_WATERMARK]
+        active = [known for known, valve in live if not valve.is_idle] or [known for known, _ in live]
+        watermark = min(active, default=MAX_WATERMARK)
+        if watermark <= self._time.watermark:
+            return None
+        self._time.watermark = watermark
+        return watermark
+
+    def rows_out(
+        self, assigners: Mapping[str, TimestampsAndWatermarks], *, of_assigners: bool = True
+    ) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
+        """Yield what the task says of itself to the next ones, a row per edge with times.
+
+        Args:
+            assigners: Those of the chain, by uid.
+            of_assigners: Also for edges behind an assigner; if not, those are left out but at the end of event time.
+        """
+        own = self._time.watermark
+        timed = [valve for valve in self.valves if valve.has_channels]
+        idle = bool(timed) and all(valve.is_idle for valve in timed)
+        self.output = own
+        for edge in self._edges:
+            if own == MAX_WATERMARK:
+                watermark, is_idle = own, False
+            elif not of_assigners and any(uid is not None for uid in edge.assigners):
+                continue
+            else:
+                watermark, is_idle = watermark_of(edge, assigners, own, task_is_idle=idle)
+            self.output = watermark
+            yield (
+                edge.watermarks(),
+                watermark_row(task_channel(self._task.uid, edge, self._subtask), watermark, idle=is_idle),
+            )
+
+    def finish_epoch(self) -> None:
+        """Make what the epoch has brought part of what is known."""
+        self._finished = (list(self._inputs), self._time.watermark)
+        for valve in self.valves:
+            valve.finish_epoch()
+
+    def roll_back_epoch(self) -> None:
+        """Forget what the epoch has brought."""
+        inputs, self._time.watermark = self._finished
+        self._inputs = list(inputs)
+        for valve in self.valves:
+            valve.roll_back()
+
+    def write(self, state: OperatorStateBackend) -> None:
+        """Bring the watermarks into the head's operator state, which each subtask gets whole at a restore."""
+        if not any(valve.has_channels for valve in self.valves):
+            return
+        own, entries = self._time.watermark, []
+        if own == MAX_WATERMARK:  # who goes on behind the end of the input isn't late
+            own = MIN_WATERMARK
+        else:
+            entries = [
+                [self._subtask, index, channel, watermark]
+                for index, valve in enumerate(self.valves)
+                for channel, watermark in valve.snapshot().items()
+            ]
+        entries.append([self._subtask, _OWN, "", own])
+        state.get_union_list_state(_STATE).update([json.dumps(entry) for entry in entries])
+
+    def restore(self, state: OperatorStateBackend) -> None:
+        """Go on at the lowest watermark that any of the old subtasks had, per channel, and for the task."""
+        if not any(valve.has_channels for valve in self.valves):
+            return
+        entries = [json.loads(entry) for entry in state.get_union_list_state(_STATE).get()]
+        for index, valve in enumerate(self.valves):
+            by_subtask: dict[int, dict[str, int]] = {}
+            for subtask, entry_index, channel, watermark in entries:
+                if entry_index == index:
+                    by_subtask.setdefault(subtask, {})[channel] = watermark
+            valve.restore(by_subtask.values(), self._time.clock())
+        self._time.watermark = min((entry[3] for entry in entries if entry[1] == _OWN), default=MIN_WATERMARK)
+        self._inputs = [valve.advance(self._time.clock()) for valve in self.valves]
+        self._finished = (list(self._inputs), self._time.watermark)

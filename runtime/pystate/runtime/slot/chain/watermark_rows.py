@@ -1,0 +1,41 @@
+"""Watermarks as the rows that carry them from task to task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from pystate.runtime.plan.output import WATERMARK_SCHEMA, OutputSpec
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+
+def watermark_row(channel: str, watermark: int, *, idle: bool) -> pa.RecordBatch:
+    """Return the row that says how far a channel is."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([channel]), pa.array([watermark], pa.int64()), pa.array([idle])], schema=WATERMARK_SCHEMA
+    )
+
+
+def watermark_rows(batch: pa.RecordBatch) -> Iterator[tuple[str, int, bool]]:
+    """Yield channel, watermark and idleness of each row."""
+    columns = [batch.column(name).to_pylist() for name in WATERMARK_SCHEMA.names]
+    yield from zip(*columns, strict=True)
+
+
+def watermark_of(
+    edge: OutputSpec, assigners: Mapping[str, TimestampsAndWatermarks], task: int, *, task_is_idle: bool
+) -> tuple[int, bool]:
+    """Return what an edge says of itself: its watermark, and whether it is idle.
+
+    Args:
+        edge: An edge with times.
+        assigners: Those of the chain, by uid.
+        task: The watermark of the task.
+        task_is_idle: Whether all inputs of the task are.
+    """
+    told = [
+        (task, task_is_idle) if uid is None else (assigners[uid].watermark, assigners[uid].is_idle) for uid in edge.assigners
+    ]
+    active = [watermark for watermark, idle in told if not idle]
+    return min(active or [watermark for watermark, _ in told]), not active

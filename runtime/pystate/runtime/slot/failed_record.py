@@ -1,0 +1,46 @@
+"""Which record a task's functions had when they raised."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pystate.core.api.state import explain_missing_method
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.keys.key_context import NO_KEY
+from pystate.runtime.slot.operators.source_input import SourceInput
+
+_MOST_OF_A_KEY = 200
+"""Characters of a key in the place of a failure."""
+
+
+class FailedRecord:
+    """Surrounds calls of functions: keeps the current key where one raises, and says what a function lacks.
+
+    Args:
+        backend: The task's keyed state; None where it has none.
+        source: The task's own source; None where it has none.
+    """
+
+    def __init__(self, backend: KeyedStateBackend | None, source: SourceInput | None) -> None:
+        self._context = None if backend is None else backend.key_context
+        self._source = source
+        self._key: str | None = None
+        self._before: Hashable = NO_KEY
+
+    def place(self) -> str | None:
+        """Say where the record comes from, or which key it has; None where that isn't known, or nothing has raised."""
+        return self._key if self._source is None else self._source.failed_at
+
+    def __enter__(self) -> None:
+        """Note the key of the calls before: what raises before it sets another one has none."""
+        self._before = NO_KEY if self._context is None else self._context.active_key
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Keep the key; the error goes on, with a sentence where it tells of a method that a function doesn't have."""
+        if not isinstance(error, Exception):
+            return
+        if self._context is not None and self._context.active_key not in (NO_KEY, self._before):
+            text = self._context.shown(self._context.active_key)
+            self._key = text if len(text) <= _MOST_OF_A_KEY else f"{text[:_MOST_OF_A_KEY]}..."
+        if isinstance(error, AttributeError):
+            explain_missing_method(error)

@@ -1,0 +1,48 @@
+"""What a slot tells the driver of its subtasks' metrics, with its heartbeats."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.runtime.slot.subtask import Subtask
+
+
+class SlotMetricsReporter:
+    """Makes the reports of one slot.
+
+    Args:
+        subtasks: The slot's subtasks by uid; they may come later.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, subtasks: Mapping[str, Subtask], clock: Callable[[], float] = time.monotonic) -> None:
+        self._subtasks = subtasks
+        self._clock = clock
+        self._host = socket.gethostname()
+        self._lock = threading.Lock()
+        self._failed = False
+
+    def report(self) -> dict[str, Any] | None:
+        """Return the metrics of all subtasks as plain data.
+
+        None where they can't be told: a heartbeat must go out all the same.
+        """
+        with self._lock:
+            try:
+                now = self._clock()
+                told = {
+                    uid: SubtaskMetricStore(subtask.index, self._host, subtask.chain.metrics.collect(now))
+                    for uid, subtask in list(self._subtasks.items())
+                }
+                return SlotReport(told).to_plain()
+            except Exception:
+                if not self._failed:
+                    self._failed = True
+                    traceback.print_exc()
+                return None

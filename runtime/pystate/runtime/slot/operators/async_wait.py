@@ -1,0 +1,140 @@
+"""The operator of an `AsyncFunction` (Flink's AsyncWaitOperator).
+
+Calls run on a thread with an event loop; results go on from the thread that runs the chain, so that all that follows is
+called as ever. An epoch ends when its calls have: nothing is under way at a barrier, and watermarks overtake nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+from pystate.common.errors import ControlError, JobExecutionError
+from pystate.core.api.async_function import AsyncFunctionDescriptor
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.async_calls import AsyncCall, AsyncCalls
+from pystate.runtime.slot.operators.output import Emit
+
+_LOOK_S = 1.0
+"""How often somebody who waits for results looks whether the loop is still there."""
+
+
+class AsyncWaitOperator:
+    """The elements of one subtask that are under way.
+
+    Args:
+        descriptor: What the program says.
+        emit: Takes the results.
+        time: Of the chain.
+        where: What errors name as the place.
+    """
+
+    def __init__(self, descriptor: AsyncFunctionDescriptor, emit: Emit, time: ChainTime, where: str) -> None:
+        self._capacity = descriptor.capacity
+        self._is_ordered = descriptor.output_mode is AsyncFunctionDescriptor.OutputMode.ORDERED
+        self._emit = emit
+        self._time = time
+        self._where = where
+        self._changed = threading.Condition()
+        self._under_way: dict[AsyncCall, None] = {}  # in the order the elements came
+        self._ready: deque[AsyncCall] = deque()  # in the order the results came; unused where they are ordered
+        self._error: BaseException | None = None
+        self._is_interrupted = False
+        self._calls = AsyncCalls(descriptor, self._completed, self._failed)
+
+    def process_element(self, element: Any) -> None:
+        """Call the function with an element; first hand on what is ready, and wait while too many are under way."""
+        self._hand_on()
+        while len(self._under_way) >= self._capacity:
+            self._await_ready()
+            self._hand_on()
+        call = AsyncCall(element, self._time.timestamp)
+        self._under_way[call] = None
+        self._calls.begin(call)
+
+    def drain(self) -> None:
+        """Wait for all that is under way, and hand it on.
+
+        Raises:
+            ControlError: The epoch is given up, see `interrupt`.
+            JobExecutionError: The event loop is gone.
+            Exception: What the function raised.
+        """
+        self._hand_on()
+        while self._under_way:
+            self._await_ready()
+            self._hand_on()
+
+    def interrupt(self) -> None:
+        """Let whoever waits for calls fail, from another thread; holds until the epoch is rolled back."""
+        with self._changed:
+            self._is_interrupted = True
+            self._changed.notify_all()
+
+    def roll_back_epoch(self) -> None:
+        """Cancel all calls, and forget them."""
+        with self._changed:
+            given_up = list(self._under_way)
+            self._under_way.clear()
+            self._ready.clear()
+            self._error = None
+            self._is_interrupted = False
+        if given_up:
+            self._calls.cancel(given_up)
+
+    def close(self) -> None:
+        """End the event loop and its thread, calls that hang included."""
+        self.interrupt()
+        with self._changed:
+            for call in self._under_way:
+                call.settled = True
+        if not self._calls.stop():
+            message = f"Calls of {self._where} don't heed that they are cancelled; they end with their process."
+            print(message, file=sys.stderr)  # noqa: T201 - the slot's log
+
+    def _is_ready(self) -> bool:
+        if self._is_ordered:
+            first = next(iter(self._under_way), None)
+            return first is not None and first.results is not None
+        return bool(self._ready)
+
+    def _await_ready(self) -> None:
+        with self._changed:
+            while not self._is_ready() and self._error is None:
+                if self._is_interrupted:
+                    message = "The calls under way are given up with their epoch."
+                    raise ControlError(message, where=self._where)
+                if not self._calls.is_running:
+                    message = "The event loop of an AsyncFunction has ended: something has stopped it."
+                    raise JobExecutionError(message, where=self._where, hint="don't stop the running loop in a function")
+                self._changed.wait(_LOOK_S)
+
+    def _hand_on(self) -> None:
+        """Emit what is ready, each with the time of its element."""
+        if self._error is not None:
+            raise self._error
+        time = self._time
+        before = time.timestamp
+        try:
+            while self._is_ready():
+                call = next(iter(self._under_way)) if self._is_ordered else self._ready.popleft()
+                del self._under_way[call]
+                time.timestamp = call.timestamp
+                for result in call.results or ():
+                    self._emit(result)
+        finally:
+            time.timestamp = before
+
+    def _completed(self, calls: list[AsyncCall]) -> None:
+        with self._changed:
+            if not self._is_ordered:
+                self._ready.extend(call for call in calls if call in self._under_way)
+            self._changed.notify_all()
+
+    def _failed(self, call: AsyncCall, error: BaseException) -> None:
+        with self._changed:
+            if call in self._under_way:  # else its epoch was given up meanwhile
+                self._error = self._error or error
+            self._changed.notify_all()

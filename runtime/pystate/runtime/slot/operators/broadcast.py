@@ -1,0 +1,173 @@
+"""Functions over a stream and what another stream broadcasts to every subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pystate.common.errors import StateDeclarationError
+from pystate.core.api.functions import KeyedBroadcastProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimerService
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
+from pystate.runtime.plan.chain import has_on_timer
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.keyed import FiredTimer, UserTimers, timer_handler
+from pystate.runtime.slot.operators.one_input import Emit, callables, process_handler
+from pystate.runtime.slot.operators.output import Output
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
+from pystate.runtime.slot.timers.timer_services import UnkeyedTimerService
+
+
+class _DeclaredStates:
+    """The broadcast states that were declared with `broadcast(...)`.
+
+    Args:
+        descriptors: Which.
+        make: Makes what is handed out of a descriptor.
+        where: What errors name as the place.
+    """
+
+    def __init__(
+        self, descriptors: Iterable[MapStateDescriptor], make: Callable[[MapStateDescriptor], Any], where: str
+    ) -> None:
+        self._where = where
+        self._states = {descriptor.name: (descriptor, make(descriptor)) for descriptor in descriptors}
+
+    def get(self, descriptor: MapStateDescriptor) -> Any:
+        """Return the state; called for every element, so a descriptor that is the very same is not compared."""
+        declared = self._states.get(descriptor.name)
+        if declared is None or (declared[0] is not descriptor and not _alike(declared[0], descriptor)):
+            known = ", ".join(repr(one) for one, _ in self._states.values()) or "none"
+            message = f"The broadcast state {descriptor!r} does not exist; declared are: {known}."
+            raise StateDeclarationError(
+                message,
+                where=self._where,
+                hint="check the descriptor for typos, or give it to broadcast(...) if you forgot to",
+            )
+        return declared[1]
+
+
+def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:
+    return declared == asked and declared.key_type_info == asked.key_type_info
+
+
+class _TimeContext(KeyedBroadcastProcessFunction.BaseContext):
+    """What the contexts of both sides tell of time."""
+
+    def __init__(self, time: ChainTime) -> None:
+        self._time = time
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
+
+    def current_processing_time(self) -> int:
+        """Return the time of the clock."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the event time."""
+        return self._time.watermark
+
+
+class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContext):
+    """The context of an element of the data stream."""
+
+    def __init__(
+        self, states: _DeclaredStates, time: ChainTime, backend: KeyedStateBackend | None, timers: UserTimers | None
+    ) -> None:
+        super().__init__(time)
+        self._states = states
+        self._backend = backend
+        self._timers = timers
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """Return a broadcast state that can't be written."""
+        state: ReadOnlyBroadcastState[Any, Any] = self._states.get(state_descriptor)
+        return state
+
+    def get_current_key(self) -> Any:
+        """Return the key of the element."""
+        if self._backend is None:
+            message = "The data stream of this broadcast function has no key."
+            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
+        return self._backend.current_key
+
+    def timer_service(self) -> TimerService:
+        """Return what tells the time, and keeps timers."""
+        return UnkeyedTimerService(self._time) if self._timers is None else self._timers.service()
+
+
+class BroadcastOnTimerContext(DataSideContext, KeyedBroadcastProcessFunction.OnTimerContext):
+    """The context of a timer that fires."""
+
+    def __init__(
+        self,
+        states: _DeclaredStates,
+        time: ChainTime,
+        backend: KeyedStateBackend,
+        timers: UserTimers,
+        fired: FiredTimer,
+    ) -> None:
+        super().__init__(states, time, backend, timers)
+        self._fired = fired
+
+    def timestamp(self) -> int | None:
+        """Return the time of the timer."""
+        return self._fired.timestamp
+
+    def time_domain(self) -> TimeDomain:
+        """Return by which time it fires."""
+        return self._fired.domain
+
+
+class BroadcastSideContext(_TimeContext, KeyedBroadcastProcessFunction.Context):
+    """The context of a broadcast element."""
+
+    def __init__(self, states: _DeclaredStates, time: ChainTime, backend: KeyedStateBackend | None) -> None:
+        super().__init__(time)
+        self._states = states
+        self._backend = backend
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """Return a broadcast state."""
+        state: BroadcastState[Any, Any] = self._states.get(state_descriptor)
+        return state
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Call `function(key, state)` for every key of this subtask that has a value in a keyed state."""
+        if self._backend is None:
+            message = f"There is no keyed state {state_descriptor.name!r}: the data stream has no key."
+            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
+        self._backend.apply_to_all_keys(state_descriptor, function)
+
+
+def broadcast_handlers(
+    kind: OperatorKind,
+    function: Any,
+    descriptors: list[MapStateDescriptor],
+    output: Output,
+    time: ChainTime,
+    backend: KeyedStateBackend | None,
+    timers: InternalTimeServiceManager | None,
+    state: OperatorStateBackend,
+    where: str,
+) -> list[Emit]:
+    """Return the handler of the data side, and that of the broadcast side."""
+    on_data, on_broadcast = callables(kind, function)
+    writable = _DeclaredStates(descriptors, state.broadcast_state, where)
+    read_only = _DeclaredStates(descriptors, lambda one: ReadOnlyBroadcastView(one.name, state.broadcast_state(one)), where)
+    user_timers = None if timers is None else UserTimers(timers)
+    if backend is not None and user_timers is not None and has_on_timer(function):
+        fired = FiredTimer()
+        context = BroadcastOnTimerContext(read_only, time, backend, user_timers, fired)
+        user_timers.fire_with(timer_handler(function.on_timer, output, fired, context))
+    return [
+        process_handler(on_data, output, DataSideContext(read_only, time, backend, user_timers)),
+        process_handler(on_broadcast, output, BroadcastSideContext(writable, time, backend)),
+    ]

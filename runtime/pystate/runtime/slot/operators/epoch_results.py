@@ -1,0 +1,86 @@
+"""Mini-batches: of a rolling aggregation's results only the last one of each key, when the epoch ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+from pystate.core.state.keys.key_context import InternalKeyContext
+from pystate.core.state.kinds.value_states import OverlayValueState
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.output import Emit
+
+_IN_STATE = object()
+"""Stands for a result that the state has."""
+
+
+class EpochResults:
+    """Keeps the last result of each key until the epoch ends (`execution.mini-batch.enabled`).
+
+    They go on in the order in which their keys were first there, each with the time of the element that brought it about.
+
+    Args:
+        context: Has the key whose result it is.
+        time: Of the chain.
+        emit: Takes the results.
+    """
+
+    def __init__(self, context: InternalKeyContext, time: ChainTime, emit: Emit) -> None:
+        self._context = context
+        self._time = time
+        self._emit = emit
+        self._results: dict[Hashable, tuple[Any, int | None]] = {}
+        self._groups: dict[Hashable, int] = {}  # of keys whose results are in the state
+        self._state: OverlayValueState | None = None
+        self._drain_columns: Callable[[bool], None] | None = None
+
+    def read_from(self, state: OverlayValueState, drain_columns: Callable[[bool], None]) -> None:
+        """Say where the results are of an operator that has them by columns.
+
+        Args:
+            state: Those of noted keys.
+            drain_columns: Called in front of all others with whether there are none, to hand its own on; else to note their
+                keys.
+        """
+        self._state, self._drain_columns = state, drain_columns
+
+    def note_keys(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:
+        """Take note that the state has a new result of each of some keys, which have no time."""
+        self._results.update(zip(keys, repeat((_IN_STATE, None))))
+        self._groups.update(zip(keys, key_groups, strict=True))
+
+    def note(self, result: Any) -> None:
+        """Take a result of the current key, in the place of the one before."""
+        self._results[self._context.active_key] = (result, self._time.timestamp)
+
+    def note_all(self, keys: Iterable[Hashable], results: Iterable[Any]) -> None:
+        """Take a result of each of some keys, which have no time."""
+        self._results.update(zip(keys, zip(results, repeat(None)), strict=False))
+
+    def drain(self) -> None:
+        """Hand the results on."""
+        if self._drain_columns is not None:
+            self._drain_columns(not self._results)
+        results, self._results = self._results, {}
+        if self._groups and self._state is not None:
+            self._read(results, self._state)
+        time = self._time
+        try:
+            for result, time.timestamp in results.values():
+                self._emit(result)
+        finally:
+            time.timestamp = None
+
+    def _read(self, results: dict[Hashable, tuple[Any, int | None]], state: OverlayValueState) -> None:
+        """Put what the state has in its place."""
+        groups, self._groups = self._groups, {}
+        held = state.overlay
+        for key, group in groups.items():
+            if results[key][0] is _IN_STATE:
+                results[key] = (held[key] if key in held else state.load(key, group)), None
+
+    def roll_back_epoch(self) -> None:
+        """Forget them."""
+        self._results = {}
+        self._groups = {}

@@ -1,0 +1,192 @@
+"""The interval join at work (Flink's IntervalJoinOperator): elements wait in keyed state for those that may match them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from pystate.common.errors import RecordError
+from pystate.common.type_info import TypeInformation, Types
+from pystate.core.api.functions import RuntimeContext
+from pystate.core.api.interval_join_operation import IntervalJoinOperation
+from pystate.core.api.join_functions import ProcessJoinFunction
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapState, MapStateDescriptor
+from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.core.metrics.metric import Counter
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.keys.namespaces import KeyNamespaceSerializer
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.windowing.window_operator import LATE_RECORDS
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
+
+BUFFERS = ("LEFT_BUFFER", "RIGHT_BUFFER")
+"""The names of the states with the elements of each stream by their times, as in Flink."""
+
+CLEANUP_TIMERS = "CLEANUP_TIMER"
+"""The service of the timers that clear them, as Flink names it."""
+
+CLEANUP_NAMESPACES = ("CLEANUP_LEFT", "CLEANUP_RIGHT")
+
+
+class JoinContext(ProcessJoinFunction.Context):
+    """Speaks of the pair in hand.
+
+    Attributes:
+        left: The time of the left element.
+        right: That of the right one.
+    """
+
+    def __init__(self) -> None:
+        self.left = self.right = 0
+
+    def get_left_timestamp(self) -> int:
+        """Return the time of the left element."""
+        return self.left
+
+    def get_right_timestamp(self) -> int:
+        """Return the time of the right element."""
+        return self.right
+
+    def get_timestamp(self) -> int:
+        """Return the later of the two."""
+        return max(self.left, self.right)
+
+
+class _Side(NamedTuple):
+    """One of the two streams.
+
+    Attributes:
+        buffer: Its elements by their times.
+        lower: How much later than an element of it one of the other stream is at least, ms.
+        upper: How much later that is at most, ms.
+        namespace: Of its timers.
+        late_tag: The side output of its late elements.
+    """
+
+    buffer: MapState[int, list[Any]]
+    lower: int
+    upper: int
+    namespace: str
+    late_tag: OutputTag | None
+
+    def cleanup_time(self, timestamp: int) -> int:
+        """Return when nothing can match an element any more."""
+        return timestamp + max(self.upper, 0)
+
+    def timestamp(self, cleanup_time: int) -> int:
+        """Return the time of the elements that are cleared at a time."""
+        return cleanup_time - max(self.upper, 0)
+
+
+class IntervalJoinOperator:
+    """Joins two keyed streams whose elements are close in time.
+
+    Args:
+        operation: What the program says.
+        input_types: The types of the elements; None for untyped.
+        backend: The keyed state.
+        runtime: The operator's runtime context.
+        time: Of the chain.
+        timers: The operator's timer services.
+        output: Takes the results.
+    """
+
+    def __init__(
+        self,
+        operation: IntervalJoinOperation,
+        input_types: Sequence[TypeInformation | None],
+        backend: KeyedStateBackend,
+        runtime: RuntimeContext,
+        time: ChainTime,
+        timers: InternalTimeServiceManager,
+        output: Output,
+    ) -> None:
+        lower, upper = operation.lower, operation.upper
+        self._call = operation.function.process_element
+        self._time = time
+        self._output = output
+        namespaces = KeyNamespaceSerializer(Types.STRING())
+        self._timers = timers.get_internal_timer_service(CLEANUP_TIMERS, self, namespaces)
+        buffers = [
+            cast("MapState[int, list[Any]]", backend.get_partitioned_state(_buffer(name, type_info)))
+            for name, type_info in zip(BUFFERS, input_types, strict=True)
+        ]
+        self._left = _Side(buffers[0], lower, upper, CLEANUP_NAMESPACES[0], operation.left_late_tag)
+        self._right = _Side(buffers[1], -upper, -lower, CLEANUP_NAMESPACES[1], operation.right_late_tag)
+        self._context = JoinContext()
+        self._late_records: Counter = runtime.get_metrics_group().counter(LATE_RECORDS)
+
+    def handlers(self) -> list[Emit]:
+        """Return what takes the elements of each stream."""
+        return [self.process_left, self.process_right]
+
+    def process_left(self, element: Any) -> None:
+        """Join a left element with the right ones that wait, and let it wait for others."""
+        left, right, context = self._left, self._right, self._context
+        timestamp = self._take(left, element)
+        if timestamp is None:
+            return
+        context.left = timestamp
+        for context.right in _in_interval(left, timestamp, right):
+            for other in right.buffer.get(context.right) or ():
+                self._join(element, other)
+
+    def process_right(self, element: Any) -> None:
+        """Join a right element with the left ones that wait, and let it wait for others."""
+        left, right, context = self._left, self._right, self._context
+        timestamp = self._take(right, element)
+        if timestamp is None:
+            return
+        context.right = timestamp
+        for context.left in _in_interval(right, timestamp, left):
+            for other in left.buffer.get(context.left) or ():
+                self._join(other, element)
+
+    def on_event_time(self, timestamp: int, namespace: Any) -> None:
+        """Forget the elements that nothing can match any more."""
+        side = self._left if namespace == self._left.namespace else self._right
+        side.buffer.remove(side.timestamp(timestamp))
+
+    def on_processing_time(self, timestamp: int, namespace: Any) -> None:
+        """Do nothing: there are no such timers."""
+
+    def _take(self, side: _Side, element: Any) -> int | None:
+        """Let an element wait; return its time, None where it is late."""
+        timestamp = self._time.timestamp
+        if timestamp is None:
+            message = "An element without a timestamp came to an interval join."
+            raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) in front of it")
+        if timestamp < self._time.watermark:
+            if side.late_tag is None:
+                self._late_records.inc()
+            else:
+                self._output.emit_tagged(side.late_tag, element)
+            return None
+        side.buffer.put(timestamp, [*(side.buffer.get(timestamp) or ()), element])
+        cleanup_time = side.cleanup_time(timestamp)
+        if cleanup_time <= MAX_TIMESTAMP:
+            self._timers.register_event_time_timer(side.namespace, cleanup_time)
+        return timestamp
+
+    def _join(self, left: Any, right: Any) -> None:
+        """Call the function with a pair, and emit the results with the later time of the two."""
+        time, output = self._time, self._output
+        before, time.timestamp = time.timestamp, self._context.get_timestamp()
+        try:
+            for result in self._call(left, right, self._context) or ():
+                collect = output.collect
+                collect(result)
+        finally:
+            time.timestamp = before
+
+
+def _in_interval(side: _Side, timestamp: int, other: _Side) -> list[int]:
+    """Return the times of the other stream's elements that match one of this stream, in their order."""
+    lower, upper = timestamp + side.lower, timestamp + side.upper
+    return sorted(time for time in other.buffer.keys() if lower <= time <= upper)  # noqa: SIM118 - a state, no dict
+
+
+def _buffer(name: str, type_info: TypeInformation | None) -> MapStateDescriptor:
+    return MapStateDescriptor(name, Types.LONG(), Types.LIST(type_info or Types.PICKLED_BYTE_ARRAY()))

@@ -1,0 +1,87 @@
+"""Where functions ask for keyed states: by descriptor, with what is wrong with one told in a sentence."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, cast
+
+from pystate.common.errors import StateDeclarationError
+from pystate.core.api.functions import KeyedStateStore
+from pystate.core.api.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    StateKind,
+    ValueState,
+    ValueStateDescriptor,
+)
+
+DESCRIPTORS: dict[StateKind, type[StateDescriptor]] = {
+    StateKind.VALUE: ValueStateDescriptor,
+    StateKind.LIST: ListStateDescriptor,
+    StateKind.MAP: MapStateDescriptor,
+    StateKind.REDUCING: ReducingStateDescriptor,
+    StateKind.AGGREGATING: AggregatingStateDescriptor,
+}
+GETTERS = {
+    StateKind.VALUE: "get_state",
+    StateKind.LIST: "get_list_state",
+    StateKind.MAP: "get_map_state",
+    StateKind.REDUCING: "get_reducing_state",
+    StateKind.AGGREGATING: "get_aggregating_state",
+}
+
+
+class DescribedStates(KeyedStateStore):
+    """What all stores of keyed states share.
+
+    Args:
+        where: What errors name as the place.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the keyed value state of that name."""
+        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the keyed list state of that name."""
+        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the keyed map state of that name."""
+        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the keyed reducing state of that name."""
+        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the keyed aggregating state of that name."""
+        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
+
+    @abstractmethod
+    def _described_state(self, state_descriptor: StateDescriptor) -> State:
+        """Return the state that a descriptor declares."""
+
+    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
+        if not isinstance(descriptor, StateDescriptor):
+            wanted = DESCRIPTORS[kind].__name__
+            message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
+            hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
+            raise StateDeclarationError(message, where=self._where, hint=hint)
+        state = self._described_state(descriptor) if descriptor.kind is kind else None
+        if state is None:
+            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
+            hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
+            raise StateDeclarationError(message, where=self._where, hint=hint)
+        return state

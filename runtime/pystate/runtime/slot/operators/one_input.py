@@ -1,0 +1,163 @@
+"""Functions over the elements of one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pystate.common.errors import JobGraphError
+from pystate.common.user_code.inlined_code import Code, indented, inlined
+from pystate.core.api.functions import CoProcessFunction, Function, ProcessFunction
+from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.timer_service import TimerService
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.timers.timer_services import UnkeyedTimerService
+
+__all__ = [
+    "Emit",
+    "PlainContext",
+    "callables",
+    "filter_handler",
+    "many_handler",
+    "map_handler",
+    "process_handler",
+    "some_handler",
+    "stateless_handler",
+]
+
+_METHODS = {
+    OperatorKind.MAP: ("map",),
+    OperatorKind.FLAT_MAP: ("flat_map",),
+    OperatorKind.FILTER: ("filter",),
+    OperatorKind.PROCESS: ("process_element",),
+    OperatorKind.PLAIN_PROCESS: ("process_element",),
+    OperatorKind.REDUCE: ("reduce",),
+    OperatorKind.SINK: ("invoke",),
+    OperatorKind.CO_MAP: ("map1", "map2"),
+    OperatorKind.CO_FLAT_MAP: ("flat_map1", "flat_map2"),
+    OperatorKind.CO_PROCESS: ("process_element1", "process_element2"),
+    OperatorKind.KEYED_CO_PROCESS: ("process_element1", "process_element2"),
+    OperatorKind.BROADCAST_PROCESS: ("process_element", "process_broadcast_element"),
+    OperatorKind.KEYED_BROADCAST_PROCESS: ("process_element", "process_broadcast_element"),
+}
+
+
+def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
+    """Return what is called for an element of each input: methods of a function object, or the plain function itself.
+
+    Raises:
+        JobGraphError: The function has no such methods.
+    """
+    names = _METHODS[kind]
+    found = [getattr(function, name, None) for name in names]
+    if isinstance(function, Function) and all(map(callable, found)):
+        return [call for call in found if call is not None]
+    if len(names) == 1 and callable(function):
+        return [function]
+    message = f"{type(function).__name__} is no function for {kind.value}: it lacks {' and '.join(names)}."
+    raise JobGraphError(message)
+
+
+class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
+    """The context of an element without a key.
+
+    Args:
+        time: Of the chain.
+        watermark: Returns the event time; that of the chain where nothing is given.
+    """
+
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
+        self._time = time
+        self._service = UnkeyedTimerService(time, watermark)
+
+    def timestamp(self) -> int | None:
+        """Return the time of the element."""
+        return self._time.timestamp
+
+    def timer_service(self) -> TimerService:
+        """Return what tells the time."""
+        return self._service
+
+
+def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
+    """Return what emits the result of a call."""
+
+    def write(code: Code, element: str) -> list[str]:
+        result = code.name("result")
+        return [f"{result} = {code.bind(call, 'map')}({element})", *code.apply(emit, result)]
+
+    return inlined(write)
+
+
+def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
+    """Return what emits the result of a call, unless it is None: as PyFlink's `map` of connected streams has it."""
+
+    def run_some(element: Any) -> None:
+        result = call(element)
+        if result is not None:
+            emit(result)
+
+    return run_some
+
+
+def filter_handler(call: Callable[..., Any], emit: Emit) -> Emit:
+    """Return what emits the element if the call says so."""
+
+    def write(code: Code, element: str) -> list[str]:
+        return [f"if {code.bind(call, 'filter')}({element}):", *indented(code.apply(emit, element))]
+
+    return inlined(write)
+
+
+def many_handler(call: Callable[..., Any], emit: Emit, *arguments: Any) -> Emit:
+    """Return what emits all results of a call; `arguments` follow the element."""
+    return inlined(
+        lambda code, element: _each_result(code, call, element, arguments, lambda result: code.apply(emit, result))
+    )
+
+
+def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -> Emit:
+    """Return what emits all results of a process function's call; those that are `(OutputTag, value)` to side outputs."""
+
+    def write(code: Code, element: str) -> list[str]:
+        def collect(result: str) -> list[str]:
+            heeds, collect_result = code.bind(output.heeds_tags, "heeds_tags"), code.bind(output.collect_tagged, "collect")
+            tagged = [f"if {heeds}:", f"    {collect_result}({result})"]  # as soon as the function has made a tag
+            return [*tagged, "else:", *indented(code.apply(output.emit, result))]
+
+        return _each_result(code, call, element, arguments, collect)
+
+    return inlined(write)
+
+
+def _each_result(
+    code: Code, call: Callable[..., Any], element: str, arguments: Sequence[Any], emit: Callable[[str], list[str]]
+) -> list[str]:
+    """Return the lines that do with all results of a call what `emit` says of one."""
+    results, result = code.name("results"), code.name("result")
+    given = ", ".join([element, *(code.bind(argument, "argument") for argument in arguments)])
+    return [
+        f"{results} = {code.bind(call, 'function')}({given})",
+        f"if {results} is not None:",
+        f"    for {result} in {results}:",
+        *indented(indented(emit(result))),
+    ]
+
+
+def stateless_handler(
+    kind: OperatorKind, function: Any, output: Output, time: ChainTime, watermark: Callable[[], int] | None = None
+) -> Emit:
+    """Return the handler of a function that needs no slot; behind an assigner `watermark` returns its event time."""
+    (call,) = callables(kind, function)
+    emit = output.emit
+    if kind is OperatorKind.MAP:
+        return map_handler(call, emit)
+    if kind is OperatorKind.FILTER:
+        return filter_handler(call, emit)
+    if kind is OperatorKind.FLAT_MAP:
+        return many_handler(call, emit)
+    if kind is OperatorKind.PLAIN_PROCESS:
+        return process_handler(call, output, PlainContext(time, watermark))
+    message = f"{kind.value} runs in slots only."
+    raise JobGraphError(message)

@@ -1,0 +1,193 @@
+"""The input of a task whose head is a source: what an epoch takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
+from pystate.connectors.source import EpochBound, ReaderOutput
+from pystate.connectors.source_feed import Coordinate
+from pystate.connectors.source_operator import (
+    LONGEST_TAKE_S,
+    MOST_BYTES_PER_EPOCH,
+    MOST_ROWS_PER_EPOCH,
+    SourceOperator,
+    TakeLimit,
+)
+from pystate.runtime.plan.event_time import own_source_channel
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
+from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
+from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+
+class _Output(ReaderOutput[Any]):
+    """Brings elements into the chain, one after the other.
+
+    Attributes:
+        rows: How many there were.
+        sizes: How large, about.
+        watermark: The highest; None where there was none.
+        idle: Whether the source says that nobody needs to wait for it.
+        most_rows: How many are wanted at once, where they are small.
+        assigners: What gives the elements of each split their times.
+        epoch: The bounds of the running epoch; None for none.
+    """
+
+    def __init__(self, emit: Emit, time: ChainTime) -> None:
+        self._emit = emit
+        self._time = time
+        self.rows = 0
+        self.sizes = ElementSizes(MOST_BYTES_PER_EPOCH)
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+        self.most_rows = MOST_ROWS_PER_EPOCH
+        self.assigners: Sequence[TimestampsAndWatermarks] = ()
+        self.epoch = None
+        self._since: int | None = None
+
+    def begin(self, epoch: EpochBound | None, *, whole: bool) -> None:
+        """Take note that elements are taken from here on, all there are or as many as are wanted."""
+        self.epoch = None if whole else epoch
+        self._since = None if whole else self.rows
+
+    def collect(self, record: Any, timestamp: int | None = None) -> None:
+        """Bring an element in."""
+        if not self.rows % MEASURE_EVERY:
+            self.sizes.measure(record)
+        self.rows += 1
+        self.idle = False
+        self._time.timestamp = timestamp
+        self._emit(record)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Take a watermark; it counts behind the epoch's elements."""
+        self.watermark = max(self.watermark, watermark)
+        self.idle = False
+
+    def most(self) -> int:
+        """Return how many elements are wanted from where it began."""
+        return self.sizes.bound(self.most_rows)
+
+    def room(self) -> int:
+        """Return how many of them are still wanted, at least one."""
+        return self.most() if self._since is None else max(1, self.most() - (self.rows - self._since))
+
+    def mark_idle(self) -> None:
+        """Have nobody wait."""
+        self.idle = True
+
+    def mark_active(self) -> None:
+        """Have others wait again."""
+        self.idle = False
+
+    def set_splits(self, splits: Mapping[str, bool]) -> None:
+        """Have event time go by these splits."""
+        self.idle = not splits
+        for assigner in self.assigners:
+            assigner.set_splits(splits)
+
+    def begin_split(self, split_id: str) -> None:
+        """Take what follows for elements of a split."""
+        for assigner in self.assigners:
+            assigner.begin_split(split_id)
+
+
+class SourceInput:
+    """Takes the elements of one subtask's source, an epoch at a time.
+
+    Args:
+        source: What it is.
+        emit: Takes the elements.
+        time: Of the chain.
+        uid: The operator's.
+        touch: Called where the running epoch has taken something: the position doesn't go back with a rollback.
+
+    Attributes:
+        failed_at: Where the element comes from that made `take` raise; None where it didn't, or that isn't known.
+        longest_s: How long it takes what comes.
+        ends_apart: At its end the watermark is what it says; who takes the elements ends event time behind that.
+        is_roused: The source has told that there is something, since it was asked last.
+    """
+
+    def __init__(self, source: SourceOperator, emit: Emit, time: ChainTime, uid: str, touch: Callable[[], object]) -> None:
+        self._source = source
+        self._time = time
+        self._channel = own_source_channel(uid)
+        self._touch = touch
+        self._output = _Output(emit, time)
+        self.failed_at: str | None = None
+        self.longest_s = LONGEST_TAKE_S
+        self.ends_apart = False
+        self.is_roused = False
+
+    @property
+    def most_rows(self) -> int:
+        """How many elements an epoch takes at most."""
+        return self._output.most_rows
+
+    def bound(self, most_rows: int, most_bytes: int) -> None:
+        """Say how much is taken at once."""
+        self._output.most_rows, self._output.sizes.most_bytes = most_rows, most_bytes
+
+    def have_times(self, assigners: Sequence[TimestampsAndWatermarks]) -> None:
+        """Tell which assigners see the elements as the source hands them on, one after the other."""
+        self._output.assigners = assigners
+
+    @property
+    def ended(self) -> bool:
+        """Whether no element follows."""
+        return self._source.ended
+
+    def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
+        """Take the ways out of the slot; see `SourceOperator.connect`."""
+
+        def rouse() -> None:
+            self.is_roused = True
+            wake()
+
+        self._source.connect(coordinate, rouse)
+
+    def answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
+        """Be the enumerator for a reader; see `SourceOperator.answer`."""
+        return self._source.answer(subtask, number, messages)
+
+    def take(self, valve: WatermarkValve, *, whole: bool, epoch: EpochBound | None = None) -> None:
+        """Take what there is.
+
+        Args:
+            valve: The task's only input: hears of the watermark.
+            whole: Wait for all that will ever come.
+            epoch: The bounds of the epoch that takes it; None for none.
+
+        Raises:
+            Exception: What the user's code raised.
+        """
+        output, before = self._output, self._output.rows
+        seconds = None if whole else self.longest_s
+        limit = TakeLimit(lambda: output.rows - before, seconds, output.most)
+        output.begin(epoch, whole=whole)
+        try:
+            self._source.take(output, limit, wait=whole)
+        except Exception:
+            self.failed_at = self._source.describe_position()
+            raise
+        finally:
+            self._time.timestamp = None
+            if output.rows > before:
+                self._touch()
+        at_end = self.ended and not self.ends_apart
+        watermark, idle = (MAX_WATERMARK, False) if at_end else (output.watermark, output.idle)
+        valve.take(self._channel, watermark, idle=idle, now=self._time.clock())
+
+    def next_due(self, timer: int | None) -> int | None:
+        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never.
+
+        Args:
+            timer: When one is due for another reason.
+        """
+        self.is_roused = False  # before the source is asked: it may tell at once
+        idle = [at for assigner in self._output.assigners if (at := assigner.next_idle()) is not None]
+        due = [at for at in (self._source.next_due(self._time.clock()), timer, *idle) if at is not None]
+        return min(due, default=None)

@@ -1,0 +1,163 @@
+"""Windows over known aggregations: a batch is grouped by key and pane first, and windows get one value of each group.
+
+For whole numbers, and for extremes, the order of merging makes no difference, so results are those of elements one by one.
+Where that isn't so, or columns can't tell (nulls, NaN, a zero with a sign, sums beyond the type, late elements), or most
+groups are of one element, a batch goes element by element.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
+from pystate.core.api.window.operation import WindowOperation
+from pystate.core.records.codec import RecordCodec
+from pystate.runtime.slot.operators.field_aggregations import NUMBERS, UFUNCS, are_plain_doubles, position_of, with_field
+from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
+from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
+
+_MOST_GROUPS = 0.7
+"""Where a batch has more groups than this share of its rows, grouping costs more than it saves."""
+
+_FAR = 1 << 62
+"""Times beyond are reckoned with one by one."""
+
+Integers = npt.NDArray[np.int64]
+
+
+class _Partials(ABC):
+    """What comes of the groups of a batch."""
+
+    @abstractmethod
+    def of(self, data: pa.RecordBatch, order: Integers, bounds: Integers) -> list[Any] | None:
+        """Return for each group what its elements come to; None where columns can't tell.
+
+        Args:
+            data: The elements.
+            order: Their rows, group by group, those of a group in their order.
+            bounds: Where in `order` groups begin.
+        """
+
+
+class _Counts(_Partials):
+    @override
+    def of(self, data: pa.RecordBatch, order: Integers, bounds: Integers) -> list[Any] | None:
+        counts: list[int] = np.diff(bounds, append=len(order)).tolist()
+        return counts
+
+
+class _Fields(_Partials):
+    def __init__(self, kind: AccumulateType, position: int | None, type_info: TypeInformation, codec: RecordCodec) -> None:
+        self._ufunc = UFUNCS[kind]
+        self._sums = kind is AccumulateType.SUM
+        self._position = position
+        field = type_info if position is None else type_info.elements[position]
+        self._dtype, self._limit = NUMBERS[field.kind]
+        self._codec = codec
+        self._names = type_info.row_names if type_info.kind is TypeKind.ROW else None
+
+    @override
+    def of(self, data: pa.RecordBatch, order: Integers, bounds: Integers) -> list[Any] | None:
+        column = data.column(self._position or 0)
+        if column.null_count:
+            return None
+        values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
+        if self._sums:
+            if (abs(int(values.min())) + abs(int(values.max()))) * (len(values) + 1) >= self._limit:
+                return None
+        elif self._dtype is np.float64 and not are_plain_doubles(values):
+            return None
+        merged = self._ufunc.reduceat(values[order], bounds).tolist()
+        if self._position is None:
+            return list(merged)
+        first = self._codec.decode(data.take(pa.array(order[bounds])))
+        return with_field(first, self._position, merged, self._names)
+
+
+class WindowColumns(ColumnHandler):
+    """Takes the batches of windows whose aggregation is known.
+
+    Args:
+        windows: The operator.
+        partials: The aggregation.
+        codec: Of the elements.
+    """
+
+    needs_plain: ClassVar = False
+
+    def __init__(self, windows: AlignedWindowOperator, partials: _Partials, codec: RecordCodec) -> None:
+        self._windows = windows
+        self._partials = partials
+        self._codec = codec
+
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
+        """Put the elements of a batch into their windows."""
+        if timestamps is None or timestamps.null_count or not data.num_rows or not self._grouped(data, timestamps, distinct):
+            places = distinct.index.to_pylist()
+            keys, groups = distinct.internal, distinct.groups
+            self._windows.process_batch(
+                [keys[place] for place in places],
+                [groups[place] for place in places],
+                self._codec.decode(data),
+                [None] * data.num_rows if timestamps is None else timestamps.to_pylist(),
+            )
+
+    def _grouped(self, data: pa.RecordBatch, timestamps: pa.Array, distinct: DistinctKeys) -> bool:
+        """Put the elements into their windows by groups, or return False, and do nothing."""
+        most = _MOST_GROUPS * data.num_rows
+        if len(distinct.internal) > most:
+            return False
+        times = timestamps.to_numpy()
+        if int(times.min()) < -_FAR or int(times.max()) > _FAR:
+            return False
+        size, offset = self._windows.pane_size, self._windows.pane_offset
+        starts, panes = np.unique(times - (times - offset) % size, return_inverse=True)
+        numbers = distinct.index.to_numpy().astype(np.int64) * len(starts) + panes
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        bounds = np.flatnonzero(np.diff(ordered, prepend=-1))
+        if len(bounds) > most or not self._windows.are_open(starts.tolist()):
+            return False
+        partials = self._partials.of(data, order, bounds)
+        if partials is None:
+            return False
+        keys, groups = distinct.internal, distinct.groups
+        numbers = ordered[bounds]
+        if len(starts) > 1:  # a window of several panes has the other fields of its first element, whose group comes first
+            turns = np.argsort(order[bounds])
+            numbers, partials = numbers[turns], [partials[turn] for turn in turns.tolist()]
+        places, of_pane = np.divmod(numbers, len(starts))
+        for place, start, partial in zip(places.tolist(), starts[of_pane].tolist(), partials, strict=True):
+            self._windows.merge(keys[place], groups[place], start, partial)
+        return True
+
+
+def window_columns(
+    operation: WindowOperation, type_info: TypeInformation | None, windows: AlignedWindowOperator, where: str
+) -> WindowColumns | None:
+    """Return what takes the batches of a step by columns; None where only its functions can."""
+    if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
+        return None
+    codec = RecordCodec(type_info, where)
+    if type(operation.aggregate_function) is ElementCount:
+        return WindowColumns(windows, _Counts(), codec)
+    function = operation.reduce_function
+    if type(function) is not FieldAggregation or function.kind not in UFUNCS:
+        return None
+    position: int | None = None
+    field = type_info
+    if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
+        position = position_of(function.field, type_info)
+        if position is None:
+            return None
+        field = type_info.elements[position]
+    if field.kind not in NUMBERS or (field.kind is TypeKind.DOUBLE and function.kind is AccumulateType.SUM):
+        return None  # sums of doubles depend on their order, in their last digits
+    return WindowColumns(windows, _Fields(function.kind, position, type_info, codec), codec)

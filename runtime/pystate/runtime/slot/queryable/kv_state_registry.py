@@ -1,0 +1,124 @@
+"""The queryable states of a slot, by name, and the answers to requests (Flink's KvStateRegistry)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+
+from pystate.common.errors import StateDeclarationError
+from pystate.common.time import current_time_ms
+from pystate.core.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.committed_states import CommittedStates, CommittedVersion
+from pystate.core.state.base.queryable_states import QueryableStateInfo
+from pystate.runtime.slot.queryable.answer_room import AnswerRoom
+from pystate.runtime.slot.queryable.kv_state_entry import KvStateEntry, version_of
+
+
+class KvStateRegistry:
+    """Knows the keyed backends of a slot's subtasks. States that a function declares late are found when they are asked for.
+
+    Args:
+        clock: By which values expire, ms since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], int] = current_time_ms) -> None:
+        self._clock = clock
+        self._subtasks: list[tuple[str, KeyedStateBackend, CommittedStates]] = []
+        self._entries: dict[str, KvStateEntry] = {}
+        self._lock = threading.Lock()
+
+    def add(self, uid: str, backend: KeyedStateBackend, versions: CommittedStates) -> None:
+        """Take a subtask's states in.
+
+        Args:
+            uid: Of the operator.
+            backend: Its keyed state.
+            versions: What can be read of it.
+
+        Raises:
+            StateDeclarationError: A name is another state's already.
+        """
+        with self._lock:
+            self._subtasks.append((uid, backend, versions))
+        self._look()
+
+    def states(self) -> list[QueryableState]:
+        """Return all states that are declared by now.
+
+        Raises:
+            StateDeclarationError: Two states have one name.
+        """
+        self._look()
+        with self._lock:
+            return [entry.description for entry in self._entries.values()]
+
+    def read(self, consistency: Consistency, reads: Iterable[StateRead]) -> list[StateAnswer]:
+        """Answer reads in their order, all of a subtask from one version, as long as there is room for their answers."""
+        held: dict[int, CommittedVersion | None] = {}
+        room = AnswerRoom()
+        with ExitStack() as stack:
+            return [self._answer(read, consistency, held, stack, room) for read in reads]
+
+    def _answer(
+        self,
+        read: StateRead,
+        consistency: Consistency,
+        held: dict[int, CommittedVersion | None],
+        stack: ExitStack,
+        room: AnswerRoom,
+    ) -> StateAnswer:
+        entry = self._entries.get(read.name)
+        if entry is None:
+            self._look()
+            entry = self._entries.get(read.name)
+        if entry is None:
+            return StateAnswer(QueryOutcome.UNKNOWN_STATE)
+        versions = entry.versions
+        if read.cursor is not None:
+            key = version_of(read.cursor)
+            with versions.reading(live=False, key=key) as version:
+                if key is None or version is None:
+                    return StateAnswer(QueryOutcome.VERSION_GONE)
+                return self._read(entry, read, version, room)
+        if id(versions) not in held:
+            held[id(versions)] = stack.enter_context(versions.reading(live=consistency is Consistency.LIVE))
+        version = held[id(versions)]
+        if version is None:
+            return StateAnswer(QueryOutcome.NOT_SERVING)
+        return self._read(entry, read, version, room)
+
+    @staticmethod
+    def _read(entry: KvStateEntry, read: StateRead, version: CommittedVersion, room: AnswerRoom) -> StateAnswer:
+        answer = entry.read(read, version, room)
+        if answer.cursor is not None:
+            entry.versions.pin(version)
+        return answer
+
+    def _look(self) -> None:
+        """Find states that were declared since."""
+        with self._lock:
+            for uid, backend, versions in self._subtasks:
+                for name, info in backend.queryable_states().items():
+                    known = self._entries.get(name)
+                    if known is None:
+                        description = _description(name, uid, backend, info)
+                        self._entries[name] = KvStateEntry(
+                            description, info, backend.key_codec, backend.key_group_range, versions, self._clock
+                        )
+                    elif (known.description.uid, known.info.state_name) != (uid, info.state_name):
+                        raise same_name(known.description, _description(name, uid, backend, info))
+
+
+def _description(name: str, uid: str, backend: KeyedStateBackend, info: QueryableStateInfo) -> QueryableState:
+    state = info.schema.meta_info(info.state_name)
+    return QueryableState(name, uid, backend.key_codec.key_type, backend.max_parallelism, state)
+
+
+def same_name(one: QueryableState, other: QueryableState) -> StateDeclarationError:
+    """Return the error for two states that are queryable by one name."""
+    message = (
+        f"Two states are queryable as {one.name!r}: {one.state.name!r} of {one.uid} and {other.state.name!r} of {other.uid}."
+    )
+    return StateDeclarationError(message, hint="give set_queryable another name for one of them")

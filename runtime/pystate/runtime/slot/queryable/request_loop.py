@@ -1,0 +1,204 @@
+"""The thread of a slot that reads requests for its state and answers them, of all connections in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from pystate.core.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+
+MAX_FRAME_BYTES = 8 << 20
+"""More than what the proxy asks for together."""
+
+_RECEIVED_BYTES = 1 << 18
+_BUSY_SHARE = 0.3
+_LOOKED_AT_SECONDS = 0.005
+_PAUSE_SECONDS = 0.01
+
+Answer = Callable[[bytes], bytes]
+"""Takes a request and returns what is sent for it, frame and all; raises one of NO_MESSAGE to hang up."""
+
+
+class _Caller:
+    """One connection.
+
+    Args:
+        connection: It; doesn't block.
+        answer: Answers a request.
+
+    Attributes:
+        connection: The same.
+        heard_at: When it last asked; monotonic seconds.
+    """
+
+    def __init__(self, connection: socket.socket, answer: Answer) -> None:
+        self.connection = connection
+        self._answer = answer
+        self._reader = FrameReader(MAX_FRAME_BYTES)
+        self._unsent = memoryview(b"")
+        self.heard_at = time.monotonic()
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it has yet to take an answer; until then nothing more is read of it."""
+        return bool(self._unsent)
+
+    def read(self) -> None:
+        """Answer what has arrived.
+
+        Raises:
+            OSError, EOFError, FrameTooLargeError, NO_MESSAGE: The connection is of no use any more.
+        """
+        data = self.connection.recv(_RECEIVED_BYTES)
+        if not data:
+            raise EOFError
+        self._reader.feed(data)
+        self._answer_all()
+
+    def write(self) -> None:
+        """Send on; raises as `read`."""
+        self._send(self._unsent)
+        self._answer_all()
+
+    def _answer_all(self) -> None:
+        while not self._unsent:
+            payload = self._reader.next_frame()
+            if payload is None:
+                return
+            self._send(memoryview(self._answer(payload)))
+
+    def _send(self, data: memoryview) -> None:
+        try:
+            self._unsent = data[self.connection.send(data) :]
+        except BlockingIOError:
+            self._unsent = data
+
+
+class OtherThreads:
+    """Knows whether the other threads of this process work. For one thread alone."""
+
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+        self._worked = time.process_time() - time.thread_time()
+        self._busy = False
+
+    def are_busy(self) -> bool:
+        """Return whether they have lately used a good part of a processor."""
+        now = time.perf_counter()
+        passed = now - self._at
+        if passed >= _LOOKED_AT_SECONDS:
+            worked = time.process_time() - time.thread_time()
+            self._busy = worked - self._worked > _BUSY_SHARE * passed
+            self._at, self._worked = now, worked
+        return self._busy
+
+
+class RequestLoop:
+    """Answers requests on one thread.
+
+    That thread and the one that processes records share an interpreter, which goes from one to the other with every look at
+    a connection, and each time the processor's caches are filled anew. So while records are processed it looks less often:
+    what has come in meanwhile is answered at one go.
+
+    Args:
+        answer: Answers a request.
+        most: How many connections there may be; beyond it the one that has asked nothing for longest is cut.
+    """
+
+    def __init__(self, answer: Answer, most: int) -> None:
+        self._answer = answer
+        self._most = most
+        self._arrived: deque[socket.socket] = deque()
+        self._selector = selectors.DefaultSelector()
+        self._wakes, self._waker = socket.socketpair()
+        self._wakes.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._wakes, selectors.EVENT_READ)
+        self._callers: set[_Caller] = set()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="queryable-state-server", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def add(self, connection: socket.socket) -> None:
+        """Answer on a connection that has proven the secret; from any thread."""
+        connection.setblocking(False)
+        self._arrived.append(connection)
+        self._wake()
+
+    def close(self) -> None:
+        """Hang up on all, soon."""
+        self._closed.set()
+        self._wake()
+
+    def pause(self, seconds: float) -> None:
+        """Leave the interpreter to others for a while, or until the loop is closed."""
+        self._closed.wait(seconds)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full, so that it wakes anyway, or closed
+            self._waker.send(b"\0")
+
+    def _run(self) -> None:
+        others = OtherThreads()
+        try:
+            while not self._closed.is_set():
+                self._serve_ready()
+                if others.are_busy():
+                    self.pause(_PAUSE_SECONDS)
+        finally:
+            for caller in tuple(self._callers):
+                self._cut(caller)
+            self._admit()
+            self._selector.close()
+            self._wakes.close()
+            self._waker.close()
+
+    def _serve_ready(self) -> None:
+        for key, _ in self._selector.select():
+            caller = key.data
+            if caller is None:
+                with contextlib.suppress(BlockingIOError):
+                    self._wakes.recv(_RECEIVED_BYTES)
+                self._admit()
+            else:
+                self._serve(caller)
+
+    def _serve(self, caller: _Caller) -> None:
+        was_slow = caller.is_slow
+        try:
+            (caller.write if was_slow else caller.read)()
+        except BlockingIOError:
+            return
+        except (OSError, EOFError, FrameTooLargeError, *NO_MESSAGE):
+            self._cut(caller)
+            return
+        caller.heard_at = time.monotonic()
+        if caller.is_slow is not was_slow:
+            event = selectors.EVENT_WRITE if caller.is_slow else selectors.EVENT_READ
+            self._selector.modify(caller.connection, event, caller)
+
+    def _admit(self) -> None:
+        while self._arrived:
+            connection = self._arrived.popleft()
+            if self._closed.is_set():
+                connection.close()
+                continue
+            if len(self._callers) >= self._most:
+                self._cut(min(self._callers, key=lambda one: one.heard_at))
+            caller = _Caller(connection, self._answer)
+            self._callers.add(caller)
+            self._selector.register(connection, selectors.EVENT_READ, caller)
+
+    def _cut(self, caller: _Caller) -> None:
+        self._callers.discard(caller)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(caller.connection)
+        caller.connection.close()

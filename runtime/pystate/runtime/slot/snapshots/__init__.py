@@ -1,0 +1,1 @@
+"""What a subtask writes into a checkpoint, and takes from one."""

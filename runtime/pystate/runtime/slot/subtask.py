@@ -1,0 +1,134 @@
+"""A subtask in its slot, whoever feeds it: its chain, its part of checkpoints, how it fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Protocol
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import StateBackendOptions
+from pystate.common.configuration.queryable_state_options import QueryableStateOptions
+from pystate.common.errors import PystateError
+from pystate.core.state.base.committed_states import CommittedStates
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.chain.operator_chain import OperatorChain, OutputSink
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.runtime.slot.subtask_checkpoints import CheckpointResponder, SubtaskCheckpointCoordinator, Upload
+from pystate.runtime.slot.user_code import UserCode
+
+
+class SubtaskGateway(CheckpointResponder, Protocol):
+    """What a subtask of every engine tells the driver."""
+
+    def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
+        """Say that the job can't go on."""
+
+
+class Subtask:
+    """What the engines' subtasks share. An engine brings events, and holds `_changed` while one is under way.
+
+    Args:
+        task: What to run.
+        index: Which share.
+        environment: The job.
+        gateway: Whom to tell.
+        upload: Runs the asynchronous part of a snapshot on another thread.
+        sink: Called with every record batch that leaves the task.
+
+    Attributes:
+        chain: The operators.
+        checkpoints: The subtask's part of checkpoints.
+        versions: What can be read of its state from outside; None where nothing can.
+    """
+
+    def __init__(
+        self,
+        task: TaskSpec,
+        index: int,
+        environment: JobEnvironment,
+        gateway: SubtaskGateway,
+        upload: Upload,
+        sink: OutputSink,
+    ) -> None:
+        self.task = task
+        self.index = index
+        configuration = Configuration(environment.configuration)
+        self.chain = OperatorChain(task, index, environment, sink)
+        backend, readable = self.chain.backend, configuration.get(QueryableStateOptions.ENABLE_QUERYABLE_STATE_PROXY_SERVER)
+        self.versions = CommittedStates(backend.committed_view) if readable and backend is not None else None
+        self.checkpoints = SubtaskCheckpointCoordinator(
+            self.chain,
+            gateway,
+            upload,
+            self.fail,
+            asynchronous=configuration.get(StateBackendOptions.ASYNC_SNAPSHOTS),
+            versions=self.versions,
+        )
+        self._gateway = gateway
+        self._changed = threading.Condition()
+        self._failed: PystateError | None = None
+
+    def open(
+        self,
+        restored: Mapping[str, RestoredOperator] | None = None,
+        checkpoint_id: int | None = None,
+        checkpoint_timestamp: int | None = None,
+    ) -> None:
+        """Restore the state and open the functions.
+
+        Args:
+            restored: By operator uid: the old state that falls to this subtask.
+            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+            checkpoint_timestamp: When that was triggered, ms since 1970; None the same.
+        """
+        with self._user_code():
+            self.chain.open(restored, checkpoint_id)
+
+    def close(self) -> None:
+        """Close the functions and the backend."""
+        if self.versions is not None:
+            self.versions.close()
+        self.chain.close()
+
+    def notify(self, checkpoint_id: int, *, completed: bool) -> bool:
+        """Tell the functions what became of a checkpoint: at once where nothing is half done, else as soon as that is.
+
+        Returns:
+            Whether all that want to know have heard, and did what they do then.
+        """
+        if not self.checkpoints.ended(checkpoint_id, completed=completed):
+            return True
+        with self._changed:
+            self.checkpoints.tell_later(checkpoint_id, completed=completed)
+            if not self._is_at_rest():
+                return False
+            self.checkpoints.deliver(self._has_failed)
+            return self._failed is None
+
+    def commit_rest(self) -> None:
+        """Have sinks make all visible, at the end of a job that takes no checkpoints.
+
+        Raises:
+            PystateError: They can't, of which the coordinator has been told.
+        """
+        with self._changed, self._user_code():
+            for operator in reversed(self.chain.operators):
+                operator.commit_rest()
+
+    def fail(self, error: PystateError, stack_trace: str) -> None:
+        """Take no further events, and tell the coordinator why."""
+        with self._changed:
+            self._failed = error
+            self._changed.notify_all()
+        self._gateway.task_failed(self.task.uid, self.index, error, stack_trace)
+
+    def _is_at_rest(self) -> bool:
+        """Whether all state is as whole events have left it; asked by who holds the subtask."""
+        return True
+
+    def _has_failed(self) -> bool:
+        return self._failed is not None
+
+    def _user_code(self) -> UserCode:
+        return UserCode(self.task.place_of(self.index), self.fail, self.chain.failed_record.place)

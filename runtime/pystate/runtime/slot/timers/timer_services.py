@@ -1,0 +1,90 @@
+"""Timer services as functions see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from pystate.common.errors import StateError
+from pystate.core.api.timer_service import TimerService
+from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimerService
+
+USER_TIMERS = "user-timers"
+"""The service of process functions' timers, as Flink names it."""
+
+
+class SimpleTimerService(TimerService):
+    """The timers of the current key, in the void namespace (Flink's SimpleTimerService).
+
+    Args:
+        service: Keeps them.
+    """
+
+    def __init__(self, service: InternalTimerService) -> None:
+        self._service = service
+
+    def current_processing_time(self) -> int:
+        """Return the time of the clock."""
+        return self._service.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """Return the event time."""
+        return self._service.current_watermark()
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Add a timer by the clock."""
+        self._service.register_processing_time_timer(None, timestamp)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Add a timer by event time."""
+        self._service.register_event_time_timer(None, timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Remove a timer by the clock."""
+        self._service.delete_processing_time_timer(None, timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Remove a timer by event time."""
+        self._service.delete_event_time_timer(None, timestamp)
+
+
+class UnkeyedTimerService(TimerService):
+    """Tells the time where a stream has no key; timers are refused, as in Flink.
+
+    Args:
+        time: Of the chain.
+        watermark: Returns the event time; that of the chain where nothing is given.
+    """
+
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
+        self._time = time
+        self._watermark = watermark
+
+    def current_processing_time(self) -> int:
+        """Return the time of the clock."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the event time."""
+        return self._time.watermark if self._watermark is None else self._watermark()
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Refuse it."""
+        self._refuse()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Refuse it."""
+        self._refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Refuse it."""
+        self._refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Refuse it."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        message = "Timers are for keyed streams only: a timer belongs to a key."
+        raise StateError(message, hint="put key_by(...) in front of process(), and use a KeyedProcessFunction")

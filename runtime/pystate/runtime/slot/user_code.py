@@ -1,0 +1,48 @@
+"""Calls user code: what it raises becomes a failure of its task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystate.common.errors import ControlError, PystateError, RecordError
+from pystate.common.user_code.user_errors import user_failure
+from pystate.common.user_code.user_frames import user_frame, user_stack_trace
+
+
+class UserCode:
+    """Turns what user code raises into a failure of the task, told with the user's own stack trace.
+
+    Args:
+        where: The subtask, for errors.
+        fail: Takes the error and the stack trace.
+        failed_at: Says which record the functions had when they raised, for people; None where that isn't known.
+    """
+
+    def __init__(
+        self, where: str, fail: Callable[[PystateError, str], None], failed_at: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self._where = where
+        self._fail = fail
+        self._failed_at = failed_at
+
+    def __enter__(self) -> None:
+        """Enter."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Report what is the user's; what is ours or the connection's goes on as it is."""
+        if error is None or isinstance(error, (ControlError, GeneratorExit)):
+            return
+        stack_trace = user_stack_trace(error)
+        record = self._failed_at()
+        where = self._where if record is None else f"{self._where}, {record}"
+        if isinstance(error, PystateError):
+            failure = error
+            if isinstance(error, RecordError) and error.where is not None:
+                failure.where = f"{where}, {error.where}"  # it knows the stream, we the operator
+            failure.where = failure.where or where
+        else:
+            failure = user_failure(error, where)
+            if isinstance(error, TypeError) and not user_frame(stack_trace) and "not iterable" in str(error):
+                failure.hint = "yield the results, or return them in a list"  # we have gone through what it returned
+        self._fail(failure, stack_trace)
+        raise failure from error

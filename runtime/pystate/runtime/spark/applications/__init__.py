@@ -1,0 +1,1 @@
+"""Spark applications: their cores, where they run, and how executors are lost."""

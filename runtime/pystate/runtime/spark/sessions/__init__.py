@@ -1,0 +1,1 @@
+"""Spark sessions of drivers: their settings, secrets, connections and local folders."""

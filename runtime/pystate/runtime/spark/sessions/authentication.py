@@ -1,0 +1,68 @@
+"""Who may speak to a job's Spark: settings of an application that we start, and what is wrong with one that others started.
+
+Without `spark.authenticate` Spark's RPC and block manager answer whoever reaches their ports. They hand out broadcasts: the
+functions of a job, pickled, and Hadoop's settings with the secrets of storages. On a local master Spark makes a secret by
+itself, in the memory of its one process: it stands in no setting, file, command line or message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pystate.common.configuration.execution_target import local_threads
+from pystate.common.errors import ExternalSystemError
+from pystate.runtime.spark.sessions.local_dir import socket_folder
+from pystate.runtime.spark.workers.python_daemons import UNIX_SOCKETS_KEY
+
+AUTHENTICATE = "spark.authenticate"
+SECRET = "spark.authenticate.secret"  # noqa: S105 - a key
+SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
+_HOW = f"set {AUTHENTICATE} = true and the same {SECRET} in flink-conf.toml and in the spark-defaults.conf of the cluster"
+
+
+def local_settings(users: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a local master that keep other users of the machine out, for the user's own to go above.
+
+    Raises:
+        ExternalSystemError: There is no place for sockets, as on a full disk.
+    """
+    settings = {AUTHENTICATE: "true", UNIX_SOCKETS_KEY: "true"}
+    # else Python's workers are forked for whoever connects to a port of their daemon
+    if SOCKET_FOLDER not in users and users.get(UNIX_SOCKETS_KEY, "true").lower() == "true":
+        try:
+            settings[SOCKET_FOLDER] = socket_folder()
+        except OSError as error:
+            message = f"There is no place for the sockets of Spark's Python workers: {error.strerror}."
+            hint = f"set {SOCKET_FOLDER} to a folder of yours with a path of at most 60 characters"
+            raise ExternalSystemError(message, where=str(error.filename), hint=hint) from error
+    return settings
+
+
+def authentication_notices(application: Callable[[str], str | None], *, real_time: bool) -> list[str]:
+    """Return what people should know of who may speak to their Spark.
+
+    Args:
+        application: Returns one of its settings; None where it has no such one.
+        real_time: The job runs on the real-time engine.
+    """
+    is_local = local_threads(str(application("spark.master"))) is not None
+    notices = []
+    if not _is_true(application(AUTHENTICATE)):
+        if is_local:
+            whom, how = "every user of this machine", f"set {AUTHENTICATE} = true where the session is made"
+        else:
+            whom, how = "whoever reaches its ports", _HOW
+        notices.append(
+            f"{AUTHENTICATE} is not true: the Spark application answers {whom}, and gives away the job's functions and all "
+            f"secrets among Spark's settings; {how}."
+        )
+    if real_time and not is_local:
+        notices.append(
+            "Spark's streaming shuffle listens on all addresses of the executors' machines, and asks nobody who he is: "
+            "who reaches those ports can read or end the job; use a network of its own, or execution.engine = micro-batch."
+        )
+    return notices
+
+
+def _is_true(value: str | None) -> bool:
+    return value is not None and value.lower() == "true"

@@ -1,0 +1,276 @@
+"""The SparkSession a job runs in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.deployment_options import ExecutionTarget
+from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.execution_target import execution_target, local_threads
+from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.common.configuration.options import CoreOptions, PystateOptions, SparkOptions
+from pystate.common.configuration.sensitive_keys import REDACTED
+from pystate.common.errors import ConfigurationError
+from pystate.common.files.home import write_file_atomically
+from pystate.common.processes.java import find_java
+from pystate.runtime.logs.pipes import descriptor_into, log_bounds
+from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
+from pystate.runtime.spark import worker_site
+from pystate.runtime.spark.applications.cluster_settings import archive_settings, cluster_settings, worker_python
+from pystate.runtime.spark.applications.required_cores import micro_batch_cores
+from pystate.runtime.spark.sessions.authentication import local_settings
+from pystate.runtime.spark.sessions.class_data_archive import archive_options
+from pystate.runtime.spark.sessions.local_dir import private_local_dir
+from pystate.runtime.spark.sessions.real_time_settings import application_settings, real_time_threads
+from pystate.runtime.spark.sessions.secret_settings import secret_settings, secrets_by_file
+from pystate.runtime.spark.workers.python_files import add_python_files
+from pystate.runtime.spark.workers.shipping import ship
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+_CHECKSUMS = (f"{_CHECKSUM}.enabled", f"{_CHECKSUM}.enableFullRetryOnMismatch")
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.log.ref = log
+appender.log.type = Console
+appender.log.name = log
+appender.log.target = SYSTEM_ERR
+appender.log.layout.type = PatternLayout
+appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.allowlist.name = org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
+logger.allowlist.level = error
+logger.writer.name = org.apache.spark.shuffle.streaming.StreamingShuffleWriter
+logger.writer.level = error
+"""
+"""Warnings of the stages and the memory that the real-time engine means to use, in each attempt, are left out."""
+
+_LOCAL_DIR = "spark.local.dir"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+_REFUSED = {
+    "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
+    "spark.speculation": "a second copy of an exchange would run the same epoch at the same time",
+    "spark.sql.streaming.asyncProgressTracking.enabled": "a checkpoint must know which epoch Spark has committed",
+    "spark.python.worker.killOnIdleTimeout": "a slot looks idle to Spark, and one that is killed takes state with it",
+    "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "an exchange that waits for its slot looks idle to Spark",
+}
+_LEAST = {
+    "spark.sql.streaming.minBatchesToRetain": (10, "Spark would delete its logs of epochs that checkpoints need"),
+    "spark.ui.retainedStages": (100, "Spark would forget the stages of an epoch before it is proven to be whole"),
+    "spark.ui.retainedTasks": (10_000, "Spark would forget the tasks of an epoch before it is proven to be whole"),
+    "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": (
+        10_000,
+        "an epoch counts when Spark tells of all its tasks",
+    ),
+}
+
+
+def python_path() -> str:
+    """Return where this process looks for modules, as `PYTHONPATH` has it."""
+    return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
+
+
+def session_settings(configuration: Configuration) -> dict[str, str]:
+    """Return the settings of the session, ours below the user's, but for where it logs to.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        ExternalSystemError: The cluster doesn't answer.
+    """
+    parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    target = execution_target(configuration)
+    is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
+    cores = real_time_threads(parallelism) if is_real_time else micro_batch_cores(parallelism).cores
+    master = str(configuration.get(SparkOptions.MASTER) or f"local[{cores},{1 if is_real_time else 4}]")
+    users = configuration.spark_properties()
+    for key, reason in _REFUSED.items():
+        if users.get(key, "false").lower() == "true":
+            message = f"{key} = true can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+    _check_least(users)
+    _check_checksums(users)
+    if users.get("spark.submit.deployMode", "client").lower() == "cluster":
+        message = "spark.submit.deployMode = cluster can't be used: the driver runs under the job manager."
+        raise ConfigurationError(message, where="spark.submit.deployMode", hint="leave it out")
+    if "spark.remote" in users:
+        message = "spark.remote can't be used: Spark Connect has no SparkContext, whose tasks the slots are."
+        raise ConfigurationError(message, where="spark.remote", hint=f"set {SparkOptions.MASTER.key}")
+    settings = {
+        # a second number above 1: a lost Python worker costs a retry of its task, not the query
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(parallelism),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.python.udf.pipelined.enabled": "true",
+        # a task that is run again and writes other rows fails its stage; the default of 4.3
+        **dict.fromkeys(_CHECKSUMS, "true"),
+        # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
+        # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
+        "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
+        # a worker whose JVM says nothing for so long ends: the default of 15 s is less than a busy machine needs
+        "spark.python.authenticate.socketTimeout": "600s",
+        # what we hide, Spark's event log and pages hide, too
+        "spark.redaction.regex": REDACTED,
+        # clusters turn them on for everybody, in a spark-defaults.conf
+        **dict.fromkeys(_REFUSED, "false"),
+    }
+    if is_real_time:
+        settings.update(application_settings())  # the rest is its query's: one row a batch would be any other's ruin
+    if target is ExecutionTarget.SPARK:
+        settings.update(
+            cluster_settings(configuration, master, users, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
+        )
+    else:
+        settings.update(archive_settings(configuration, master, users))
+        settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **local_settings(users)})
+        # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
+        settings["spark.executor.heartbeat.maxFailures"] = str((1 << 31) - 1)
+        # more than 32 files are looked at in a job of their own first, with a task for each of them
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(local_threads(master) or parallelism)
+        if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
+            settings[_LOCAL_DIR] = private_local_dir()
+    settings.update(users)
+    return settings
+
+
+def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
+    """Return the settings of the session, ours below the user's; see `session_settings`.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        ExternalSystemError: The cluster doesn't answer.
+    """
+    settings = session_settings(configuration)
+    log4j = log.with_name("log4j2.properties")
+    write_file_atomically(log4j, _LOG4J.encode())
+    java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
+    settings[_JAVA_OPTIONS] = " ".join(part for part in (settings.get(_JAVA_OPTIONS), java_options) if part)
+    return settings
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse settings that the program, or a file of Spark's own, has made in the session; see `spark_settings`.
+
+    Raises:
+        ConfigurationError: A setting would lose or double state.
+    """
+    for key, reason in _REFUSED.items():
+        if str(spark.conf.get(key, "false")).lower() == "true":
+            message = f"{key} = true can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out, in the program and in spark-defaults.conf")
+    known = {key: value for key in (*_LEAST, *_CHECKSUMS) if (value := spark.conf.get(key, None)) is not None}
+    _check_least(known)
+    _check_checksums(known)
+
+
+def _check_checksums(settings: Mapping[str, str]) -> None:
+    """Refuse that a task which is run again may write other rows unnoticed: they would reach two subtasks, or none.
+
+    Raises:
+        ConfigurationError: So it would.
+    """
+    for key in _CHECKSUMS:
+        if settings.get(key, "true").lower() != "true":
+            message = (
+                f"{key} = {settings[key]} can't be used: rows that a task writes otherwise when it is run again get lost."
+            )
+            raise ConfigurationError(message, where=key, hint=f"leave {key} out")
+
+
+def _check_least(settings: Mapping[str, str]) -> None:
+    """Refuse that Spark forgets too early what a checkpoint, a restore, or the proof of an epoch reads.
+
+    Raises:
+        ConfigurationError: So it would.
+    """
+    for key, (least, reason) in _LEAST.items():
+        text = settings.get(key, str(least))
+        if not text.isdecimal() or int(text) < least:
+            message = f"{key} = {text} can't be used: {reason}."
+            raise ConfigurationError(message, where=key, hint=f"leave it out, or set {least} or more")
+
+
+def create_session(configuration: Configuration, app_name: str, log: Path, output: int | None = None) -> SparkSession:
+    """Return a session whose workers run this Python and whose noise goes to `log`.
+
+    Args:
+        configuration: The options in force.
+        app_name: What Spark calls it.
+        log: The file.
+        output: A descriptor that the noise goes to in the place of the file, beside which settings are written for a while.
+
+    Raises:
+        ConfigurationError: A setting is refused.
+        JavaNotFoundError: No Java is found.
+        ExternalSystemError: The cluster doesn't answer.
+    """
+    add_python_files(configuration)  # the program itself may have named some
+    settings = spark_settings(configuration, log)
+    target = execution_target(configuration)
+    java = find_java()
+    os.environ.update(java.environment)
+    if configuration.get(JobManagerOptions.CLASS_DATA_ARCHIVE):
+        options = settings[_JAVA_OPTIONS]
+        settings[_JAVA_OPTIONS] = f"{archive_options(java, os.environ, options)} {options}".strip()
+    os.environ["PYSPARK_PYTHON"] = worker_python(configuration, target, settings)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # workers on this machine must find the job's own modules, which stand beside its file
+    os.environ["PYTHONPATH"] = f"{worker_site.FOLDER}{os.pathsep}{python_path()}"
+    from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
+
+    from pystate.runtime.spark.sessions.own_connections import guard_listeners
+
+    builder = SparkSession.builder.appName(app_name)
+    secrets = secret_settings(settings)
+    for key, value in settings.items():
+        if key not in secrets:
+            builder = builder.config(key, value)
+    output = descriptor_into(log, log_bounds(configuration)) if output is None else output
+    with _output_of_children(output), secrets_by_file(secrets, log.parent):
+        guard_listeners()
+        session = builder.getOrCreate()
+    _leave_no_socket(session)
+    if target is ExecutionTarget.SPARK:
+        ship(session, configuration)
+    return session
+
+
+def _leave_no_socket(session: SparkSession) -> None:
+    """Have the JVM, which ends after us however we end, delete the socket that takes accumulators: PySpark leaves it."""
+    address = session.sparkContext._accumulatorServer.server_address  # noqa: SLF001 - there is no public way to it
+    jvm: Any = session._jvm  # noqa: SLF001 - the same
+    if isinstance(address, str):
+        jvm.java.io.File(address).deleteOnExit()
+
+
+@contextlib.contextmanager
+def _output_of_children(log: int) -> Iterator[None]:
+    """Let processes started meanwhile write to a descriptor what they would write to our stdout and stderr.
+
+    The JVM and all its Python workers inherit the two, and keep them.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        yield
+    finally:
+        for descriptor, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, descriptor)
+            os.close(copy)

@@ -1,0 +1,108 @@
+"""The metrics of stateless stages, which run in Spark's Python workers: each task of Spark hands in its own with its end.
+
+Such a task lives for one epoch and one partition, so there is nobody to ask in between: what it counted travels in an
+accumulator of Spark's, with the word that the task is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.accumulators import AccumulatorParam
+
+from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.rates import Rates
+from pystate.core.metrics.sample import MetricKind, MetricSample, MetricValue, SampleKey, gauge
+from pystate.core.metrics.sums import plus
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+MAX_METRICS = 5000
+"""About how many metrics are kept of one subtask of a stage, all operators together; later names are left out."""
+_COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "accumulateBusyTimeMs")
+
+StageReport = Callable[[int, list[MetricSample]], None]
+"""Takes the number of a partition and what its task has measured."""
+_SubtaskKey = tuple[str, int]
+_Sums = dict[_SubtaskKey, dict[SampleKey, MetricValue]]
+
+
+class _Merging(AccumulatorParam[_Sums]):
+    """Adds what tasks have measured to what others had before."""
+
+    def zero(self, value: _Sums) -> _Sums:
+        return {}
+
+    def addInPlace(self, value1: _Sums, value2: _Sums) -> _Sums:  # noqa: N802 - Spark's name
+        # a new object each time: whoever reads the old one sees no half of a change
+        merged = dict(value1)
+        for subtask, samples in value2.items():
+            before = merged.get(subtask, {})
+            # each task of Spark's may bring new names for ever
+            taken = {key: value for key, value in samples.items() if key in before or len(before) < MAX_METRICS}
+            merged[subtask] = before | {key: plus(key[3], before.get(key), value) for key, value in taken.items()}
+        return merged
+
+
+@dataclass(frozen=True)
+class _Reporter:
+    """Hands in what a task of one source's stage has measured; goes to the workers with the stage."""
+
+    accumulator: Any
+    uid: str
+    parallelism: int
+
+    def __call__(self, partition: int, samples: list[MetricSample]) -> None:
+        told = {
+            one.key: one.value
+            for one in samples
+            if one.name in _COUNTED or system_metric(one.name, one.groups) is None  # a task lives too short for rates
+        }
+        self.accumulator.add({(self.uid, partition % self.parallelism): told})
+
+
+class SourceMetrics:
+    """The metrics of the stateless stages of a job, as the driver gathers them.
+
+    Args:
+        context: Spark's.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, context: SparkContext, clock: Callable[[], float] = time.monotonic) -> None:
+        self._accumulator = context.accumulator({}, _Merging())
+        self._clock = clock
+        self._rates = Rates()
+
+    def reporter(self, uid: str, parallelism: int) -> StageReport:
+        """Return what tasks of a source's stage report to; partitions count as subtasks, in turn.
+
+        Args:
+            uid: The source's uid.
+            parallelism: How many subtasks.
+        """
+        return _Reporter(self._accumulator, uid, parallelism)
+
+    def samples(self) -> Mapping[_SubtaskKey, list[MetricSample]]:
+        """Return what has been gathered, by source and subtask. Rates are taken from one call to the next ones."""
+        now = self._clock()
+        return {subtask: self._of(subtask, sums, now) for subtask, sums in sorted(self._accumulator.value.items())}
+
+    def _of(self, subtask: _SubtaskKey, sums: Mapping[SampleKey, MetricValue], now: float) -> list[MetricSample]:
+        samples = []
+        for key, value in sums.items():
+            operator, groups, name, kind = key
+            sample = MetricSample(name, kind, value, operator, groups)
+            if isinstance(value, dict) and sample.kind is MetricKind.METER:
+                rate = self._rates.of((subtask, key), value["count"], now)
+                sample = replace(sample, value={"rate": rate, "count": value["count"]})
+            samples.append(sample)
+            if not groups and name in _COUNTED and isinstance(value, int):
+                rate = self._rates.of((subtask, key), value, now)
+                named = "busyTimeMsPerSecond" if name == "accumulateBusyTimeMs" else f"{name}PerSecond"
+                samples.append(replace(gauge(named, rate), operator=operator))
+        return samples
