@@ -22,8 +22,8 @@ from keyed_count import machine  # noqa: E402
 
 from pystate.common.configuration.configuration import Configuration  # noqa: E402
 from pystate.common.configuration.file_system_settings import initialize  # noqa: E402
-from tests.jobmanager.harness import ManagerProcess, eventually  # noqa: E402
-from tests.jobmanager.high_availability.conftest import LONG_LEASE, raw_get, standby_options  # noqa: E402
+from tests.ops.jobmanager.harness import ManagerProcess, eventually  # noqa: E402
+from tests.ops.jobmanager.high_availability.conftest import LONG_LEASE, raw_get, standby_options  # noqa: E402
 from tests.servers.s3_server import running_s3_server  # noqa: E402
 
 LEASE_SECONDS = float(LONG_LEASE["lease-duration"].removesuffix(" s"))

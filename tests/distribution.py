@@ -16,37 +16,37 @@ STORAGE = "the tests with one HDFS and one S3"
 
 LONG = (
     "tests/security/test_campaign.py",
-    "tests/jobmanager/high_availability/test_takeover.py",
+    "tests/ops/jobmanager/high_availability/test_takeover.py",
     "tests/cli/test_terminal.py",
     "tests/cli/commands/test_run.py",
-    "tests/jobmanager/test_small_disk.py",
-    "tests/jobmanager/test_rest_api.py",
-    "tests/jobmanager/test_recovery.py",
+    "tests/ops/jobmanager/test_small_disk.py",
+    "tests/ops/jobmanager/test_rest_api.py",
+    "tests/ops/jobmanager/test_recovery.py",
     "tests/cli/commands/test_commands.py",
     "tests/testing/test_time_model.py",
-    "tests/jobmanager/rest/test_fuzz.py",
+    "tests/ops/jobmanager/rest/test_fuzz.py",
     "tests/cli/test_ops.py",
     "tests/cli/commands/test_rescale.py",
     "tests/cli/test_json.py",
-    "tests/jobmanager/test_supervision_on_a_full_disk.py",
-    "tests/jobmanager/test_driver_restart.py",
+    "tests/ops/jobmanager/test_supervision_on_a_full_disk.py",
+    "tests/ops/jobmanager/test_driver_restart.py",
     "tests/cli/commands/test_cluster.py",
-    "tests/spark/test_secret_settings.py",
+    "tests/runtime/spark/test_secret_settings.py",
     "tests/cli/commands/test_savepoints_disposal.py",
     "tests/cli/arguments/test_completion.py",
-    "tests/driver/test_toy_engine.py",
-    "tests/jobmanager/test_reverse_proxy.py",
-    "tests/state/contract/test_ttl_restore.py",
-    "tests/state/contract/test_value_state_contract.py",
-    "tests/state/contract/test_states_model.py",
-    "tests/checkpoint/test_shared_files_model.py",
+    "tests/runtime/driver/test_toy_engine.py",
+    "tests/ops/jobmanager/test_reverse_proxy.py",
+    "tests/core/state/contract/test_ttl_restore.py",
+    "tests/core/state/contract/test_value_state_contract.py",
+    "tests/core/state/contract/test_states_model.py",
+    "tests/runtime/checkpoint/test_shared_files_model.py",
 )
 """Files without a server of their scope's that take more than ten seconds, the longest first."""
 
 _SHARED = {
     SPARK: re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE),
     KAFKA: re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE),
-    STORAGE: re.compile(r"^from tests\.(file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE),
+    STORAGE: re.compile(r"^from tests\.(core\.file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE),
 }
 """What is dear to start, and which files have it, by fixtures or imports. The first that a file has counts."""
 

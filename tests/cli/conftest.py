@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from pystate_cli.command_line import run_command_line
-from tests.jobmanager.harness import PYTHON_PATH, Manager, ManagerThread
+from tests.ops.jobmanager.harness import PYTHON_PATH, Manager, ManagerThread
 
 
 class Outcome(NamedTuple):

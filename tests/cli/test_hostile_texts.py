@@ -24,7 +24,7 @@ from pystate.core.snapshot.storage.storage import SnapshotLocation
 from pystate_cli.command_line import run_command_line
 from pystate_cli.console.console import Console
 from tests.cli.console.test_console import Terminal
-from tests.snapshot.snapshots import write_savepoint
+from tests.core.snapshot.snapshots import write_savepoint
 
 HOSTILE = "x\x1b[2J\x1b]0;t\x07\nFORGED \x9b1A\r\u2028FORGED\u202e\x85FORGED\t!"
 OURS = re.compile(r"\r?\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]+A|2?[JK])")

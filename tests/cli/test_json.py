@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pystate_cli.console.json_keys import DATA_KEYED, camel_case, with_our_keys
-from tests.checkpoint.stats.statistics import Statistics
 from tests.cli.parser.test_help_pages import commands
-from tests.snapshot.snapshots import COUNT, write_savepoint
+from tests.core.snapshot.snapshots import COUNT, write_savepoint
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")
 COMMANDS: dict[str, list[list[str]]] = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.home import read_json
-from tests.jobmanager.harness import REPOSITORY, eventually
-from tests.snapshot.snapshots import write_savepoint
+from tests.core.snapshot.snapshots import write_savepoint
+from tests.ops.jobmanager.harness import REPOSITORY, eventually
 
 OPS = REPOSITORY / "examples" / "ops"
 Script = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from tests.snapshot.snapshots import write_savepoint
+from tests.core.snapshot.snapshots import write_savepoint
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.checkpoint.stats.statistics import Statistics
 from tests.cli.terminal import Screen, TerminalCommand
-from tests.jobmanager.harness import eventually
+from tests.ops.jobmanager.harness import eventually
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 
 @pytest.fixture

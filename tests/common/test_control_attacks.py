@@ -18,7 +18,7 @@ from pystate.common.errors import ControlError
 from pystate.common.processes import control
 from pystate.common.processes.connection_limiter import ConnectionLimiter
 from pystate.common.processes.control import ControlClient, ControlServer, connect
-from tests.jobmanager.harness import eventually
+from tests.ops.jobmanager.harness import eventually
 
 SECRET = b"a" * 64
 PLACES = 16

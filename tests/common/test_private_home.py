@@ -15,7 +15,7 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.private_home import ForeignHomeError, close_to_others
 from pystate.common.files.tokens import read_token
-from tests.jobmanager.harness import ManagerThread
+from tests.ops.jobmanager.harness import ManagerThread
 
 JOB = "83f146a87b5572d7c71730b6a8b1dbae"
 NOBODY = 65534

@@ -17,8 +17,8 @@ import pytest
 import typer.main
 
 from pystate_cli.command_line import application
-from tests.checkpoint.stats.statistics import Statistics
-from tests.jobmanager.harness import REPOSITORY
+from tests.ops.jobmanager.harness import REPOSITORY
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 PAGE = REPOSITORY / "docs" / "cli.md"
 OPTIONS = re.compile(r"<!-- options: ([a-z -]+) -->\n(.*?)<!-- end -->", re.DOTALL)

@@ -8,7 +8,7 @@ import pytest
 
 from pystate_cli.parser.flink_flags import FLAGS_WITHOUT_MEANING
 from tests.cli.parser.test_flink_flags import FLINK, GENERIC, PYTHON, options_of
-from tests.jobmanager.harness import REPOSITORY
+from tests.ops.jobmanager.harness import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "from-flink.md").read_text("utf-8")
 SECTION = re.compile(r"^## flink (\S+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)

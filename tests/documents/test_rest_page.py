@@ -16,10 +16,10 @@ from pystate.common.text.plain_data import entries
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.document import attributes, heading, messages, with_routes
 from pystate.ops.jobmanager.rest.route import RestRoute
-from tests.checkpoint.stats.statistics import Statistics
-from tests.checkpoint.stats.tasks import COUNT
-from tests.jobmanager.harness import REPOSITORY, eventually
-from tests.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.ops.jobmanager.harness import REPOSITORY, eventually
+from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.runtime.checkpoint.stats.tasks import COUNT
 
 PAGE = (REPOSITORY / "docs" / "rest.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### ([A-Z]+ \S+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))

@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.datastream import StreamExecutionEnvironment
-from tests.driver.real_time.kafka_programs import Count, builder, itself, sink
+from tests.runtime.engines.real_time.driver.kafka_programs import Count, builder, itself, sink
 from tests.servers.kafka_broker import spark_jars
 
 pytestmark = [

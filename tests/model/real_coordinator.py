@@ -20,9 +20,9 @@ from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordina
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.engines.real_time.driver.barriers import SourceBarriers
 from pystate.runtime.plan.chain import OperatorSpec
-from tests.checkpoint.harness import JOB
-from tests.checkpoint.parts import Clock
 from tests.model.real_subtask import Graph, task_of
+from tests.runtime.checkpoint.harness import JOB
+from tests.runtime.checkpoint.parts import Clock
 
 TIMEOUT_S = 60
 OPTIONS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.processes.control import ControlServer
-from tests.slot.harness import JOB_ID, UID, DataServer, SlotHarness
+from tests.runtime.slot.harness import JOB_ID, UID, DataServer, SlotHarness
 
 
 def main(folder: Path, secret: bytes) -> None:

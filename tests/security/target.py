@@ -17,7 +17,7 @@ from typing import Any
 
 from pystate.common.files.home import PystateHome, read_json
 from tests.faults.processes import children, command_of, descendants, is_gone, kill
-from tests.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
+from tests.ops.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
 from tests.security.listening_sockets import ListeningSocket, listening_sockets_of
 from tests.waiting import wait_until
 

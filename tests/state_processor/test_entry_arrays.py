@@ -52,8 +52,8 @@ from pystate.state_processor.columns import batches_of, is_gathered, keyed_colum
 from pystate.state_processor.entry_arrays import batches_of_entries
 from pystate.state_processor.key_arrays import key_array
 from pystate.state_processor.value_arrays import value_array
+from tests.core.state.base.test_serializers import UNTYPED
 from tests.fixtures.all_kinds import Mean
-from tests.state.base.test_serializers import UNTYPED
 
 GROUPS = 8
 TTL = StateTtlConfig.new_builder(Time.hours(1)).build()

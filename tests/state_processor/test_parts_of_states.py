@@ -7,7 +7,7 @@ import pytest
 from pystate.state_processor.existing_state import _Rehash
 from pystate.state_processor.savepoint_reader import _StateTask
 from pystate.state_processor.splits import SplitSource, keyed_splits
-from tests.snapshot.test_parts_of_states import CHANGES, UID, Operator, described, half_declared
+from tests.core.snapshot.test_parts_of_states import CHANGES, UID, Operator, described, half_declared
 
 
 @pytest.mark.parametrize("kind", [("hashmap", False), ("rocksdb", True)], ids=["canonical", "native"])

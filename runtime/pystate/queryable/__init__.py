@@ -41,19 +41,19 @@ _ERRORS = (
     "WrongStateTypeError",
 )
 _WHERE = {
-    "QueryableStateClient": "client",
-    "Consistency": "messages",
-    "KvStateRequest": "requests",
-    **dict.fromkeys(_ERRORS, "errors"),
+    "QueryableStateClient": "pystate.queryable.client",
+    "Consistency": "pystate.core.queryable.messages",
+    "KvStateRequest": "pystate.queryable.requests",
+    **dict.fromkeys(_ERRORS, "pystate.core.queryable.errors"),
 }
 
 __all__ = tuple(_WHERE)  # noqa: PLE0605 - names of classes that are imported when they are used
 
 
 def __getattr__(name: str) -> Any:
-    """Import what clients use when they use it: slots and drivers import messages alone."""
+    """Import what clients use when they use it."""
     module = _WHERE.get(name)
     if module is None:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(module), name)

@@ -14,7 +14,7 @@ from typer.main import get_command
 import pystate_cli.arguments.completions as completions
 from pystate_cli.arguments.completions import Completion, complete_key
 from pystate_cli.command_line import application
-from tests.checkpoint.stats.statistics import Statistics
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 HEAVY = ("pyspark", "pyarrow", "pandas", "starlette", "uvicorn", "msgpack", "asyncio", "fsspec")
 

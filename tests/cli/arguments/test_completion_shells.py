@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkpoint.stats.statistics import Statistics
 from tests.cli.shells import InteractiveShell, needs_shell, with_command
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 StartShell = Callable[[str], InteractiveShell]
 # what each shell would run, were it to read the name as its own language

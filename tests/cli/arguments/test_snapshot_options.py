@@ -9,7 +9,7 @@ import pytest
 from pystate.common.errors import UsageError
 from pystate_cli.arguments.snapshot_options import checked_format, claim_mode_property
 from pystate_cli.client.rest_client import RestClient
-from tests.snapshot.snapshots import write_savepoint
+from tests.core.snapshot.snapshots import write_savepoint
 
 CLAIM_MODE = "execution.state-recovery.claim-mode"
 

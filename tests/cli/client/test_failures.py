@@ -18,7 +18,7 @@ from pystate_cli.client.failures import failure_of
 from pystate_cli.programs.program_check import check_program
 
 LIBRARY = os.__file__
-OURS = str(Path(pystate.__file__).parent / "slot" / "subtask.py")
+OURS = str(Path(pystate.__file__).parent / "runtime" / "slot" / "subtask.py")
 
 
 def frames(*files: str) -> str:

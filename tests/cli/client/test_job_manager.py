@@ -24,7 +24,7 @@ from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
-from tests.jobmanager.harness import eventually
+from tests.ops.jobmanager.harness import eventually
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
-from tests.jobmanager.harness import ManagerProcess, eventually
-from tests.jobmanager.high_availability.conftest import standby_options, wait_until_leads
+from tests.ops.jobmanager.harness import ManagerProcess, eventually
+from tests.ops.jobmanager.high_availability.conftest import standby_options, wait_until_leads
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pystate.common.errors import UsageError
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate_cli.commands.cancel import split_arguments
 from pystate_cli.console.json_keys import with_our_keys
-from tests.checkpoint.stats.statistics import Statistics
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 UNKNOWN = "0" * 31 + "1"
 A, B = "a" * 32, "b" * 32

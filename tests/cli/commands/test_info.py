@@ -10,7 +10,7 @@ from rich.console import Console as RichConsole
 
 from pystate_cli.commands.info import info_arguments
 from pystate_cli.views.plan_view import plan_view
-from tests.jobmanager.harness import REPOSITORY
+from tests.ops.jobmanager.harness import REPOSITORY
 
 WORD_COUNT = REPOSITORY / "examples" / "word_count.py"
 JOB = """

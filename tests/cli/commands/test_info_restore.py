@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.cli.terminal import TerminalCommand
-from tests.snapshot.snapshots import COUNT, WORDS, write_incremental, write_savepoint
+from tests.core.snapshot.snapshots import COUNT, WORDS, write_incremental, write_savepoint
 
 JOB = """
 import sys

@@ -15,8 +15,8 @@ from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.metrics import JobMetrics
 from pystate_cli.console.formats import format_moment
 from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks, subtask_table
-from tests.checkpoint.stats.statistics import Statistics
-from tests.metrics.metrics_answer import WATERMARKS
+from tests.core.metrics.metrics_answer import WATERMARKS
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 
 def row(name="seen", value=1, *, task="count", operator="count", subtask=0, unit=None):

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from pystate_cli.views.query_answer import QueryLook
-from tests.jobmanager.fake_queries import ELEMENTS
+from tests.ops.jobmanager.fake_queries import ELEMENTS
 
 
 def test_the_queryable_states_of_a_job_are_listed_with_their_types(running, pystate):

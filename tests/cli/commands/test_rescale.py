@@ -15,8 +15,8 @@ import pytest
 from pystate.common.files.home import read_json
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.running.rescaling import Rescaling
-from tests.checkpoint.stats.statistics import Statistics
-from tests.jobmanager.harness import PYTHON_PATH, eventually
+from tests.ops.jobmanager.harness import PYTHON_PATH, eventually
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 SECRET = {"PYTHONPATH": PYTHON_PATH, "PATH": os.environ["PATH"], "MY_PASSWORD": "hidden"}
 

@@ -22,8 +22,8 @@ from pystate_cli.console.console import Console
 from pystate_cli.running import detached_start
 from tests.cli.conftest import without_times
 from tests.fixtures import all_kinds
-from tests.jobmanager.fake_driver import USER_TRACE
-from tests.jobmanager.harness import eventually
+from tests.ops.jobmanager.fake_driver import USER_TRACE
+from tests.ops.jobmanager.harness import eventually
 
 
 def only_job(manager) -> str:

@@ -14,8 +14,8 @@ from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
 from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
+from tests.core.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 from tests.fixtures import all_kinds, windows
-from tests.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 
 EXPECTED = Path(__file__).parents[1] / "expected"
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.files.home import read_json
 from tests.cli.terminal import TerminalCommand
-from tests.snapshot.snapshots import V0, write_checkpoint, write_savepoint
+from tests.core.snapshot.snapshots import V0, write_checkpoint, write_savepoint
 
 
 def folder(location):

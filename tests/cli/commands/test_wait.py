@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.checkpoint.stats.statistics import Statistics
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 
 def test_wait_exits_with_the_fate_of_the_job(manager, pystate):

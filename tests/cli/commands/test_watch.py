@@ -21,7 +21,7 @@ from pystate_cli.views.watch_view import watch_view
 from tests.cli.terminal import TerminalCommand
 from tests.cli.test_terminal import write_checkpoints
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, rendered
-from tests.jobmanager.harness import ManagerProcess, eventually
+from tests.ops.jobmanager.harness import ManagerProcess, eventually
 from tests.rest_messages import message
 
 JOB = "6077eb43c7a5ff1950bf7e60379598c1"

@@ -41,10 +41,10 @@ from tests.cli.views.test_views import (
     read_details,
     statistics,
 )
+from tests.core.snapshot.snapshots import write_savepoint
 from tests.fixtures.all_kinds import write_savepoint as write_windows
 from tests.fixtures.windows import windows_operator
 from tests.rest_messages import message
-from tests.snapshot.snapshots import write_savepoint
 
 
 def check(spec: TableSpec[Any], pairs: Iterable[tuple[Any, Mapping[str, Any]]]) -> None:

@@ -81,7 +81,7 @@ def _with_small_disk(
 def full_disk(context: CampaignContext, finding: Finding) -> None:
     """The disk of the home is full in submission, running, restart, cancel, takeover and end."""
     _with_small_disk(context, "disk", finding, _on_a_full_disk)
-    finding.skip("a clock that jumps (nobody sets it from outside; tests/jobmanager has it)")
+    finding.skip("a clock that jumps (nobody sets it from outside; tests/ops/jobmanager has it)")
 
 
 def _on_a_full_disk(home: Installation, disk: SmallDisk, finding: Finding) -> None:

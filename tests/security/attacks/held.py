@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from tests.jobmanager.harness import REPOSITORY
+from tests.ops.jobmanager.harness import REPOSITORY
 from tests.security.campaign_context import CampaignContext, attack
 from tests.security.report import Finding
 from tests.security.target import Installation

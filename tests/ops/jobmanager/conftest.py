@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread
+from tests.ops.jobmanager.rest.in_process import InProcess
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[ManagerThread]:
+    served = ManagerThread(tmp_path / "home")
+    try:
+        yield served.start()
+    finally:
+        served.stop()
+
+
+@pytest.fixture
+def manager_process(tmp_path: Path) -> Iterator[ManagerProcess]:
+    served = ManagerProcess(tmp_path / "home")
+    try:
+        yield served.start()
+    finally:
+        served.stop()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[InProcess]:
+    application = InProcess(tmp_path / "home")
+    yield application
+    application.close()

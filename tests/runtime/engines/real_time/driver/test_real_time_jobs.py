@@ -1,0 +1,135 @@
+"""Jobs on the real-time engine, with everything but Spark: checkpoints, failures, savepoints, other parallelisms."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pystate.common.errors import PystateError
+from pystate.common.job_status import JobStatus
+from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
+from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts
+
+
+@pytest.fixture
+def job(tmp_path):
+    made = []
+
+    def make(name, program, **options):
+        made.append(RealTimeJob(tmp_path / (name * 8), program, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def check_counts(text, total):
+    """Every count of every key was given out, up to the right one; behind a failure some twice."""
+    pairs = set(printed_pairs(text))
+    expected = Counter(number % KEYS for number in range(total))
+    assert pairs == {(key, count) for key, most in expected.items() for count in range(1, most + 1)}
+
+
+def test_elements_go_through_two_shuffles_in_order_and_the_job_ends_behind_them(job, capsys):
+    one = job("a", counts(3000, 100_000))
+    assert one.end() is JobStatus.FINISHED
+    text = capsys.readouterr().out
+    check_counts(text, 3000)
+    assert len(printed_pairs(text)) == 3000
+    assert one.completed() >= 1, "the last one, behind all elements"
+
+
+def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
+    mark, gate = tmp_path / "mark", tmp_path / "gate"
+    one = job("a", counts(9000, mark=str(mark), gate=str(gate)))
+    one.await_checkpoints()
+    mark.touch()
+    gate.touch()
+    one.await_attempt(1)
+    assert one.end() is JobStatus.FINISHED
+    assert len(one.relays.made) == 2
+    assert one.coordinator.statistics()["counts"]["restored"] == 1
+    check_counts(capsys.readouterr().out, 9000)
+
+
+def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):
+    options = {"restart-strategy.fixed-delay.attempts": "100", "pipeline.auto-generate-uids": "true"}
+    one = job("a", always_fails, **options)
+    with pytest.raises(
+        PystateError, match=r"ValueError: \d\nRecovery is suppressed: the job failed 3 times with ValueError"
+    ):
+        one.end()
+
+
+def test_a_killed_slot_and_a_dead_relay_lose_and_double_nothing(job, tmp_path, capsys):
+    gate = tmp_path / "gate"
+    one = job("a", counts(6000, gate=str(gate)))
+    one.await_checkpoints()
+    one.kill_slot(1)
+    one.await_attempt(1)
+    one.await_checkpoints()
+    one.relays.made[-1].cut((1, 0))
+    one.await_attempt(2)
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    check_counts(capsys.readouterr().out, 6000)
+
+
+@pytest.mark.parametrize("frame", ["lose", "repeat"])
+def test_a_frame_that_goes_astray_fails_the_attempt_and_is_made_good(job, tmp_path, capsys, frame):
+    gate = tmp_path / "gate"
+    one = job("a", counts(gate=str(gate)))
+    one.await_attempt(0)
+    one.await_checkpoints()
+    relays = one.relays.made[0]
+    getattr(relays, frame).update(range(relays.carried + 40, relays.carried + 50))
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    assert len(one.relays.made) == 2
+    assert "came in the place of" in str(one.status.snapshot()["failures"])
+    check_counts(capsys.readouterr().out, 4000)
+
+
+def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_it(job, tmp_path, capsys):
+    gate = str(tmp_path / "never")
+    first = job("a", counts(9000, gate=gate))
+    first.await_checkpoints()
+    path = first.savepoint(stop=True)
+    assert first.end() is JobStatus.FINISHED
+    second = job("b", counts(9000, gate=gate), parallelism=3, **{"execution.state-recovery.path": path})
+    second.await_checkpoints()
+    path = second.savepoint(cancel=True)
+    second.thread.join(30)
+    third = job("c", counts(9000, 100_000), parallelism=1, **{"execution.state-recovery.path": path})
+    assert third.end() is JobStatus.FINISHED
+    pairs = printed_pairs(capsys.readouterr().out)
+    assert len(pairs) == len(set(pairs)) == 9000
+
+
+def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, tmp_path, capsys, monkeypatch):
+    gate = tmp_path / "gate"
+    one = job("a", counts(6000, gate=str(gate)), **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
+    one.await_checkpoints()
+    with monkeypatch.context() as broken:
+        broken.setattr("pystate.runtime.checkpoint.checkpoint_coordinator.write_snapshot", _refused)
+        with pytest.raises(PystateError, match="refused"):
+            one.savepoint(stop=True)
+    one.await_checkpoints()
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    check_counts(capsys.readouterr().out, 6000)
+
+
+def _refused(*_):
+    message = "refused"
+    raise PystateError(message)
+
+
+def test_what_is_told_at_the_start_speaks_of_no_epochs(job, capsys):
+    one = job("a", alarms)
+    assert one.end() is JobStatus.FINISHED
+    assert "fired" in capsys.readouterr().out
+    assert one.said, "the guarantees, at least"
+    assert not [line for line in one.said if "epoch" in line]
