@@ -17,7 +17,7 @@ from pathlib import Path
 from keyed_count import machine
 
 from pystate.common.files.home import PystateHome
-from pystate.runtime.rest.cluster import SpareDriversInfo
+from pystate.runtime.rest.cluster_messages import SpareDriversInfo
 from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]

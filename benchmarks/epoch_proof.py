@@ -24,8 +24,8 @@ from pystate.common.files.home import PystateHome
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.embedded import LocalExecutor
-from pystate.runtime.engines.micro_batch.driver.engine import MicroBatchEngine
 from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
+from pystate.runtime.engines.micro_batch.driver.micro_batch_engine import MicroBatchEngine
 from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
 
 TIMED = {

@@ -17,8 +17,8 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 MINI_BATCH = {"execution.mini-batch.enabled": "true"}

@@ -23,7 +23,7 @@ def run(panes, backend, slides, per_pane, elements, snapshots):
     from pystate.common import Types
     from pystate.core.api.aggregation import ElementCount
     from pystate.core.api.window.assigners import SlidingEventTimeWindows
-    from pystate.core.api.window.functions import WindowFunction
+    from pystate.core.api.window.window_functions import WindowFunction
     from pystate.runtime.slot.operators import operator
     from pystate.testing import WindowOperatorTestHarness
 

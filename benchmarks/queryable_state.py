@@ -33,7 +33,7 @@ from slot_throughput import SlotSide, arrow_batches
 from pystate.common import Types
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.core.queryable.kv_state_location import KvStateLocation
-from pystate.core.queryable.messages import QueryableState, QueryOutcome
+from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
 from pystate.core.state.base.committed_states import CommittedStates
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor

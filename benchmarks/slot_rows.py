@@ -17,10 +17,10 @@ from pystate.core.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage import leave_to_stay
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 WORD = Types.STRING()
 READ = Types.ROW_NAMED(["word", "amount", "price"], [WORD, Types.LONG(), Types.DOUBLE()])

@@ -38,11 +38,11 @@ from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.element_loops import KeyedRows, keyed_loop
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage import leave_to_stay
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 STEPS = ("decode", "loop", "call", "state", "append", "encode", "flush")
 WORD = Types.STRING()

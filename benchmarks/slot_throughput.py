@@ -24,10 +24,10 @@ from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage import leave_to_stay
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 BATCH = 10_000
 BATCHES = 10

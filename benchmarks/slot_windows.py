@@ -27,14 +27,14 @@ from pystate.core.api.aggregation import ElementCount
 from pystate.core.api.functions import AggregateFunction
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 BATCH = 10_000

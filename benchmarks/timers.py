@@ -174,8 +174,8 @@ def windows(backend, count, assigner, answers):
     from pystate.common import Types
     from pystate.core.api.functions import AggregateFunction
     from pystate.core.api.job_graph import OperatorKind
-    from pystate.core.api.window.functions import WindowFunction
-    from pystate.core.api.window.operation import WindowOperation
+    from pystate.core.api.window.window_functions import WindowFunction
+    from pystate.core.api.window.window_operation import WindowOperation
 
     class Count(AggregateFunction):
         def create_accumulator(self):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from word_count import IDENTIFIER
 
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 
 EXAMPLES = Path(__file__).parent
 PYSTATE = shutil.which("pystate", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")

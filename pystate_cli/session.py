@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.jobs import JobStatusInfo
+from pystate.runtime.rest.job_messages import JobStatusInfo
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from pystate_cli.console.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import typer
 
     from pystate.common.configuration.configuration import LoadedConfiguration
-    from pystate.runtime.rest.job_details import JobDetailsInfo, JobExecutionResult
+    from pystate.runtime.rest.job_detail_messages import JobDetailsInfo, JobExecutionResult
 
 
 class Session:
@@ -100,7 +100,7 @@ def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
     Raises:
         UnreadableAnswerError: It has not.
     """
-    from pystate.runtime.rest.job_details import JobExecutionResultResponseBody
+    from pystate.runtime.rest.job_detail_messages import JobExecutionResultResponseBody
     from pystate.runtime.rest.message import UnreadableAnswerError
 
     result = client.get(f"/jobs/{job_id}/execution-result", JobExecutionResultResponseBody).job_execution_result
@@ -113,7 +113,7 @@ def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
 def job_failure(client: RestClient, job_id: str) -> PystateError:
     """Return the error of a job that has FAILED."""
     from pystate.runtime.rest.message import UnreadableAnswerError
-    from pystate.runtime.rest.our_jobs import DriverInfo
+    from pystate.runtime.rest.own_job_messages import DriverInfo
     from pystate_cli.client.failures import failure_of
 
     cause = job_result(client, job_id).failure_cause
@@ -131,7 +131,7 @@ def job_failure(client: RestClient, job_id: str) -> PystateError:
 
 def show_plan(console: Console, client: RestClient, job_id: str) -> None:
     """Tell what the job's plan warns of, and how often elements get through the job."""
-    from pystate.runtime.rest.job_details import JobDetailsInfo
+    from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
 
     tell_plan(console, client.get(f"/jobs/{job_id}", JobDetailsInfo))
 

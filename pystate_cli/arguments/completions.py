@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pystate.common.errors import PystateError
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.jobs import MultipleJobsDetails
-from pystate.runtime.rest.queryable_state import QueryableStates
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.job_messages import MultipleJobsDetails
+from pystate.runtime.rest.query_messages import QueryableStates
 
 if TYPE_CHECKING:
     from pystate_cli.client.rest_client import RestClient

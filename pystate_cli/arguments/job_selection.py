@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
-from pystate.runtime.rest.jobs import JobDetails, MultipleJobsDetails
+from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.formats import format_flink_time, printable
 

@@ -13,7 +13,7 @@ from pystate_cli.session import Session
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
-    from pystate.core.snapshot.storage.storage import SnapshotLocation
+    from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 DirectoryArgument = Annotated[
     str | None,
@@ -61,7 +61,7 @@ def find_snapshot(session: Session, text: str) -> SnapshotLocation:
     configuration = session.configuration().configuration
     if means_id(text):
         return find_by_id(text, configured_directories(configuration, checkpoints=True))
-    from pystate.core.snapshot.storage.storage import resolve_snapshot
+    from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 
     return resolve_snapshot(absolute_path(text))
 
@@ -73,7 +73,7 @@ def find_by_id(text: str, where: list[str]) -> SnapshotLocation:
         UsageError: It may mean several.
         SnapshotError: There is none.
     """
-    from pystate.ops.catalog.lookup import locate
+    from pystate.ops.catalog.snapshot_lookup import locate
 
     return locate(text, where)
 
@@ -111,13 +111,13 @@ def means_id(text: str) -> bool:
     """Whether a word means a snapshot by its id, not by its path."""
     if os.sep in text or ":" in text:  # as nearly always: nothing needs to be imported to see it
         return False
-    from pystate.ops.catalog.lookup import may_be_id
+    from pystate.ops.catalog.snapshot_lookup import may_be_id
 
     return may_be_id(text)
 
 
 def _is_there(directory: str) -> bool:
-    from pystate.core.snapshot.storage.storage import parse_location
+    from pystate.core.snapshot.storage.snapshot_location import parse_location
 
     fs, path, _ = parse_location(directory)
     return bool(fs.isdir(path))

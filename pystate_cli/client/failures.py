@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pystate.common.errors import PystateError, UserFunctionError
 from pystate.common.user_code.user_frames import add_user_frame
-from pystate.runtime.rest.failures import OurError
+from pystate.runtime.rest.failure_messages import OurError
 
 
 class JobStackTrace(Exception):

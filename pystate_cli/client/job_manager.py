@@ -19,14 +19,14 @@ from pystate.common.files.regular_files import NotRegularError, open_to_write
 from pystate.common.files.tokens import read_home_token
 from pystate.common.processes.machine_load import PatientDeadline, busy_sentence
 from pystate.common.processes.processes import is_alive, signal_process, started_at
-from pystate.runtime.logs.reader import log_extent, read_log
-from pystate.runtime.rest.cluster import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
+from pystate.runtime.logs.log_reader import log_extent, read_log
+from pystate.runtime.rest.cluster_messages import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 
 if TYPE_CHECKING:
     from pystate.common.configuration.config_option import ConfigOption
     from pystate.common.configuration.configuration import Configuration
-    from pystate.ops.jobmanager.high_availability.storage import HighAvailabilityStorage
+    from pystate.ops.jobmanager.high_availability.shared_storage import HighAvailabilityStorage
 
 logger = logging.getLogger(__name__)
 
@@ -288,7 +288,7 @@ def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStor
 
     if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
         return None
-    from pystate.ops.jobmanager.high_availability.storage import shared_storage
+    from pystate.ops.jobmanager.high_availability.shared_storage import shared_storage
 
     storage = shared_storage(configuration)
     return storage if storage is not None and storage.is_there else None

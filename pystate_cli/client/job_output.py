@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from pystate.runtime.logs.reader import LogGoneError
-from pystate.runtime.rest.our_jobs import DriverInfo
+from pystate.runtime.logs.log_reader import LogGoneError
+from pystate.runtime.rest.own_job_messages import DriverInfo
 from pystate_cli.client.rest_client import RestClient
 
 _POLL_SECONDS = 0.2

@@ -6,8 +6,8 @@ import time
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.job_details import JobDetailsInfo, JobExceptionsInfoWithHistory, RootExceptionInfo
-from pystate.runtime.rest.our_jobs import DriverInfo
+from pystate.runtime.rest.job_detail_messages import JobDetailsInfo, JobExceptionsInfoWithHistory, RootExceptionInfo
+from pystate.runtime.rest.own_job_messages import DriverInfo
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 

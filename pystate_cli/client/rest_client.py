@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pystate
 from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
 from pystate.common.processes.machine_load import busy_sentence
-from pystate.runtime.rest.cluster import StandbyConfiguration
+from pystate.runtime.rest.cluster_messages import StandbyConfiguration
 from pystate.runtime.rest.message import RestMessage
 
 if TYPE_CHECKING:

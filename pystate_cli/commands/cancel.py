@@ -10,9 +10,9 @@ import typer
 
 from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.jobs import MultipleJobsDetails
-from pystate.runtime.rest.operations import SavepointResult, TriggerResponse
-from pystate.runtime.rest.requests import SavepointTriggerRequestBody
+from pystate.runtime.rest.job_messages import MultipleJobsDetails
+from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
+from pystate.runtime.rest.request_bodies import SavepointTriggerRequestBody
 from pystate_cli.arguments.completions import complete_running_job
 from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job, may_mean_job
 from pystate_cli.arguments.options import (

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pystate.runtime.rest.operations import CheckpointResult, TriggerResponse
-from pystate.runtime.rest.requests import CheckpointTriggerRequestBody
+from pystate.runtime.rest.operation_messages import CheckpointResult, TriggerResponse
+from pystate.runtime.rest.request_bodies import CheckpointTriggerRequestBody
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
     ApplicationOption,

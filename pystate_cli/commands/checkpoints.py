@@ -9,7 +9,7 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.checkpoints import (
+from pystate.runtime.rest.checkpoint_messages import (
     CheckpointingStatistics,
     CheckpointStatistics,
     TaskCheckpointStatisticsWithSubtaskDetails,

@@ -11,8 +11,8 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.files.job_manager_entry import read_job_manager
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.cluster import ITSELF, SpareDriversInfo, StandbyConfiguration
-from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
+from pystate.runtime.rest.cluster_messages import ITSELF, SpareDriversInfo, StandbyConfiguration
+from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import (

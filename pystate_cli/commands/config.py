@@ -99,7 +99,7 @@ def _rows(configuration: Configuration) -> list[SettingRow]:
 
 
 def _restart_strategy(configuration: Configuration) -> tuple[str, str]:
-    from pystate.runtime.job_folder.restart_strategy import restart_strategy_type
+    from pystate.runtime.job_folder.restart_strategies import restart_strategy_type
 
     strategy = restart_strategy_type(configuration).value
     return strategy, f"default {'without' if strategy == 'none' else 'with'} checkpointing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pystate.runtime.rest.job_details import JobExceptionsInfoWithHistory
+from pystate.runtime.rest.job_detail_messages import JobExceptionsInfoWithHistory
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.session import Session

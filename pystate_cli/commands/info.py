@@ -16,7 +16,7 @@ from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.files.home import read_json, write_json
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
-from pystate.runtime.rest.failures import OurError
+from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path

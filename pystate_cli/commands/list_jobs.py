@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.jobs import JobDetails, MultipleJobsDetails
+from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.formats import format_flink_time
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import typer
 
 from pystate.common.errors import UsageError
-from pystate.runtime.rest.queryable_state import KvStateAnswer, QueryableStates
+from pystate.runtime.rest.query_messages import KvStateAnswer, QueryableStates
 from pystate_cli.arguments.completions import complete_queryable_state
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
@@ -87,7 +87,7 @@ def query(
     if state is None or key is None:
         _list(session, client.get(path, QueryableStates), as_json=as_json)
         return
-    import pystate.core.queryable.errors  # noqa: F401 - the answers that are errors are of its classes
+    import pystate.core.queryable.query_errors  # noqa: F401 - the answers that are errors are of its classes
     from pystate_cli.views.query_answer import QueryAnswer, QueryLook
 
     parameters = {"state": state, "key": key, "consistency": consistency.value}

@@ -12,8 +12,8 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.our_jobs import JobSubmitResponseBody
-from pystate.runtime.rest.requests import JobSubmitRequestBody
+from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody
+from pystate.runtime.rest.request_bodies import JobSubmitRequestBody
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate.runtime.rest.operations import SavepointResult, TriggerResponse
-from pystate.runtime.rest.requests import SavepointTriggerRequestBody
+from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
+from pystate.runtime.rest.request_bodies import SavepointTriggerRequestBody
 from pystate_cli.arguments.completions import complete_running_job, complete_savepoint
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (

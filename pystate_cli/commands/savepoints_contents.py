@@ -17,7 +17,7 @@ from pystate_cli.views.savepoint_details import Inspection, details_parts, plain
 
 if TYPE_CHECKING:
     from pystate.core.snapshot.metadata import CheckpointMetadata
-    from pystate.core.snapshot.storage.storage import SnapshotLocation
+    from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
     from pystate.ops.catalog.difference import Change
     from pystate.ops.catalog.verification import Problem
 
@@ -155,8 +155,8 @@ def _plain(key: Any) -> Any:
 def _inspected(session: Session, text: str) -> Inspection:
     from pystate.core.snapshot.storage.ownership import claimant
     from pystate.ops.catalog.inspection import inspect_operators
+    from pystate.ops.catalog.snapshot_summary import SnapshotSummary
     from pystate.ops.catalog.split_positions import kafka_positions
-    from pystate.ops.catalog.summary import SnapshotSummary
     from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, source_progress, words
 
     location = find_snapshot(session, text)
@@ -177,6 +177,6 @@ def _inspected(session: Session, text: str) -> Inspection:
 
 
 def _metadata(location: SnapshotLocation) -> CheckpointMetadata:
-    from pystate.ops.catalog.summary import read_snapshot
+    from pystate.ops.catalog.snapshot_summary import read_snapshot
 
     return read_snapshot(location)

@@ -8,8 +8,8 @@ import typer
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.operations import DisposalResult, TriggerResponse
-from pystate.runtime.rest.requests import SavepointDisposalRequest
+from pystate.runtime.rest.operation_messages import DisposalResult, TriggerResponse
+from pystate.runtime.rest.request_bodies import SavepointDisposalRequest
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
 from pystate_cli.client.rest_client import NoJobManagerError

@@ -65,7 +65,7 @@ def read_state(
     session = Session.of(context)
     console = session.console
     chosen = _format(form, as_json, output)
-    from pystate.core.snapshot.reading.reader import SnapshotReader
+    from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
     from pystate.core.snapshot.reading.snapshot_table import select_state
 
     selection = select_state(SnapshotReader(find_snapshot(session, snapshot).uri), uid, name, key)
@@ -138,7 +138,7 @@ def _whole_file(output: Path) -> Iterator[Path]:
 
 
 def _write_parquet(selection: Selection, output: Path | None, limit: int | None, where: str) -> int:
-    from pystate.state_processor.parquet import write_parquet
+    from pystate.state_processor.parquet_export import write_parquet
 
     assert output is not None  # noqa: S101 - checked with the format
     with _whole_file(output) as part:

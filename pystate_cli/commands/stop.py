@@ -8,8 +8,8 @@ import typer
 
 from pystate.common.errors import JobTerminatedError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.operations import SavepointResult, TriggerResponse
-from pystate.runtime.rest.requests import StopWithSavepointRequestBody
+from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
+from pystate.runtime.rest.request_bodies import StopWithSavepointRequestBody
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
     ApplicationOption,

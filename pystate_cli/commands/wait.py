@@ -11,7 +11,7 @@ import typer
 
 from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate_cli.arguments.completions import complete_job
 from pystate_cli.arguments.job_selection import find_job, selected_job
 from pystate_cli.arguments.options import ApplicationOption, JobManagerOption, JsonOption, VerboseOption

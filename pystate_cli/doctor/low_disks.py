@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from pystate.runtime.rest.cluster import DiskInfo, DisksInfo
+from pystate.runtime.rest.cluster_messages import DiskInfo, DisksInfo
 from pystate_cli.client.rest_client import RestClient, RestError
 from pystate_cli.console.formats import format_size
 

@@ -36,7 +36,7 @@ def check_home(home: PystateHome) -> Finding:
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
     """Ask the job manager, and where there is none look at the port it would take."""
     from pystate.common.configuration.service_options import ClientOptions, RestOptions
-    from pystate.runtime.rest.jobs import MultipleJobsDetails
+    from pystate.runtime.rest.job_messages import MultipleJobsDetails
     from pystate_cli.client.job_manager import find_job_manager
     from pystate_cli.doctor.low_disks import low_disks
 

@@ -43,7 +43,7 @@ def local_places(configuration: Configuration) -> list[str]:
 
 
 def _try(name: str, key: str, place: str) -> Finding:
-    from pystate.core.snapshot.storage.storage import parse_location
+    from pystate.core.snapshot.storage.snapshot_location import parse_location
 
     try:
         fs, path, _ = parse_location(place)

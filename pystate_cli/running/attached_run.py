@@ -7,8 +7,8 @@ import time
 
 from pystate.common.errors import JobCancelledError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.job_details import JobDetailsInfo
-from pystate.runtime.rest.our_jobs import DriverInfo
+from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
+from pystate.runtime.rest.own_job_messages import DriverInfo
 from pystate_cli.client.job_output import JobOutput, lost_sentence
 from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import RestClient

@@ -6,7 +6,7 @@ import time
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.job_details import JobDetailsInfo
+from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
 from pystate_cli.console.formats import printable

@@ -21,11 +21,11 @@ from pystate.common.errors import (
     UsageError,
 )
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.job_details import JobDetailsInfo
-from pystate.runtime.rest.operations import SavepointResult, TriggerResponse
-from pystate.runtime.rest.our_jobs import JobSubmitResponseBody, ResubmissionInfo
-from pystate.runtime.rest.requests import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
+from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
+from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
+from pystate.runtime.rest.request_bodies import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError, RestClient
 from pystate_cli.running.waiting import await_end, await_operation
 from pystate_cli.session import Session, job_failure, job_state, show_plan

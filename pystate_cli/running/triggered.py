@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from pystate.common.errors import UsageError
-from pystate.runtime.rest.operations import CheckpointResult, OperationProgress, SavepointResult
+from pystate.runtime.rest.operation_messages import CheckpointResult, OperationProgress, SavepointResult
 from pystate_cli.arguments.job_selection import JOB_ID
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient

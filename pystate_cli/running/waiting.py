@@ -9,7 +9,7 @@ from typing import TypeVar
 from pystate.common.errors import ControlError
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.operations import CheckpointResult, DisposalResult, OperationProgress, SavepointResult
+from pystate.runtime.rest.operation_messages import CheckpointResult, DisposalResult, OperationProgress, SavepointResult
 from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import ShowProgress

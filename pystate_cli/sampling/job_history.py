@@ -6,9 +6,9 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.job_details import JobDetailsInfo, JobVertexDetails
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.job_detail_messages import JobDetailsInfo, JobVertexDetails
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.sampling.rates import RateMeter
 

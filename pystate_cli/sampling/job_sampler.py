@@ -6,8 +6,8 @@ import threading
 import time
 
 from pystate.common.errors import PystateError
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.sampling.rates import RateMeter, RunSample
 

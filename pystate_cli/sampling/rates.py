@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.own_job_messages import JobProgress
 
 _WINDOW_SECONDS = 5.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.checkpoints import (
+from pystate.runtime.rest.checkpoint_messages import (
     CheckpointStatistics,
     CompletedSubtaskCheckpointStatistics,
     PendingSubtaskCheckpointStatistics,

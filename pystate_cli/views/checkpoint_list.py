@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.checkpoints import CheckpointCounts, CheckpointStatistics, RestoredCheckpointStatistics
+from pystate.runtime.rest.checkpoint_messages import CheckpointCounts, CheckpointStatistics, RestoredCheckpointStatistics
 from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_text
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.runtime.rest.checkpoints import CheckpointsSummary, StatsSummaryDto
+from pystate.runtime.rest.checkpoint_messages import CheckpointsSummary, StatsSummaryDto
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import MILLIS, NUMBER, SIZE, TEXT, Kind, Look
 from pystate_cli.tables.table_spec import TableSpec

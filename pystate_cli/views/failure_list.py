@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.job_details import RootExceptionInfo
+from pystate.runtime.rest.job_detail_messages import RootExceptionInfo
 from pystate_cli.client.program_end import exception_of
 from pystate_cli.console.formats import format_moment, printable
 from pystate_cli.console.word_wrap import wrapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.runtime.rest.jobs import JobDetails
+from pystate.runtime.rest.job_messages import JobDetails
 from pystate_cli.console.formats import format_flink_time, printable
 
 _WIDTH = 62  # of the flink client's rules

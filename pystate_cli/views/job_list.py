@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystate.runtime.rest.jobs import JobDetails
+from pystate.runtime.rest.job_messages import JobDetails
 from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look

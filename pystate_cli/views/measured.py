@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pystate.runtime.rest.checkpoints import CheckpointFigures, CompletedSubtaskCheckpointStatistics
+from pystate.runtime.rest.checkpoint_messages import CheckpointFigures, CompletedSubtaskCheckpointStatistics
 from pystate_cli.tables.column import Column, Row
 from pystate_cli.tables.kinds import MILLIS, SIZE
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.metrics import JobMetric, JobMetrics
+from pystate.runtime.rest.metric_messages import JobMetric, JobMetrics
 from pystate_cli.console.formats import (
     UNKNOWN,
     format_count,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import PystateError
 from pystate.common.text.json_text import json_text
-from pystate.core.queryable.errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
-from pystate.runtime.rest.queryable_state import KvStateAnswer, KvStateVersion
+from pystate.core.queryable.query_errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
+from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateVersion
 from pystate_cli.console.formats import format_millis, known_epoch
 from pystate_cli.views.state_rows import write_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.runtime.rest.queryable_state import QueryableStateInfo
+from pystate.runtime.rest.query_messages import QueryableStateInfo
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.table_spec import TableSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.our_jobs import RestoreProgress
+from pystate.runtime.rest.own_job_messages import RestoreProgress
 from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, known_epoch, printable
 from pystate_cli.sampling.rates import RunSample
 from pystate_cli.tables.facts import flowing

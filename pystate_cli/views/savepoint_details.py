@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pystate.core.snapshot.metadata import CheckpointMetadata
     from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
-    from pystate.ops.catalog.summary import SnapshotSummary
+    from pystate.ops.catalog.snapshot_summary import SnapshotSummary
     from pystate.ops.catalog.timer_figures import TimerFigures
     from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress
 

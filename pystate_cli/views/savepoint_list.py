@@ -15,7 +15,7 @@ from pystate_cli.views.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:
     from pystate.ops.catalog.listing import Catalog, DamagedSnapshot
-    from pystate.ops.catalog.summary import SnapshotSummary
+    from pystate.ops.catalog.snapshot_summary import SnapshotSummary
 
 _LEAST_DIGITS = 6
 

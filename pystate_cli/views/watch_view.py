@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.configuration.execution_options import ExecutionEngine
 from pystate.common.time import current_time_ms
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.console.formats import (
     UNKNOWN,
     format_count,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import ControlError, JobGraphError
-from pystate.connectors.data_generator import DataGeneratorSource, GeneratorFunction, Pace, RateLimiterStrategy
+from pystate.connectors.data_generator_source import DataGeneratorSource, GeneratorFunction, Pace, RateLimiterStrategy
 from pystate.connectors.hybrid import HybridSource
 from pystate.connectors.iterator_source import RangeEnumerator, split_range
 from pystate.connectors.number_sequence import NumberSequenceSource

@@ -24,8 +24,8 @@ from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.state_processor.entry_arrays import batches_of_entries
 from pystate.state_processor.state_frames import StateColumn, _Encoding, _Stage

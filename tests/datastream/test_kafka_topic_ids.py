@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.runtime.engines.micro_batch.driver.stream_identities import FILE, checked_identities
 

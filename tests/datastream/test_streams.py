@@ -29,7 +29,7 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.runtime.spark.collection_source import check_collection_offset
+from pystate.runtime.spark.spark_collection_source import check_collection_offset
 from tests.datastream.no_executor import NoExecutor
 
 WORDS = Types.STRING()

@@ -46,9 +46,9 @@ from pystate.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from pystate.runtime.plan.job_plan import JobPlan
-from pystate.runtime.plan.output import OutputKind
 from pystate.runtime.plan.plan_nodes import plan_nodes
 from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.plan.task_output import OutputKind
 from pystate.runtime.plan.time_steps import waits_for_time
 
 TUMBLING = TumblingEventTimeWindows.of(Time.seconds(5))

@@ -7,7 +7,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import UserFunctionError
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 
 

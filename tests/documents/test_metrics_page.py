@@ -10,7 +10,7 @@ import pytest
 from pystate.common.configuration.metric_options import PrometheusReporterOptions
 from pystate.common.configuration.options import options_of
 from pystate.common.configuration.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
-from pystate.core.metrics.catalog import SYSTEM_METRICS, MetricScope
+from pystate.core.metrics.metric_catalog import SYSTEM_METRICS, MetricScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)`( \(ours\))? \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

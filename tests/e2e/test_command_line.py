@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 
 JOB_ID = re.compile(r"[0-9a-f]{32}\n")
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import ConfigurationError, JobCancelledError
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from tests.spark_lines import lines_by_spark
 

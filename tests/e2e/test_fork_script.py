@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from tests.e2e.test_command_line import ROOT, Shell
 from tests.waiting import wait_until
 

@@ -12,7 +12,7 @@ import pytest
 from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.storage.local_copies import local_copies_folder
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.engines import slowly_on_real_time
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in

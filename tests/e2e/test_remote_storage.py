@@ -13,7 +13,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize, put_in_force
 from pystate.common.errors import JobCancelledError
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.faults.workload import RECOVERING, Sink, Watched, counting
 from tests.servers.hdfs_cluster import hdfs_cluster, missing_libhdfs
 from tests.servers.s3_server import SECRET_KEY, s3_server

@@ -8,7 +8,7 @@ import pytest
 
 from pystate.common import Duration, Types
 from pystate.common.errors import JobCancelledError, RestoreError
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from tests.engines import MICRO_BATCH, on_micro_batch, slowly_on_real_time

@@ -10,7 +10,7 @@ import pytest
 from pystate.common.errors import RestoreError
 from pystate.core.snapshot.metadata import SavepointFormatType
 from pystate.core.snapshot.storage.ownership import claimant
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.e2e.test_incremental import (
     INCREMENTAL,
     cancelled,

@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common import Duration, Types
 from pystate.common.errors import JobCancelledError, RestoreError
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,

@@ -19,7 +19,7 @@ from typing import Any
 from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka import markers as markers_module
-from pystate.connectors.kafka.committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
+from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.kafka.markers import Markers, UnknownCommitError
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
 from pystate.connectors.sink import CommitRequest, SinkWriter

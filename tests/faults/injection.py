@@ -109,7 +109,7 @@ _IN_SLOTS = {
     Step.FLUSHED: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier"),
     Step.FROZEN: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier", behind=True),
-    Step.UPLOAD: _Point("pystate.core.file_systems.stores:LocalStore", "close"),
+    Step.UPLOAD: _Point("pystate.core.file_systems.file_stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge"),
     Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
     Step.NOTIFY: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "notify_checkpoint_complete"),
@@ -121,8 +121,10 @@ _IN_SINKS = {
     Step.COMMITTED: _Point("pystate.connectors.committables:Committables", "commit", behind=True),
 }
 _IN_DRIVERS = {
-    Step.METADATA: _Point("pystate.core.snapshot.storage.storage:SnapshotLocation", "write_metadata"),
-    Step.METADATA_WRITTEN: _Point("pystate.core.snapshot.storage.storage:SnapshotLocation", "write_metadata", behind=True),
+    Step.METADATA: _Point("pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata"),
+    Step.METADATA_WRITTEN: _Point(
+        "pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata", behind=True
+    ),
     Step.TELL: _Point("pystate.runtime.execution.slots.slot_pool:SlotPool", "notify"),
 }
 POINTS = {**_IN_SLOTS, **_IN_SINKS, **_IN_DRIVERS}

@@ -124,7 +124,7 @@ class Network:
 
     def __init__(self, monkeypatch: Any) -> None:
         from pystate.runtime.execution.slots import slot_pool
-        from pystate.runtime.spark import resource_manager
+        from pystate.runtime.spark import spark_resource_manager as resource_manager
         from pystate.runtime.spark.applications.application import driver_address
 
         self.exchanges: list[Proxy] = []

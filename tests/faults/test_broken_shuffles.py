@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobCancelledError
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource
 from tests.faults.shuffle_files import Damage, ShuffleFiles

@@ -10,7 +10,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, DriverReplacedError, JobCancelledError
 from pystate.common.files.home import read_json, write_json
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import restart_strategy
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc

@@ -12,8 +12,8 @@ from typing import Any
 
 from pystate.common import Types
 from pystate.connectors.source import SourceFunction
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import resolve_snapshot
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.core.state.operator.format import OperatorStateReader
 from pystate.core.state.values.serializers import serializer_for
 from pystate.datastream import (

@@ -25,7 +25,7 @@ from pystate.core.api.executor import Executor, JobExecutionResult
 from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.engines.micro_batch.spark.exchange import forward_rows
 from pystate.runtime.engines.micro_batch.spark.level import (
     PORT_FIELD,
@@ -38,9 +38,9 @@ from pystate.runtime.engines.micro_batch.spark.level import (
 )
 from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStage, SourceStageSpec
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan, edges_of, vertex_id
-from pystate.runtime.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.runtime.plan.planner import JobPlanner
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec, Routing, with_watermarks
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 

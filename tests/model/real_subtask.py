@@ -18,12 +18,12 @@ from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of, 
 from pystate.runtime.engines.real_time.slot.input_gate import InputGate
 from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
 from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
-from pystate.runtime.engines.real_time.slot.subtask import RealTimeSubtask
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.channels import JobChannels, SubtaskId, TaskChannels
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 
 LONG = Types.LONG()
 ENVIRONMENT = JobEnvironment("a" * 32, "job", 0, {}, "hashmap", 1 << 20, "/nowhere")

@@ -12,7 +12,7 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.runtime.engines.real_time.slot.input_gate import InputGate
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
-from pystate.runtime.engines.real_time.slot.subtask import RealTimeSubtask
+from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
 from tests.model import real_subtask
 from tests.model.protocol import Budget, Protocol
 from tests.model.real_subtask import Graph

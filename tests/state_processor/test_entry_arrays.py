@@ -30,9 +30,9 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.api.time_domain import TimeDomain
-from pystate.core.snapshot.reading.reader import KeyFilter, rows_by_key, rows_of
+from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, rows_by_key, rows_of
 from pystate.core.snapshot.reading.state_rows import PartDecoders
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema, time_to_bytes
 from pystate.core.state.files.canonical import (
     CanonicalHeader,
@@ -44,7 +44,7 @@ from pystate.core.state.files.canonical import (
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
-from pystate.core.state.ttl.serializer import time_mark
+from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
 from pystate.state_processor import entry_arrays
 from pystate.state_processor.cells import Cells, NotInColumnsError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.key_groups import key_group
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.state_processor import SavepointReader, SavepointWriter
 from tests.fixtures import all_kinds, windows
 from tests.state_processor.conftest import WORDS

@@ -8,7 +8,7 @@ import pytest
 
 from pystate.common.type_info import Types
 from pystate.core.snapshot.metadata import SavepointFormatType
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.ops.catalog.verification import Verification
 from pystate.state_processor import SavepointReader, SavepointWriter
 from tests.fixtures import all_kinds as jobs

@@ -28,7 +28,7 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.records.codec import column_converter
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor import state_frames

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.type_info import Types
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pystate.state_processor import OperatorTransformation, SavepointReader, SavepointWriter
 

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from pystate.common.errors import SnapshotError
 from pystate.common.type_info import Types
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.state_processor import KeyedStateReaderFunction, SavepointReader
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS

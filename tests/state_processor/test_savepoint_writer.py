@@ -13,7 +13,7 @@ from pystate.common.errors import CorruptSnapshotError, SnapshotError, SnapshotE
 from pystate.common.key_groups import key_group
 from pystate.common.type_info import Types
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.state.keys.keys import encode_auto
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import unpack_archive
 from pystate.state_processor import (

@@ -9,8 +9,8 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError, StateError
 from pystate.common.type_info import Types
-from pystate.core.snapshot.reading import reader as module
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading import snapshot_reader as module
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.state.files.canonical import CanonicalReader
 from tests.fixtures import all_kinds as jobs
 from tests.state_processor.conftest import MIXED, WORDS

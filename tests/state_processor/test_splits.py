@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.state_processor import splits
 from pystate.state_processor.splits import SPLIT_BYTES, keyed_splits
 

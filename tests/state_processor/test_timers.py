@@ -8,7 +8,7 @@ from pystate.common import Types
 from pystate.common.errors import SnapshotError, StateError
 from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.state_processor import (
     KeyedStateBootstrapFunction,

@@ -12,8 +12,8 @@ from pystate.common.time import Time
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.api.window.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.core.api.window.evictors import CountEvictor
-from pystate.core.api.window.functions import ProcessWindowFunction
 from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, EventTimeTrigger
+from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.testing import WindowOperatorTestHarness
 from tests.testing.test_closed_windows import Sum

@@ -22,9 +22,9 @@ from pystate.core.api.window.assigners import (
     TumblingProcessingTimeWindows,
 )
 from pystate.core.api.window.evictors import CountEvictor
-from pystate.core.api.window.functions import ProcessWindowFunction
 from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.api.window.window_functions import ProcessWindowFunction
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.testing import WindowOperatorTestHarness
 
 KEYS = 1_000

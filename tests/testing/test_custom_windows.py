@@ -7,8 +7,8 @@ from typing import Any
 
 from pystate.common.serializer import TypeSerializer
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.core.api.window.functions import WindowFunction
 from pystate.core.api.window.triggers import EventTimeTrigger, Trigger
+from pystate.core.api.window.window_functions import WindowFunction
 from pystate.core.api.window.windows import Window
 from tests.testing.test_windows import BACKENDS, entries, windows
 

@@ -20,8 +20,8 @@ from pystate.core.api.functions import (
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import CountTumblingWindowAssigner
-from pystate.core.api.window.functions import ProcessWindowFunction
-from pystate.runtime.slot.operators.output import Output
+from pystate.core.api.window.window_functions import ProcessWindowFunction
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.testing import (
     BroadcastOperatorTestHarness,
     KeyedOneInputOperatorTestHarness,

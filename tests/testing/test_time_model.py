@@ -27,7 +27,7 @@ from pystate.core.api.window.assigners import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from pystate.core.api.window.functions import WindowFunction
+from pystate.core.api.window.window_functions import WindowFunction
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.runtime.slot.timers import internal_timer_service
 from pystate.testing import KeyedOneInputOperatorTestHarness, OperatorTestHarness, WindowOperatorTestHarness

@@ -27,7 +27,6 @@ from pystate.core.api.window.assigners import (
     WindowAssigner,
 )
 from pystate.core.api.window.evictors import CountEvictor, DeltaEvictor, TimeEvictor
-from pystate.core.api.window.functions import ProcessWindowFunction, WindowFunction
 from pystate.core.api.window.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -39,6 +38,7 @@ from pystate.core.api.window.triggers import (
     Trigger,
     TriggerResult,
 )
+from pystate.core.api.window.window_functions import ProcessWindowFunction, WindowFunction
 from pystate.core.api.window.windows import MAX_TIMESTAMP, CountWindow, GlobalWindow, TimeWindow
 from pystate.testing import WindowOperatorTestHarness
 

@@ -73,13 +73,13 @@ from pystate.core.api.state import (
 from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.timer_service import TimerService
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
-from pystate.core.api.window.functions import (
+from pystate.core.api.window.triggers import Trigger, TriggerResult
+from pystate.core.api.window.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from pystate.core.api.window.triggers import Trigger, TriggerResult
 from pystate.core.api.window.windows import CountWindow, GlobalWindow, TimeWindow, Window
 from pystate.core.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 from pystate.datastream.async_data_stream import AsyncDataStream

@@ -78,7 +78,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
                 keeps state in Spark.
         """
         from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame
-        from pystate.runtime.spark.schema import type_info_of
+        from pystate.runtime.spark.spark_types import type_info_of
 
         if not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."

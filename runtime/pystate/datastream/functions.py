@@ -45,7 +45,7 @@ from pystate.core.api.functions import (
 from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from pystate.core.api.keyed_batch import KeyedBatch
 from pystate.core.api.timer_service import TimerService
-from pystate.core.api.window.functions import (
+from pystate.core.api.window.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

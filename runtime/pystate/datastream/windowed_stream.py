@@ -15,14 +15,14 @@ from pystate.core.api.job_graph import OneInputTransformation, OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
 from pystate.core.api.window.evictors import Evictor
-from pystate.core.api.window.functions import (
+from pystate.core.api.window.triggers import Trigger
+from pystate.core.api.window.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from pystate.core.api.window.operation import AnyWindowFunction, WindowOperation
-from pystate.core.api.window.triggers import Trigger
+from pystate.core.api.window.window_operation import AnyWindowFunction, WindowOperation
 from pystate.datastream.connected_streams import InputStream
 from pystate.datastream.wrong_functions import check_function, shown
 

@@ -26,7 +26,7 @@ from pystate.core.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from pystate.core.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from pystate.core.api.window.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 
 _METHODS: tuple[tuple[type, str], ...] = (
     (KeyedProcessFunction, "stream.key_by(...).process(...)"),

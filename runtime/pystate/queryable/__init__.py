@@ -6,21 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pystate.core.queryable.errors import AnswerTooLargeError as AnswerTooLargeError
-    from pystate.core.queryable.errors import BadQueryError as BadQueryError
-    from pystate.core.queryable.errors import ProxyUnreachableError as ProxyUnreachableError
-    from pystate.core.queryable.errors import QueriesOverloadedError as QueriesOverloadedError
-    from pystate.core.queryable.errors import QueryableStateError as QueryableStateError
-    from pystate.core.queryable.errors import QueryForbiddenError as QueryForbiddenError
-    from pystate.core.queryable.errors import UnknownJobError as UnknownJobError
-    from pystate.core.queryable.errors import UnknownKeyOrNamespaceError as UnknownKeyOrNamespaceError
-    from pystate.core.queryable.errors import UnknownKvStateLocationError as UnknownKvStateLocationError
-    from pystate.core.queryable.errors import UnknownLocationError as UnknownLocationError
-    from pystate.core.queryable.errors import VersionGoneError as VersionGoneError
-    from pystate.core.queryable.errors import WrongKeyTypeError as WrongKeyTypeError
-    from pystate.core.queryable.errors import WrongNamespaceError as WrongNamespaceError
-    from pystate.core.queryable.errors import WrongStateTypeError as WrongStateTypeError
-    from pystate.core.queryable.messages import Consistency as Consistency
+    from pystate.core.queryable.kv_state_messages import Consistency as Consistency
+    from pystate.core.queryable.query_errors import AnswerTooLargeError as AnswerTooLargeError
+    from pystate.core.queryable.query_errors import BadQueryError as BadQueryError
+    from pystate.core.queryable.query_errors import ProxyUnreachableError as ProxyUnreachableError
+    from pystate.core.queryable.query_errors import QueriesOverloadedError as QueriesOverloadedError
+    from pystate.core.queryable.query_errors import QueryableStateError as QueryableStateError
+    from pystate.core.queryable.query_errors import QueryForbiddenError as QueryForbiddenError
+    from pystate.core.queryable.query_errors import UnknownJobError as UnknownJobError
+    from pystate.core.queryable.query_errors import UnknownKeyOrNamespaceError as UnknownKeyOrNamespaceError
+    from pystate.core.queryable.query_errors import UnknownKvStateLocationError as UnknownKvStateLocationError
+    from pystate.core.queryable.query_errors import UnknownLocationError as UnknownLocationError
+    from pystate.core.queryable.query_errors import VersionGoneError as VersionGoneError
+    from pystate.core.queryable.query_errors import WrongKeyTypeError as WrongKeyTypeError
+    from pystate.core.queryable.query_errors import WrongNamespaceError as WrongNamespaceError
+    from pystate.core.queryable.query_errors import WrongStateTypeError as WrongStateTypeError
     from pystate.queryable.client import QueryableStateClient as QueryableStateClient
     from pystate.queryable.requests import KvStateRequest as KvStateRequest
 
@@ -42,9 +42,9 @@ _ERRORS = (
 )
 _WHERE = {
     "QueryableStateClient": "pystate.queryable.client",
-    "Consistency": "pystate.core.queryable.messages",
+    "Consistency": "pystate.core.queryable.kv_state_messages",
     "KvStateRequest": "pystate.queryable.requests",
-    **dict.fromkeys(_ERRORS, "pystate.core.queryable.errors"),
+    **dict.fromkeys(_ERRORS, "pystate.core.queryable.query_errors"),
 }
 
 __all__ = tuple(_WHERE)  # noqa: PLE0605 - names of classes that are imported when they are used

@@ -14,9 +14,9 @@ from pystate.common.configuration.queryable_state_options import QueryableStateO
 from pystate.common.errors import UsageError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import StateDescriptor
-from pystate.core.queryable.errors import BadQueryError
 from pystate.core.queryable.immutable_states import ImmutableState
-from pystate.core.queryable.messages import MAX_ENTRIES, Consistency, QueryableState
+from pystate.core.queryable.kv_state_messages import MAX_ENTRIES, Consistency, QueryableState
+from pystate.core.queryable.query_errors import BadQueryError
 from pystate.queryable.client_access import ClientAccess
 from pystate.queryable.kv_state_queries import KvStateQueries, closed
 from pystate.queryable.requests import KvStateRequest

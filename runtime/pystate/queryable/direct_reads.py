@@ -14,7 +14,7 @@ from typing import Any
 from pystate.common.processes.control import Address
 from pystate.common.processes.loopback import is_loopback
 from pystate.core.queryable.kv_state_location import KvStateLocation
-from pystate.core.queryable.messages import Consistency, QueryableState, QueryOutcome, StateRead
+from pystate.core.queryable.kv_state_messages import Consistency, QueryableState, QueryOutcome, StateRead
 from pystate.core.queryable.slot_channel import SlotChannel
 
 _MOST_KEY_BYTES = 1 << 16

@@ -9,24 +9,24 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.core.queryable.errors import (
-    BadQueryError,
-    ProxyUnreachableError,
-    QueriesOverloadedError,
-    UnknownLocationError,
-    VersionGoneError,
-    query_error,
-)
-from pystate.core.queryable.frames import NO_MESSAGE
 from pystate.core.queryable.immutable_states import ImmutableState
 from pystate.core.queryable.kv_state_codec import PAGED, KvStateCodec
-from pystate.core.queryable.messages import (
+from pystate.core.queryable.kv_state_frames import NO_MESSAGE
+from pystate.core.queryable.kv_state_messages import (
     MAX_READS,
     Consistency,
     QueryableState,
     QueryOutcome,
     StateAnswer,
     StateRead,
+)
+from pystate.core.queryable.query_errors import (
+    BadQueryError,
+    ProxyUnreachableError,
+    QueriesOverloadedError,
+    UnknownLocationError,
+    VersionGoneError,
+    query_error,
 )
 from pystate.queryable.client_access import ClientAccess, NoTokenError
 from pystate.queryable.client_channel import ClientChannel, no_proxy, open_channel

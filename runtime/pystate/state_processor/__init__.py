@@ -4,7 +4,7 @@
 """
 
 from pystate.state_processor.bootstrap import KeyedOperatorTransformation, OneInputTransformation, OperatorTransformation
-from pystate.state_processor.functions import (
+from pystate.state_processor.processor_functions import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
     KeyedStateReaderFunction,

@@ -10,13 +10,13 @@ from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.functions import KeySelector
 from pystate.core.api.state import StateDescriptor
-from pystate.state_processor.functions import (
+from pystate.state_processor.keyed_bootstrap import KeyedBootstrap
+from pystate.state_processor.operator_bootstrap import OperatorStateBootstrap
+from pystate.state_processor.processor_functions import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
     StateBootstrapFunction,
 )
-from pystate.state_processor.keyed_bootstrap import KeyedBootstrap
-from pystate.state_processor.operator_bootstrap import OperatorStateBootstrap
 from pystate.state_processor.state_frames import StateColumn, StatesFromFrame
 from pystate.state_processor.transformations import Elements
 

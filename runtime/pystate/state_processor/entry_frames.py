@@ -22,8 +22,8 @@ from pystate.core.api.state import StateKind
 from pystate.core.snapshot.handles.handles import StateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorSubtaskState
-from pystate.core.snapshot.storage.storage import SnapshotLocation
-from pystate.core.state.base.schema import namespace_end
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.base.state_schema import namespace_end
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.kinds.list_parts import list_parts, pack_part, part_sub_key, unpack_part

@@ -17,8 +17,8 @@ from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_file, place_of
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.state_processor.cells import NotInColumnsError, require

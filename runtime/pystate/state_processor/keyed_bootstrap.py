@@ -22,15 +22,15 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.timer_service import TimerService
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
-from pystate.state_processor.functions import KeyedStateBootstrapFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
 from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers
 from pystate.state_processor.packed_keys import key_groups_of, packed_keys
+from pystate.state_processor.processor_functions import KeyedStateBootstrapFunction
 from pystate.state_processor.transformations import (
     ORDINAL_FIELD,
     Elements,

@@ -10,7 +10,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.state import State, StateDescriptor, StateKind
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import OperatorSpec

@@ -13,14 +13,14 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import BroadcastState, MapStateDescriptor
 from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
 from pystate.core.snapshot.metadata import OperatorSubtaskState
-from pystate.core.snapshot.storage.storage import SnapshotLocation
-from pystate.core.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.core.state.operator.raw_state import RawOperatorStateWriter
 from pystate.runtime.slot.operators.contexts import InitializationContext, SnapshotContext
 from pystate.state_processor.entry_frames import INLINE_BYTES
-from pystate.state_processor.functions import BroadcastStateBootstrapFunction, StateBootstrapFunction
 from pystate.state_processor.offline import OfflineRuntimeContext, pickled, unpickled
+from pystate.state_processor.processor_functions import BroadcastStateBootstrapFunction, StateBootstrapFunction
 from pystate.state_processor.results import collect_all, result_batch, result_schema
 from pystate.state_processor.transformations import (
     ORDINAL_FIELD,

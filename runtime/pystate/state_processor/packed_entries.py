@@ -10,7 +10,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateKind
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import part_sub_key
-from pystate.core.state.ttl.serializer import time_mark
+from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.state_processor.cells import Numbers, require
 from pystate.state_processor.packed_keys import packed_keys
 from pystate.state_processor.packed_values import byte_heads, concatenated, joined, list_heads, packed_values, rows_of_bytes

@@ -15,7 +15,7 @@ from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.window.assigners import WindowAssigner
 from pystate.core.records.codec import RecordCodec
 from pystate.core.snapshot.metadata import CheckpointMetadata
-from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder, readable_key_type, value_decoder
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
@@ -32,9 +32,9 @@ from pystate.state_processor.columns import (
     schema_of,
 )
 from pystate.state_processor.entry_arrays import batches_of_entries, raw_batches
-from pystate.state_processor.functions import KeyedStateReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
+from pystate.state_processor.processor_functions import KeyedStateReaderFunction
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits, tasks_of
 from pystate.state_processor.window_reader import WindowSavepointReader
 

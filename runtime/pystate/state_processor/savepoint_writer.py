@@ -20,8 +20,8 @@ from pystate.core.snapshot.metadata import (
     SavepointFormatType,
     write_metadata,
 )
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor.entry_frames import merged, write_keyed_state
 from pystate.state_processor.existing_state import StateCopier, file_names, joined, narrowed, rehashed

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.keyed_files import open_keyed_file, open_keyed_state
-from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.files.canonical import CanonicalReader
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.core.api.state import StateDescriptor, StateKind
 from pystate.core.records.codec import column_converter, column_values
 from pystate.core.snapshot.reading.state_rows import without_pickle
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
-from pystate.core.state.ttl.serializer import time_mark
+from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
 from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
@@ -72,7 +72,7 @@ class StatesFromFrame(KeyedTransformation):
         key_type: TypeInformation | None,
         encoded_key: bool,
     ) -> None:
-        from pystate.runtime.spark.schema import type_info_of
+        from pystate.runtime.spark.spark_types import type_info_of
 
         if frame.isStreaming:
             message = "State is written from a batch DataFrame, not from a streaming one."

@@ -13,7 +13,7 @@ from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.records.codec import RESERVED_PREFIX, RecordCodec
 from pystate.core.snapshot.metadata import OperatorSubtaskState
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.state_processor.entry_frames import KeyedEntries
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Elements:
             self._objects = list(data)
         self.type_info: TypeInformation | None = None
         if self._frame is not None:
-            from pystate.runtime.spark.schema import type_info_of
+            from pystate.runtime.spark.spark_types import type_info_of
 
             if self._frame.isStreaming:
                 message = "State is bootstrapped with a batch DataFrame, not with a streaming one."

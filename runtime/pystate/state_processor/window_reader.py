@@ -29,10 +29,10 @@ from pystate.core.records.codec import RecordCodec
 from pystate.core.snapshot.reading.keyed_files import key_type_of
 from pystate.core.snapshot.reading.pane_rows import shares_panes
 from pystate.core.snapshot.reading.pane_states import PaneState
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
-from pystate.core.state.base.backend import KeyedStateBackend
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.namespaces import split_namespace
@@ -46,9 +46,9 @@ from pystate.runtime.slot.operators.windowing.window_state_stores import (
     PerWindowStateStore,
     WindowStates,
 )
-from pystate.state_processor.functions import WindowReaderFunction
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
+from pystate.state_processor.processor_functions import WindowReaderFunction
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits, tasks_of
 
 if TYPE_CHECKING:

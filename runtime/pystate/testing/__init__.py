@@ -13,8 +13,8 @@ from pystate.testing.harnesses import (
     TwoInputOperatorTestHarness,
     WindowOperatorTestHarness,
 )
+from pystate.testing.operator_snapshot import OperatorSnapshot
 from pystate.testing.sink_harness import SinkTestHarness
-from pystate.testing.snapshot import OperatorSnapshot
 from pystate.testing.source_harness import SourceTestHarness
 
 __all__ = [

@@ -21,10 +21,10 @@ from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.testing.snapshot import UID, OperatorSnapshot, repartition
+from pystate.testing.operator_snapshot import UID, OperatorSnapshot, repartition
 
 H = TypeVar("H", bound="OperatorTestHarness")
 

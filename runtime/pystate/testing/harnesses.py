@@ -30,8 +30,8 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import WindowAssigner
 from pystate.core.api.window.evictors import Evictor
-from pystate.core.api.window.operation import AnyWindowFunction, WindowOperation
 from pystate.core.api.window.triggers import Trigger
+from pystate.core.api.window.window_operation import AnyWindowFunction, WindowOperation
 from pystate.testing.harness import HarnessInput, OperatorTestHarness
 
 H = TypeVar("H", bound=OperatorTestHarness)

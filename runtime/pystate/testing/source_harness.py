@@ -14,7 +14,7 @@ from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH, SourceOpera
 from pystate.core.api.job_graph import OperatorKind
 from pystate.runtime.slot.operators.source_input import SourceInput
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
-from pystate.testing.snapshot import OperatorSnapshot, repartition
+from pystate.testing.operator_snapshot import OperatorSnapshot, repartition
 
 _PATIENCE_S = 20.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, UsageError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.jobs import JobDetails
+from pystate.runtime.rest.job_messages import JobDetails
 from pystate_cli.arguments.job_selection import choose_job, find_job
 from tests.rest_messages import message
 

@@ -13,7 +13,7 @@ import pytest
 import pystate
 from pystate.common.errors import JobGraphError, UsageError
 from pystate.common.user_code.user_frames import user_frame
-from pystate.runtime.rest.failures import OurError
+from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.client.failures import failure_of
 from pystate_cli.programs.program_check import check_program
 

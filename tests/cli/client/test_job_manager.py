@@ -20,7 +20,7 @@ from pystate.ops.jobmanager.drivers.found_drivers import processes
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
-from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
+from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import pytest
 
 from pystate.common.files.home import read_json
-from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
+from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.rest_client import RestClient
 from pystate_cli.commands.run import run_arguments
 from pystate_cli.console.console import Console

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pystate.core.snapshot.storage.ownership import claim
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.difference import compare
 from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
 from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.sampling.job_history import JobHistory, JobSample, OperatorFigures
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.views.watch_lines import LOOKS

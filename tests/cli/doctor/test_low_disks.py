@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.runtime.rest.cluster import DiskInfo, DisksInfo
+from pystate.runtime.rest.cluster_messages import DiskInfo, DisksInfo
 from pystate_cli.client.rest_client import RestError
 from pystate_cli.doctor.low_disks import low_disks
 

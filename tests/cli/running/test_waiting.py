@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.runtime.rest.operations import CheckpointResult, DisposalResult, SavepointResult
+from pystate.runtime.rest.operation_messages import CheckpointResult, DisposalResult, SavepointResult
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.running.waiting import await_operation
 

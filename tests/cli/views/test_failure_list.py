@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.runtime.rest.job_details import RootExceptionInfo
+from pystate.runtime.rest.job_detail_messages import RootExceptionInfo
 from pystate_cli.views import failure_list
 from pystate_cli.views.failure_list import FailureRow
 from tests.cli.views.test_views import NOW, rendered

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.sampling.rates import RateMeter, RunSample
 from pystate_cli.views.run_view import run_view
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, rendered

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from pystate.common.text.plain_data import to_plain
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.garbage import Orphan, OrphanKind
-from pystate.runtime.rest.checkpoints import CheckpointingStatistics
-from pystate.runtime.rest.job_details import RootExceptionInfo
-from pystate.runtime.rest.metrics import JobMetric
-from pystate.runtime.rest.our_jobs import JobProgress
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.job_detail_messages import RootExceptionInfo
+from pystate.runtime.rest.metric_messages import JobMetric
+from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.table_spec import TableSpec, value_at
@@ -140,8 +140,8 @@ def test_savepoints(tmp_path):
     from pystate.ops.catalog.difference import compare
     from pystate.ops.catalog.inspection import inspect_operators
     from pystate.ops.catalog.listing import find_snapshots
+    from pystate.ops.catalog.snapshot_summary import read_snapshot
     from pystate.ops.catalog.source_difference import compare_sources
-    from pystate.ops.catalog.summary import read_snapshot
     from pystate.runtime.engines.micro_batch.spark.source_progress import source_progress
 
     before = write_savepoint(tmp_path, snapshot_id="aaaa11112222", message="one", minutes=1)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from rich.console import Console as RichConsole
 
-from pystate.runtime.rest.checkpoints import (
+from pystate.runtime.rest.checkpoint_messages import (
     CheckpointCounts,
     CheckpointingStatistics,
     CheckpointStatistics,
     RestoredCheckpointStatistics,
     TaskCheckpointStatisticsWithSubtaskDetails,
 )
-from pystate.runtime.rest.jobs import JobDetails
+from pystate.runtime.rest.job_messages import JobDetails
 from pystate_cli.commands import checkpoints as checkpoints_command
 from pystate_cli.console.console import Console
 from pystate_cli.views import (

@@ -24,7 +24,7 @@ from pystate.core.records.codec import RecordCodec
 from pystate.datastream.formats.csv import CsvReaderFormat
 from pystate.datastream.formats.json import JsonLinesFormat
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from pystate.runtime.spark.schema import type_info_of
+from pystate.runtime.spark.spark_types import type_info_of
 
 pytestmark = pytest.mark.slow
 

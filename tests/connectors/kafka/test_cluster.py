@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pystate.common.serialization import SimpleStringSchema
-from pystate.connectors.kafka.cluster import KafkaCluster
+from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from pystate.connectors.kafka.client import KafkaConnectorError
 from pystate.connectors.kafka.fetcher import PartitionFetcher
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings
 from tests.waiting import wait_until

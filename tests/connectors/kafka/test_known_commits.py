@@ -9,11 +9,12 @@ import pytest
 
 from pystate.common.configuration.sink_options import SinkOptions, UnknownCommits
 from pystate.common.errors import CommitError, PystateError
-from pystate.connectors.kafka import client, commit_register
+from pystate.connectors.kafka import commit_register
+from pystate.connectors.kafka import kafka_client as client
+from pystate.connectors.kafka import kafka_sink as sink_module
 from pystate.connectors.kafka import markers as markers_module
-from pystate.connectors.kafka import sink as sink_module
 from pystate.connectors.kafka.commit_register import MOST_KEPT, CommitRegister, CommitRegisters
-from pystate.connectors.kafka.failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_failures import Failure, failure_of
 from pystate.connectors.kafka.markers import MARKER_TOPIC, PARTITIONS, Markers, marker_partition
 from tests.connectors.kafka.sinks import builder, opened, values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer
 from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit

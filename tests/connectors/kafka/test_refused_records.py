@@ -10,9 +10,9 @@ import pytest
 from pystate.common.errors import CommitError, PystateError
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.kafka.failures import TABLE, Failure, failure_of
+from pystate.connectors.kafka.kafka_failures import TABLE, Failure, failure_of
+from pystate.connectors.kafka.kafka_sink import DEAD_LETTERS, KafkaSink
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
-from pystate.connectors.kafka.sink import DEAD_LETTERS, KafkaSink
 from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
 from tests.servers.kafka_broker import missing, running_broker
 

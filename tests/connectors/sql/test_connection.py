@@ -9,7 +9,7 @@ import pytest
 from pystate.common.errors import ConfigurationError, ExternalSystemError, PystateError
 from pystate.connectors.sql import SqlConnectionOptions, SqlSink
 from pystate.connectors.sql.jdbc_url import from_jdbc
-from pystate.connectors.sql.parameters import count_parameters, driver_sql
+from pystate.connectors.sql.sql_parameters import count_parameters, driver_sql
 from tests.connectors.sql.databases import connected
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.connectors.sql.errors import EXCEPTIONS, STATES, Failure, failure_of
+from pystate.connectors.sql.sql_errors import EXCEPTIONS, STATES, Failure, failure_of
 
 exc = pytest.importorskip("sqlalchemy").exc
 

@@ -9,7 +9,7 @@ from pystate.common.errors import PystateError
 from pystate.common.row import Row
 from pystate.common.time import Duration
 from pystate.connectors.sql import AsyncSqlLookup, SqlConnectionOptions, SqlLookup
-from pystate.connectors.sql.lookup import LookupCache
+from pystate.connectors.sql.sql_lookup import LookupCache
 from pystate.core.api.async_retry import NO_RETRY_STRATEGY
 from pystate.datastream.functions import AsyncFunctionDescriptor
 from pystate.testing import OneInputOperatorTestHarness

@@ -301,7 +301,7 @@ def test_markers_are_kept_unless_somebody_says_how_long(url, table, monkeypatch)
     make_table(url, table)
     now = [0]
     monkeypatch.setattr("pystate.connectors.sql.commit_table._now", lambda: now[0])
-    monkeypatch.setattr("pystate.connectors.sql.committer._CLEANING_INTERVAL_S", -1.0)
+    monkeypatch.setattr("pystate.connectors.sql.sql_committer._CLEANING_INTERVAL_S", -1.0)
     counts = []
     for retention in (None, Duration.of_minutes(1)):
         with opened(sink_of(url, table, marker_retention=retention)) as harness:

@@ -12,7 +12,7 @@ from pystate.common.errors import StateError
 from pystate.common.time import Duration, Time
 from pystate.core.api.state import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.core.api.state_ttl import StateTtlConfig
-from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.datastream.state import StateTtlConfig as FromDatastream
 
 UpdateType = StateTtlConfig.UpdateType

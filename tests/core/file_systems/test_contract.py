@@ -15,11 +15,11 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, SnapshotExistsError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location, resolve_snapshot
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location, resolve_snapshot
 from pystate.ops.catalog.garbage import GarbageCollection, OrphanKind
 from pystate.ops.catalog.listing import find_snapshots
-from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.snapshot_summary import read_snapshot
 from pystate.ops.catalog.verification import Verification
 from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
 from tests.core.file_systems.conftest import Place

@@ -21,7 +21,7 @@ from pystate.common.configuration.file_system_options import HdfsClient
 from pystate.common.configuration.file_system_settings import HdfsSettings, initialize
 from pystate.common.errors import SnapshotError
 from pystate.core.file_systems.hdfs import hdfs_file_system
-from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location
 from tests.core.file_systems.conftest import Place
 from tests.servers.hdfs_cluster import HdfsCluster, missing_libhdfs
 
@@ -324,7 +324,7 @@ def in_a_process_with_libhdfs(cluster: HdfsCluster, code: str) -> str:
     """Run code that has `fs` and `path` of a new directory; return what it prints."""
     begin = f"""
 import os, signal, sys
-from pystate.core.snapshot.storage.storage import parse_location
+from pystate.core.snapshot.storage.snapshot_location import parse_location
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize
 def at(client):

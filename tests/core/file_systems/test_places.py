@@ -19,8 +19,8 @@ from pystate.common.configuration.file_system_settings import (
 )
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.text.place_text import fault_of_place
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"

@@ -11,9 +11,9 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.errors import SnapshotError, SnapshotExistsError, StorageError
-from pystate.core.file_systems.stores import store_of
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location
+from pystate.core.file_systems.file_stores import store_of
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location
 from tests.core.file_systems.conftest import Place
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.core.metrics.catalog import SYSTEM_METRICS
+from pystate.core.metrics.metric_catalog import SYSTEM_METRICS
 from pystate.core.metrics.sample import MetricKind
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pystate.core.metrics.catalog import BY_NAME, SYSTEM_METRICS
+from pystate.core.metrics.metric_catalog import BY_NAME, SYSTEM_METRICS
 from pystate.core.metrics.prometheus_text import PrometheusText
 from pystate.core.metrics.sample import MetricKind, MetricSample, counter, gauge
 from pystate.core.metrics.store import JobMetricStore, OperatorLabel, SubtaskMetricStore, TaskMetricStore, figures

@@ -9,7 +9,7 @@ from pystate.common.errors import RecordError
 from pystate.core.records.codec import RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.plan.output import OutputKind, OutputSpec, line_prefix
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, line_prefix
 from pystate.runtime.slot.output_buffer import OutputBuffer
 
 VALUES = [

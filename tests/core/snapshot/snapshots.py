@@ -25,8 +25,8 @@ from pystate.core.snapshot.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE

@@ -12,7 +12,7 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.metadata import read_metadata
-from pystate.core.snapshot.storage.storage import MAX_METADATA_BYTES, SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import MAX_METADATA_BYTES, SnapshotLocation
 from tests.core.snapshot.snapshots import write_savepoint
 
 TERABYTE = 1 << 40
@@ -67,7 +67,7 @@ def test_what_is_never_large_is_refused_by_its_size(location: SnapshotLocation) 
 
 
 def test_a_note_in_a_snapshot_is_read_up_to_the_bound(location: SnapshotLocation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.core.snapshot.storage.storage.MAX_METADATA_BYTES", 1000)
+    monkeypatch.setattr("pystate.core.snapshot.storage.snapshot_location.MAX_METADATA_BYTES", 1000)
     path = Path(location.uri.removeprefix("file:")) / "note"
     path.touch()
     os.truncate(path, TERABYTE)

@@ -10,7 +10,7 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.storage.local_copies import LocalCopies, local_copies_folder, remove_local_copies
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 DATA = b"state" * 1000
 

@@ -10,14 +10,14 @@ import pytest
 
 from pystate.common.errors import RestoreError, SnapshotError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.memory_storage import (
     InlineSnapshotLocation,
     MemoryCheckpointStorage,
     MemorySnapshotLocation,
     snapshot_location,
 )
-from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 from tests.memory import least_peak
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pystate.core.snapshot.metadata import read_metadata
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.ops.catalog.difference import Change, SnapshotState, key_changes
 from pystate.state_processor.columns import batches_of, keyed_columns, schema_of

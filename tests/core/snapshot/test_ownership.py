@@ -13,7 +13,7 @@ from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreErr
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, OwnershipNote, claim, claimant, is_note
 from pystate.core.snapshot.storage.shared_state_folder import SharedStateFolder, free_shared_files
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.core.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
 A, B = "a" * 32, "b" * 32

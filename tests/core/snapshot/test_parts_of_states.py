@@ -31,10 +31,10 @@ from pystate.core.snapshot.metadata import (
     write_metadata,
 )
 from pystate.core.snapshot.native_state import NativeUpload
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.values.value_format import pack

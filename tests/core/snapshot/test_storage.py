@@ -15,8 +15,8 @@ import pytest
 
 from pystate.common.errors import CheckpointFailedError, CorruptSnapshotError, RestoreError, SnapshotError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import SnapshotLocation, parse_location, resolve_snapshot
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location, resolve_snapshot
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 
@@ -195,7 +195,7 @@ def test_a_writer_that_raises_leaves_no_file(tmp_path: Path) -> None:
 
 _LARGE_STATE = """
 import sys, tracemalloc
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 location = SnapshotLocation(sys.argv[1])
 location.create()

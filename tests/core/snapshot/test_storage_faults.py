@@ -11,7 +11,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from pystate.common.errors import SnapshotError
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 STATE = b"s" * 50_000
 METADATA = b"m" * 5_000

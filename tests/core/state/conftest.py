@@ -18,9 +18,9 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.time import current_time_ms
 from pystate.core.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor
 from pystate.core.snapshot.reading.state_rows import RowDecoder
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend, state_backend_names
-from pystate.core.state.base.snapshot import KeyedStateSnapshot
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import RestoreError, SnapshotError, UsageError
-from pystate.core.file_systems.stores import LocalStore
-from pystate.core.snapshot.storage.storage import SnapshotLocation, snapshot_id_of
+from pystate.core.file_systems.file_stores import LocalStore
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.ops.catalog.listing import find_snapshots
-from pystate.ops.catalog.lookup import locate, may_be_id
-from pystate.ops.catalog.summary import SnapshotSummary, read_snapshot
+from pystate.ops.catalog.snapshot_lookup import locate, may_be_id
+from pystate.ops.catalog.snapshot_summary import SnapshotSummary, read_snapshot
 from pystate.ops.catalog.tree import JobNode, Node, SnapshotNode, version_forest
 from tests.core.snapshot.snapshots import V0, V1, write_checkpoint, write_savepoint
 

@@ -21,12 +21,12 @@ from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.snapshot.metadata import write_metadata
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.contents import ContentComparison
 from pystate.ops.catalog.difference import Change, SnapshotState, compare, key_changes, state_path
 from pystate.ops.catalog.inspection import inspect_operators
+from pystate.ops.catalog.snapshot_summary import read_snapshot
 from pystate.ops.catalog.source_difference import compare_sources
-from pystate.ops.catalog.summary import read_snapshot
 from pystate.ops.catalog.verification import Verification
 from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, check_logs
 from tests.core.snapshot.snapshots import COUNT, LAST, SEEN, WORDS, Recipe, write_incremental, write_savepoint
@@ -93,7 +93,7 @@ def test_inspect_reads_headers_and_indexes_and_no_state(tmp_path: Path, monkeypa
         file.reads = reads.setdefault(os.path.basename(path), [])
         return file
 
-    monkeypatch.setattr("pystate.core.file_systems.stores.LocalStore.open", open_counting)
+    monkeypatch.setattr("pystate.core.file_systems.file_stores.LocalStore.open", open_counting)
     inspect_operators(location, metadata)
 
     assert set(reads) == {name for name in os.listdir(folder(location)) if "keyed" in name}

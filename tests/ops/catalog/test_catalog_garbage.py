@@ -12,9 +12,9 @@ import fsspec
 import pytest
 
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, claim
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.garbage import GarbageCollection, Orphan, OrphanKind, named_files
-from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.snapshot_summary import read_snapshot
 from tests.core.snapshot.snapshots import V0, V1, write_checkpoint, write_incremental, write_savepoint
 
 HOUR = 3_600_000

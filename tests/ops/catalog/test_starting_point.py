@@ -50,7 +50,7 @@ def test_a_folder_of_snapshots_is_none_itself_and_says_how_many_are_below(checkp
 
 
 def test_of_very_many_folders_only_some_are_looked_into(checkpoints, monkeypatch):
-    monkeypatch.setattr("pystate.core.snapshot.storage.storage._MAX_LISTED", 3)
+    monkeypatch.setattr("pystate.core.snapshot.storage.snapshot_location._MAX_LISTED", 3)
 
     with pytest.raises(RestoreError, match="or more are below it"):
         read_starting_point(str(checkpoints))

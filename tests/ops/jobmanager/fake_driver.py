@@ -61,7 +61,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
 from pystate.common.processes.processes import started_at
 from pystate.core.metrics.last_metrics import write_last_metrics
-from pystate.runtime.checkpoint.settings.checkpoint_config import checkpoint_config
+from pystate.runtime.checkpoint.settings.rest_checkpoint_config import checkpoint_config
 from pystate.runtime.checkpoint.stats.file import read_statistics
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.runtime.driver.replicated_directory import job_directory
@@ -69,7 +69,7 @@ from pystate.runtime.job_folder.driver_term import leader_of_this_process
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 
 USER_TRACE = f"""Traceback (most recent call last):

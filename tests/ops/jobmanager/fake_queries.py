@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.typeinfo import Types
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.queryable.messages import (
+from pystate.core.queryable.kv_state_messages import (
     Consistency,
     QueryableState,
     QueryOutcome,
@@ -14,7 +14,7 @@ from pystate.core.queryable.messages import (
     StateVersion,
     reads_from_plain,
 )
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import TIME_WINDOWS
 

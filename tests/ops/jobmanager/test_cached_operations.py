@@ -9,7 +9,7 @@ from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
-from pystate.runtime.job_folder.operation import OperationKind
+from pystate.runtime.job_folder.operation_file import OperationKind
 
 
 def test_the_job_manager_knows_as_many_triggers_as_there_are_results():

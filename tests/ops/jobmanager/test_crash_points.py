@@ -20,7 +20,7 @@ from pystate.ops.jobmanager.leadership import LeadershipLostError
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 from pystate.runtime.job_folder.submission import Submission, SubmissionFile
 from tests.ops.jobmanager.dying_process import DyingProcess, FakeDrivers
 from tests.ops.jobmanager.harness import eventually

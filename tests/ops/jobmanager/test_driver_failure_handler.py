@@ -11,7 +11,7 @@ from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_record import JobVerdict
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 
 NOW = 1_000
 RUNNING = JobStatusFile(JobStatus.RUNNING, "count", attempt=2)

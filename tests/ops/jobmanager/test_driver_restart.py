@@ -13,7 +13,7 @@ from pystate.common.files.home import JobDirectory, PystateHome, read_json
 from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.drivers.driver_process import JOB_ID_VARIABLE, DriverLauncher
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 from tests.ops.jobmanager.harness import eventually
 
 

@@ -13,8 +13,8 @@ from pystate.common.files.home import PystateHome, new_job_id, read_json
 from pystate.common.processes.control import new_secret
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.runtime.job_folder.submission import Submission, SubmissionFile
+from pystate.runtime.logs.log_reader import log_extent
 from pystate.runtime.logs.pieces import is_written, pieces
-from pystate.runtime.logs.reader import log_extent
 from tests.faults.processes import needs_proc
 from tests.ops.jobmanager.harness import eventually
 

@@ -10,7 +10,7 @@ from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.files.home import PystateHome, read_json
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.web.rest_security import RestSecurity, is_loopback
-from pystate.runtime.rest.jobs import JobIdsWithStatusOverview
+from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.job_manager import find_job_manager
 from pystate_cli.client.rest_client import RestClient
 from tests.ops.jobmanager.harness import ManagerThread

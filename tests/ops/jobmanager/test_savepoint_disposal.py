@@ -19,7 +19,7 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.files.home import PystateHome, write_json
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, claimant
-from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 from pystate.ops.catalog.listing import find_snapshots
 from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals, dispose
 from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError, check_unused

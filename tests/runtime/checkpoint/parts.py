@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint

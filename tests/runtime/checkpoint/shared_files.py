@@ -24,9 +24,9 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
 from pystate.core.snapshot.native_state import NativeUpload
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.native import NativeSnapshot, NativeSource
 from pystate.runtime.checkpoint import coordinator_thread
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator

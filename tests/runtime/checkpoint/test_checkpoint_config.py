@@ -3,7 +3,7 @@
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.runtime.checkpoint.settings.checkpoint_config import NO_INTERVAL, checkpoint_config
+from pystate.runtime.checkpoint.settings.rest_checkpoint_config import NO_INTERVAL, checkpoint_config
 
 # Flink 2.3.0's answer for a job with these settings
 FLINKS = {

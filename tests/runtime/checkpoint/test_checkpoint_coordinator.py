@@ -9,8 +9,8 @@ import pytest
 from pystate.common.errors import CheckpointFailedError, DriverReplacedError
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.metadata import SavepointFormatType
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.runtime.checkpoint.harness import SUBTASKS, acknowledge, in_thread
 from tests.waiting import wait_until
 

@@ -6,8 +6,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.checkpoint.settings.checkpoint_notices import checkpoint_notices
 
-HASHMAP = "pystate.core.state.hashmap.backend:HashMapKeyedStateBackend"
-ROCKSDB = "pystate.core.state.rocksdb.backend:RocksDBKeyedStateBackend"
+HASHMAP = "pystate.core.state.hashmap.hashmap_keyed_state_backend:HashMapKeyedStateBackend"
+ROCKSDB = "pystate.core.state.rocksdb.rocksdb_keyed_state_backend:RocksDBKeyedStateBackend"
 FILES = {"execution.checkpointing.dir": "/c"}
 INTERVAL = {"execution.checkpointing.interval": "1 s"}
 
@@ -67,7 +67,8 @@ INTERVAL = {"execution.checkpointing.interval": "1 s"}
             FILES | {"execution.checkpointing.incremental": "true", "state.backend.type": HASHMAP},
             [
                 "execution.checkpointing.incremental has no effect: each checkpoint of the "
-                "pystate.core.state.hashmap.backend:HashMapKeyedStateBackend state backend holds all state"
+                "pystate.core.state.hashmap.hashmap_keyed_state_backend:HashMapKeyedStateBackend "
+                "state backend holds all state"
             ],
         ),
         (

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step

@@ -14,7 +14,7 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
-from pystate.core.snapshot.reading.reader import SnapshotReader
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings

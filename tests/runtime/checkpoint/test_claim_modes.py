@@ -16,7 +16,7 @@ from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.snapshot.storage.ownership import claimant
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
 from pystate.ops.jobmanager.savepoint_disposal import dispose
 from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError

@@ -74,7 +74,7 @@ def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeyp
         raise OSError(message)
 
     with monkeypatch.context() as patched:
-        patched.setattr("pystate.core.snapshot.storage.storage.SnapshotLocation.write_metadata", full)
+        patched.setattr("pystate.core.snapshot.storage.snapshot_location.SnapshotLocation.write_metadata", full)
         failed = one.coordinator.trigger_savepoint(None, hold=True)
         assert failed.exception(10) is not None
     assert len(notes(tmp_path)) == 1

@@ -3,9 +3,9 @@
 import pytest
 
 from pystate.common.errors import CheckpointFailedError
-from pystate.core.snapshot.storage.storage import SnapshotLocation
-from pystate.runtime.engines.micro_batch.spark.source_cut import SparkSourceCut
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from tests.runtime.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread
 from tests.waiting import wait_until
 

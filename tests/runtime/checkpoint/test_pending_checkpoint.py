@@ -14,7 +14,7 @@ from pystate.core.snapshot.metadata import (
     SavepointFormatType,
     TaskState,
 )
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint

@@ -7,7 +7,7 @@ import pytest
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.metadata import SavepointFormatType
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.runtime.checkpoint.shared_files import ModelJob, write_all
 
 

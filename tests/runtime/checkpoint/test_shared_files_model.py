@@ -15,7 +15,7 @@ from pytest import MonkeyPatch
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.metadata import SavepointFormatType
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
 from tests.hypothesis_profiles import of_model
 from tests.runtime.checkpoint.shared_files import CrashError, ModelJob, write_all

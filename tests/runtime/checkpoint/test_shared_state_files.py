@@ -16,8 +16,8 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles

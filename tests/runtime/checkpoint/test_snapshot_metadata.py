@@ -6,9 +6,9 @@ from pathlib import Path
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
 from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType, TaskState
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.snapshot import Snapshot
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.snapshot_metadata import Parent, snapshot_metadata
 from pystate.runtime.plan.job_plan import vertex_id

@@ -18,10 +18,10 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize, put_in_force
 from pystate.common.errors import ConfigurationError, SnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.local_copies import LocalCopies
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.core.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 
 NOBODY = 65534
@@ -158,7 +158,7 @@ def test_a_folder_of_local_copies_that_somebody_else_has_made_is_not_used(reacha
 def test_another_users_folder_is_an_error_that_names_the_option(reachable: Path) -> None:
     program = (
         "import os, sys\n"
-        "from pystate.core.snapshot.storage.storage import SnapshotLocation\n"
+        "from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation\n"
         "from pystate.common.errors import SnapshotError\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "try: SnapshotLocation(sys.argv[1]).create()\n"

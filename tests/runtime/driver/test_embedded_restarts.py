@@ -6,7 +6,7 @@ from pystate.common.configuration.configuration import load_configuration
 from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
 from pystate.common.files.home import PystateHome
 from pystate.runtime.driver.embedded import with_own_restarts_only
-from pystate.runtime.job_folder.restart_strategy import restart_strategy
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
 
 
 @pytest.fixture

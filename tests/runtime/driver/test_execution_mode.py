@@ -9,8 +9,8 @@ from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.runtime.driver.program.execution_mode import in_execution_mode
-from pystate.runtime.job_folder.restart_strategy import restart_strategy
+from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from tests.runtime.plan.programs import printed, source
 
 MODE = ExecutionOptions.RUNTIME_MODE

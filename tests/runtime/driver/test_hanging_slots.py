@@ -8,8 +8,8 @@ import pytest
 
 from pystate.common.errors import CheckpointFailedError, JobExecutionError, SubtaskHangsError
 from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer
-from pystate.core.snapshot.reading.reader import SnapshotReader
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
 from pystate.runtime.execution.slots.slot_pool import SlotPool
 from tests.runtime.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised

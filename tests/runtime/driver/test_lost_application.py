@@ -21,10 +21,10 @@ from pystate.runtime.driver.__main__ import DriverExecutor
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.driver.scheduler import Scheduler
-from pystate.runtime.engines.micro_batch.driver.engine import MicroBatchEngine
+from pystate.runtime.engines.micro_batch.driver.micro_batch_engine import MicroBatchEngine
 from pystate.runtime.execution.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
 from pystate.runtime.execution.status import JobStatusStore
-from pystate.runtime.spark import resource_manager
+from pystate.runtime.spark import spark_resource_manager as resource_manager
 from pystate.runtime.spark.sessions.jvm_end import describe_jvm_end, jvm_end
 
 FAILED = JobExecutionError("Slot 0 was lost.")

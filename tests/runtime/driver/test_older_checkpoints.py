@@ -16,14 +16,14 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutionError, RestoreError, SnapshotError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.runtime.checkpoint.fallback_snapshot import FallbackSnapshot
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
-from pystate.runtime.checkpoint.way_back import WayBack
 from pystate.runtime.driver.failures.execution_failure_handler import ExecutionFailureHandler
 from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
 from pystate.runtime.driver.scheduler import Scheduler
-from pystate.runtime.job_folder.restart_strategy import is_fatal
+from pystate.runtime.job_folder.restart_strategies import is_fatal
 from tests.runtime.checkpoint.harness import JOB
 
 RETAINED = {"execution.checkpointing.interval": "1 h", "execution.checkpointing.num-retained": "3"}
@@ -246,7 +246,7 @@ def test_a_storage_that_is_not_mounted_is_waited_for(bench, tmp_path, unmounted,
 
 def test_the_option_is_named():
     with pytest.raises(RestoreError) as caught:
-        GUARDED.check(WayBack("checkpoint 2 (a b)", "Why.", "checkpoint 1 (a c)", "a c"))
+        GUARDED.check(FallbackSnapshot("checkpoint 2 (a b)", "Why.", "checkpoint 1 (a c)", "a c"))
     assert caught.value.hint is not None
     assert "-D pystate.recovery.allow-older-checkpoint=true" in caught.value.hint
     assert "-s 'a c'" in caught.value.hint

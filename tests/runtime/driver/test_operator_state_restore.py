@@ -19,8 +19,8 @@ from pystate.core.snapshot.metadata import (
     SavepointFormatType,
     TaskState,
 )
-from pystate.core.snapshot.snapshot import Snapshot
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, snapshot_metadata

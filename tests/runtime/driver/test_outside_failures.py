@@ -16,10 +16,10 @@ from pystate.common.errors import ExternalSystemError, JobGraphError, PystateErr
 from pystate.common.files.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.connectors.file_system.file_listing import found_files
-from pystate.connectors.kafka.cluster import KafkaCluster
+from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from pystate.connectors.sql.connection import SqlConnectionOptions
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.state_sink import storage_errors
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.runtime.driver import __main__ as driver
@@ -28,7 +28,7 @@ from pystate.runtime.execution.outside_failures import may_pass
 from pystate.runtime.execution.status import JobStatusStore
 from pystate.runtime.job_folder.driver_term import DriverTerm
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
-from pystate.runtime.job_folder.restart_strategy import is_fatal
+from pystate.runtime.job_folder.restart_strategies import is_fatal
 from pystate.runtime.spark.applications import application, cluster_settings
 from tests.connectors.kafka.fake_consumer import settings as kafka_settings
 
@@ -44,9 +44,9 @@ _OF_THE_PROGRAM = {
     "common/processes/rest_client_security.py": "of the command line",
     "common/files/tokens.py": "of the job manager and the command line",
     "connectors/file_system/date_pattern.py": "the name of a time zone",
-    "connectors/kafka/client.py": "the names of properties; nobody is asked",
+    "connectors/kafka/kafka_client.py": "the names of properties; nobody is asked",
     "core/snapshot/storage/readability.py": "a file that may not be read; a storage that doesn't answer is told as that",
-    "core/snapshot/storage/storage.py": "a missing file in a storage that answers; whether that is mounted is looked at",
+    "core/snapshot/storage/snapshot_location.py": "a missing file in a storage that answers, and is mounted",
     "runtime/spark/applications/application.py": "an address that is none of this machine's",
     "runtime/spark/sessions/secret_settings.py": "a file of arguments that an option names",
 }
@@ -76,7 +76,7 @@ def _storage(_):
 
 def _new_directory(folder):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pystate.core.file_systems.stores.LocalStore.make_root", _away)
+        patch.setattr("pystate.core.file_systems.file_stores.LocalStore.make_root", _away)
         CheckpointStorageAccess(str(folder), None, "ab" * 16).initialize()
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.runtime.job_folder.restart_strategy import restart_warnings
+from pystate.runtime.job_folder.restart_strategies import restart_warnings
 
 OFF = "checkpointing is off (execution.checkpointing.interval is not set): "
 FIXED_DELAY = {"restart-strategy.type": "fixed-delay"}

@@ -17,7 +17,7 @@ from pystate.runtime.plan.job_plan import JobPlan, vertex_id
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.testing import KeyedOneInputOperatorTestHarness
-from pystate.testing.snapshot import OperatorSnapshot
+from pystate.testing.operator_snapshot import OperatorSnapshot
 from tests.fixtures import all_kinds
 from tests.fixtures.all_kinds import MAX_PARALLELISM, AllKinds
 

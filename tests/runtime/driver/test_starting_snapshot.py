@@ -5,7 +5,7 @@ import pytest
 from pystate.common.configuration.options import RecoveryClaimMode
 from pystate.common.errors import NoSnapshotError, StorageError
 from pystate.runtime.execution.restore import starting_snapshot
-from pystate.runtime.job_folder.restart_strategy import is_fatal
+from pystate.runtime.job_folder.restart_strategies import is_fatal
 
 
 @pytest.mark.parametrize(("begun", "error"), [(False, NoSnapshotError), (True, StorageError)])

@@ -8,7 +8,7 @@ from pystate.common.errors import PystateError
 from pystate.common.files.home import JobDirectory, new_job_id
 from pystate.runtime.driver.triggered_operations import TriggeredOperations
 from pystate.runtime.job_folder.late_writes import LateWrites
-from pystate.runtime.job_folder.operation import OperationFile, OperationKind
+from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 
 DONE = OperationFile(OperationKind.SAVEPOINT, location="file:/s", checkpoint_id=1)
 

@@ -7,7 +7,7 @@ import pytest
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.common.files.home import read_json, write_json
 from pystate.runtime.job_folder.content import DamagedFileError
-from pystate.runtime.job_folder.operation import OperationFile, OperationKind
+from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 
 MADE = OperationFile(OperationKind.SAVEPOINT, location="file:/s", checkpoint_id=1)
 PLAIN = {"kind": "savepoint", "status": "COMPLETED", "location": "file:/s", "checkpoint_id": 1}

@@ -7,7 +7,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, PystateError, RestoreError
 from pystate.common.text.plain_data import PlainDataError
-from pystate.runtime.job_folder.restart_strategy import (
+from pystate.runtime.job_folder.restart_strategies import (
     ExponentialDelayRestartBackoffTimeStrategy,
     FailureRateRestartBackoffTimeStrategy,
     FixedDelayRestartBackoffTimeStrategy,

@@ -14,7 +14,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.common.files.home import read_json, write_json
 from pystate.runtime.job_folder.content import DamagedFileError, FileContent
-from pystate.runtime.job_folder.resubmission import Resubmission
+from pystate.runtime.job_folder.resubmission_file import Resubmission
 from pystate.runtime.job_folder.small_files import (
     CheckpointIdsFile,
     DriverAddressFile,

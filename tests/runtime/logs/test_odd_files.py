@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.regular_files import NotRegularError
+from pystate.runtime.logs.log_reader import log_extent, read_log
+from pystate.runtime.logs.log_writer import BoundedLogs, LogBounds
 from pystate.runtime.logs.pieces import is_written, lock_of, piece_of, pieces
 from pystate.runtime.logs.pump import pump
-from pystate.runtime.logs.reader import log_extent, read_log
-from pystate.runtime.logs.writer import BoundedLogs, LogBounds
 
 Odd = tuple[str, Callable[[Path], None]]
 BOUNDS = LogBounds(max_bytes=1000, old_pieces=2)
@@ -84,5 +84,5 @@ def test_the_process_that_writes_logs_is_small() -> None:
         "pystate.runtime.logs",
         "pystate.runtime.logs.pieces",
         "pystate.runtime.logs.pump",
-        "pystate.runtime.logs.writer",
+        "pystate.runtime.logs.log_writer",
     ]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pystate.runtime.logs.log_reader import log_extent
+from pystate.runtime.logs.log_writer import LogBounds
 from pystate.runtime.logs.pieces import is_written, pieces
 from pystate.runtime.logs.pipes import LogPipes
-from pystate.runtime.logs.reader import log_extent
-from pystate.runtime.logs.writer import LogBounds
 from tests.waiting import wait_until
 
 BOUNDS = LogBounds(max_bytes=1 << 20, old_pieces=3)
@@ -70,7 +70,7 @@ PRINTS = """
 import os, sys, time
 from pathlib import Path
 from pystate.runtime.logs.pipes import print_into
-from pystate.runtime.logs.writer import LogBounds
+from pystate.runtime.logs.log_writer import LogBounds
 folder = Path(sys.argv[1])
 print_into([folder / "stdout", folder / "job.log"], LogBounds(1 << 20, 3))
 if not os.fork():

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.logs.log_reader import LogGoneError, log_extent, read_log
+from pystate.runtime.logs.log_writer import BoundedLogs, LogBounds
 from pystate.runtime.logs.pieces import pieces
 from pystate.runtime.logs.pipes import log_bounds
-from pystate.runtime.logs.reader import LogGoneError, log_extent, read_log
-from pystate.runtime.logs.writer import BoundedLogs, LogBounds
 
 
 def on_disk(folder: Path) -> int:

@@ -8,8 +8,8 @@ from pystate.common import Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.datastream import KeySelector, Partitioner
 from pystate.runtime.plan.custom_partitions import CustomPartitions
-from pystate.runtime.plan.output import Routing
 from pystate.runtime.plan.plan_nodes import plan_nodes
+from pystate.runtime.plan.task_output import Routing
 from pystate.runtime.slot.chain.compiled_chain import CompiledChain
 from pystate.runtime.slot.output_buffer import OutputBuffer
 from tests.datastream.conftest import env  # noqa: F401 - a fixture

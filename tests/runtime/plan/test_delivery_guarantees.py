@@ -21,7 +21,6 @@ from pystate.core.api.job_graph import (
     StreamGraph,
 )
 from pystate.core.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -29,6 +28,7 @@ from pystate.core.api.window.triggers import (
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from tests.connectors.folder_sink import FolderSink
 from tests.connectors.own_sources import Blocking, Counter

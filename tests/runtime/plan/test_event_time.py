@@ -7,9 +7,9 @@ from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import OperatorKind, StreamGraph, TimestampsTransformation
 from pystate.datastream import KeyedProcessFunction
 from pystate.runtime.engines.micro_batch.spark.level import levels_of
-from pystate.runtime.plan.output import Routing
 from pystate.runtime.plan.plan_nodes import plan_nodes
 from pystate.runtime.plan.planner import JobPlanner
+from pystate.runtime.plan.task_output import Routing
 from tests.runtime.plan.programs import connected, keyed, mapped, planned, printed, process, source, united
 
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))

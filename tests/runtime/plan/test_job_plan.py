@@ -5,7 +5,7 @@ from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import OperatorKind, Partitioning, SinkKind, SinkTransformation, StreamGraph
 from pystate.datastream import CheckpointedFunction, MapFunction, SinkFunction
 from pystate.runtime.plan.job_plan import edges_of, vertex_id
-from pystate.runtime.plan.output import OutputKind, Routing
+from pystate.runtime.plan.task_output import OutputKind, Routing
 from tests.runtime.plan.programs import (
     ROWS,
     connected,

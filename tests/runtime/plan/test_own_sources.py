@@ -8,7 +8,7 @@ from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.job_graph import OperatorKind, OwnSourceTransformation
 from pystate.runtime.engines.micro_batch.spark.level import levels_of
 from pystate.runtime.plan.event_time import own_source_channel
-from pystate.runtime.plan.output import Routing
+from pystate.runtime.plan.task_output import Routing
 from tests.connectors.own_sources import Counter
 from tests.runtime.plan.programs import ROWS, keyed, mapped, planned, printed, process, source, united
 

@@ -6,7 +6,7 @@ from pystate.core.api.job_graph import Partitioning
 from pystate.ops.jobmanager.rest.schemas import schema_of
 from pystate.runtime.plan.job_plan import vertex_id
 from pystate.runtime.plan.plan_nodes import plan_nodes
-from pystate.runtime.rest.job_details import JobPlan
+from pystate.runtime.rest.job_detail_messages import JobPlan
 from tests.runtime.plan.programs import ROWS, keyed, mapped, partitioned, planned, printed, process, source
 
 

@@ -18,6 +18,7 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.engines.micro_batch.slot.data_server import DataServer
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
 from pystate.runtime.engines.micro_batch.slot.protocol import (
     Admission,
@@ -28,10 +29,9 @@ from pystate.runtime.engines.micro_batch.slot.protocol import (
     receive_kept,
     send_trailer,
 )
-from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 
 JOB_ID = "b" * 32
 SECRET = b"secret"

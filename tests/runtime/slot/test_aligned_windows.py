@@ -21,11 +21,11 @@ from pystate.core.api.window.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from pystate.core.api.window.functions import ProcessWindowFunction
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger
+from pystate.core.api.window.window_functions import ProcessWindowFunction
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.operators import operator
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator

@@ -15,14 +15,14 @@ from pystate.core.api.functions import KeyedProcessFunction, ProcessFunction
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MIN_TIMESTAMP
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import MIN_WATERMARK, OperatorChain
 from pystate.runtime.slot.metrics.operator_counts import OperatorCounts
 

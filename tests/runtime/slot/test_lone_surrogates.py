@@ -14,7 +14,7 @@ from pystate.datastream import (
     StreamExecutionEnvironment,
     ValueStateDescriptor,
 )
-from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.output_buffer import OutputBuffer
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from tests.runtime.slot.harness import SlotHarness

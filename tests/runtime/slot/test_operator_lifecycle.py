@@ -19,7 +19,7 @@ from pystate.core.snapshot.metadata import (
     SavepointFormatType,
 )
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.micro_batch.slot.protocol import Admission, BatchSender, receive_admission
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec

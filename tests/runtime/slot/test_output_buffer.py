@@ -7,7 +7,7 @@ from pystate.common.errors import RecordError
 from pystate.core.records import sizes
 from pystate.core.records.codec import RecordCodec
 from pystate.core.records.key_column import KeyColumn
-from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH, ROW_BYTES, OutputBuffer
 
 MB = 1 << 20

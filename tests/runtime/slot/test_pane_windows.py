@@ -18,12 +18,12 @@ from pystate.core.api.functions import AggregateFunction
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.core.api.window.functions import ProcessWindowFunction, WindowFunction
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.api.window.window_functions import ProcessWindowFunction, WindowFunction
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.snapshot.reading.pane_states import PaneState
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.operators import operator
 from pystate.runtime.slot.operators.windowing.pane_windows import pane_state
 from pystate.testing import WindowOperatorTestHarness

@@ -11,7 +11,7 @@ from pystate.common.key_groups import key_group_range
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots

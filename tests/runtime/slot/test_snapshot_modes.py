@@ -7,7 +7,7 @@ import pytest
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
-from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.plan.task import JobEnvironment
 from tests.runtime.slot.harness import JOB_ID, UID, RecordingCoordinator, SlotHarness
 

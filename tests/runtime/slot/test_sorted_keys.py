@@ -12,8 +12,8 @@ from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
 

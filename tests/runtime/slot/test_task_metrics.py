@@ -7,8 +7,8 @@ import pytest
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.metrics.store import SlotReport
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.metrics.operator_counts import OperatorCounts
 from pystate.runtime.slot.metrics_reporter import SlotMetricsReporter
 from tests.runtime.slot.harness import OUT, UID, Count, SlotHarness

@@ -9,11 +9,11 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.records.codec import KEY_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from pystate.runtime.slot.chain.operator_chain import MIN_WATERMARK
 from tests.runtime.slot.toy_engine import End, Tick, ToyEngine, ToySubtask, Watermark
 

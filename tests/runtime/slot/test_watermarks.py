@@ -15,13 +15,13 @@ from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateShare
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ProcessFunction
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
-from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.watermark_rows import watermark_row, watermark_rows
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve

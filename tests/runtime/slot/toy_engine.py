@@ -20,8 +20,8 @@ from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import TaskState
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.runtime.slot.subtask import Subtask
 

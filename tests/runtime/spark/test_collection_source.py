@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pystate.runtime.spark.collection_source import _data_source
+from pystate.runtime.spark.spark_collection_source import _data_source
 
 
 def read(elements, first, last):

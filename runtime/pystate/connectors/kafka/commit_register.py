@@ -19,8 +19,8 @@ from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from pystate.connectors.kafka.client import REQUEST_TIMEOUT_S, client_settings, kafka_client, new_client, reason
-from pystate.connectors.kafka.failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_client import REQUEST_TIMEOUT_S, client_settings, kafka_client, new_client, reason
+from pystate.connectors.kafka.kafka_failures import Failure, failure_of
 
 _LOG = logging.getLogger(__name__)
 

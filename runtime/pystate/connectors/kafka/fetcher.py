@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, new_client, reason
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, new_client, reason
 from pystate.connectors.kafka.offsets import KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from pystate.connectors.kafka.client import (
+from pystate.connectors.kafka.kafka_client import (
     BOOTSTRAP_SERVERS,
     REQUEST_TIMEOUT_S,
     KafkaConnectorError,

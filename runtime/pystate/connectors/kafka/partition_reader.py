@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pystate.common.time import current_time_ms
-from pystate.connectors.kafka.client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.fetcher import MOST_MESSAGES
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.serialization import DeserializationSchema
 from pystate.common.user_code.taken import SendsTaken, Taken
-from pystate.connectors.kafka.client import client_settings
+from pystate.connectors.kafka.kafka_client import client_settings
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 
 DISCOVERY_INTERVAL_MS = 300_000

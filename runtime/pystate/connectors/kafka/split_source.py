@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystate.common.errors import RestoreError
-from pystate.connectors.kafka.cluster import KafkaCluster
 from pystate.connectors.kafka.fetcher import PartitionFetcher
+from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, OffsetsKind, partition_offsets
 from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerator
 from pystate.connectors.kafka.partition_reader import KafkaPartitionReader

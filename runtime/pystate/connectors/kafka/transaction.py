@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from pystate.connectors.kafka.client import REQUEST_TIMEOUT_S, kafka_client, new_client
-from pystate.connectors.kafka.failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_client import REQUEST_TIMEOUT_S, kafka_client, new_client
+from pystate.connectors.kafka.kafka_failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_writer import RecordSender, producer_settings
 from pystate.connectors.kafka.records import ProducerRecord
-from pystate.connectors.kafka.writer import RecordSender, producer_settings
 
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 300_000

@@ -1,11 +1,11 @@
 """Databases through SQLAlchemy: a sink, look-ups, and a bounded source (`pip install 'pystate[sql]'`)."""
 
 from pystate.connectors.sql.connection import SqlConnectionOptions
-from pystate.connectors.sql.errors import SqlError
 from pystate.connectors.sql.execution import SqlExecutionOptions
-from pystate.connectors.sql.lookup import AsyncSqlLookup, SqlLookup
-from pystate.connectors.sql.sink import ExactlyOnceSqlSink, SqlSink, SqlSinkBuilder
-from pystate.connectors.sql.source import SqlSource
+from pystate.connectors.sql.sql_errors import SqlError
+from pystate.connectors.sql.sql_lookup import AsyncSqlLookup, SqlLookup
+from pystate.connectors.sql.sql_sink import ExactlyOnceSqlSink, SqlSink, SqlSinkBuilder
+from pystate.connectors.sql.sql_source import SqlSource
 from pystate.connectors.sql.target import StatementTarget, TableTarget
 
 __all__ = [

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pystate.connectors.sink import SinkWriter
-from pystate.connectors.sql.errors import Failure, SqlError, failure_of, words_of
 from pystate.connectors.sql.execution import SqlExecutionOptions
 from pystate.connectors.sql.row_writer import RowWriter
+from pystate.connectors.sql.sql_errors import Failure, SqlError, failure_of, words_of
 from pystate.connectors.sql.target import Operation, SqlTarget
 
 if TYPE_CHECKING:

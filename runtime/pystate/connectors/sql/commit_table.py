@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from pystate.connectors.sql.errors import Failure, SqlError, failure_of, words_of
+from pystate.connectors.sql.sql_errors import Failure, SqlError, failure_of, words_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table

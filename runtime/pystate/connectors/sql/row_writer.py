@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import ConfigurationError
-from pystate.connectors.sql.errors import Failure, SqlError, failure_of, shown_row, words_of
-from pystate.connectors.sql.parameters import count_parameters, driver_sql
+from pystate.connectors.sql.sql_errors import Failure, SqlError, failure_of, shown_row, words_of
+from pystate.connectors.sql.sql_parameters import count_parameters, driver_sql
 from pystate.connectors.sql.target import Operation, SqlTarget, TableTarget
 from pystate.connectors.sql.values import for_driver
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from pystate.connectors.sql.commit_table import CommitTable
-from pystate.connectors.sql.errors import Failure, SqlError, failure_of, words_of
 from pystate.connectors.sql.row_writer import RowWriter, check_tables
+from pystate.connectors.sql.sql_errors import Failure, SqlError, failure_of, words_of
 from pystate.connectors.sql.target import SqlTarget, TableTarget
 
 _LOG = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from pystate.common.errors import ConfigurationError
 from pystate.common.row import Row, RowKind
 from pystate.common.text.bounded_text import shown
-from pystate.connectors.sql.errors import SqlError
+from pystate.connectors.sql.sql_errors import SqlError
 
 Operation = tuple[bool, list[Any]]
 """Whether a row is deleted; its values, of a deleted one those of its key."""

@@ -13,7 +13,7 @@ import msgpack
 
 from pystate.common.row import Row
 from pystate.common.text.bounded_text import shown
-from pystate.connectors.sql.errors import SqlError
+from pystate.connectors.sql.sql_errors import SqlError
 
 _PLAIN = (str, int, float, bytes, bool, type(None))
 _MIN_INT, _MAX_INT = -(2**63), 2**64 - 1

@@ -21,7 +21,7 @@ from pystate.core.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.core.api.row_decoder import RowDecoder
 from pystate.core.api.source_stream import CompletedOffsets, SourceIdentity, StoppingOffsets
 from pystate.core.api.state import MapStateDescriptor
-from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.window_operation import WindowOperation
 
 
 class OperatorKind(Enum):

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.core.file_systems.file_stores import store_of
 from pystate.core.file_systems.places import join
-from pystate.core.file_systems.stores import store_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pystate.core.file_systems.file_stores import s3_code
 from pystate.core.file_systems.recoverable_files import (
     CommitOutcome,
     Recoverable,
@@ -19,7 +20,6 @@ from pystate.core.file_systems.recoverable_files import (
     RecoverableFiles,
     UncommittableError,
 )
-from pystate.core.file_systems.stores import s3_code
 
 _TOKEN = "pystate-file"  # noqa: S105 - the name of a header
 _SKIPPED_PARTS = 100

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from pystate.common.files.whole_writes import write_fully
 from pystate.core.file_systems.file_info import kind_of
+from pystate.core.file_systems.file_stores import Store, store_of
 from pystate.core.file_systems.recoverable_files import (
     IN_PROGRESS,
     CommitOutcome,
@@ -23,7 +24,6 @@ from pystate.core.file_systems.recoverable_files import (
     RecoverableFiles,
     UncommittableError,
 )
-from pystate.core.file_systems.stores import Store, store_of
 
 _COPIED_AT_ONCE = 1 << 20
 

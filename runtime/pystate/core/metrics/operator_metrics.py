@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pystate.core.metrics.catalog import system_metric
 from pystate.core.metrics.metric import DEFAULT_TIME_SPAN_S, Counter, Distribution, Gauge, Meter, Metric, MetricGroup
+from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import Groups, MetricKind, MetricSample, MetricValue, plain_text, plain_value
 
 MAX_METRICS = 1000

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import MetricKind, MetricSample
 from pystate.core.metrics.store import JobMetricStore, TaskMetricStore
 

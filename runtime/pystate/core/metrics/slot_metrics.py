@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pystate.common.text.plain_data import PlainDataError
-from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import MetricKind, MetricSample
 from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
 

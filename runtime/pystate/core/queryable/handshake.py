@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Any
 
-from pystate.core.queryable.messages import PROTOCOL_VERSION, QueryOutcome
+from pystate.core.queryable.kv_state_messages import PROTOCOL_VERSION, QueryOutcome
 
 MAX_HANDSHAKE_BYTES = 1 << 10
 """A larger frame isn't read before the proof."""

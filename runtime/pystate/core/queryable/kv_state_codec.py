@@ -8,13 +8,6 @@ from typing import Any
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import AggregatingStateDescriptor, MapStateDescriptor, StateDescriptor, StateKind
-from pystate.core.queryable.errors import (
-    BadQueryError,
-    WrongKeyTypeError,
-    WrongNamespaceError,
-    WrongStateTypeError,
-    query_error,
-)
 from pystate.core.queryable.immutable_states import (
     ImmutableAggregatingState,
     ImmutableListState,
@@ -24,8 +17,22 @@ from pystate.core.queryable.immutable_states import (
     ImmutableValueState,
     ReadVersion,
 )
-from pystate.core.queryable.messages import MAX_ENTRIES, QueryableState, QueryOutcome, StateAnswer, StateRead, StateVersion
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.queryable.kv_state_messages import (
+    MAX_ENTRIES,
+    QueryableState,
+    QueryOutcome,
+    StateAnswer,
+    StateRead,
+    StateVersion,
+)
+from pystate.core.queryable.query_errors import (
+    BadQueryError,
+    WrongKeyTypeError,
+    WrongNamespaceError,
+    WrongStateTypeError,
+    query_error,
+)
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 
 PAGED = frozenset({StateKind.MAP, StateKind.LIST})

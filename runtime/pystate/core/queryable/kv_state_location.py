@@ -6,7 +6,7 @@ import hmac
 from dataclasses import dataclass
 
 from pystate.common.key_groups import key_group
-from pystate.core.queryable.messages import QueryableState
+from pystate.core.queryable.kv_state_messages import QueryableState
 
 
 def key_of_reads(secret: bytes) -> bytes:

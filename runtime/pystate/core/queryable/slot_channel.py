@@ -15,8 +15,8 @@ import msgpack
 
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import Address, connect
-from pystate.core.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
-from pystate.core.queryable.messages import MAX_ANSWER_BYTES, QueryOutcome
+from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutcome
 
 _HEAD = struct.Struct("!i")
 _OF_THE_ANSWER = 4 << 20

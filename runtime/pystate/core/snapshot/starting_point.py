@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pystate.common.errors import RestoreError
 from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
-from pystate.core.snapshot.storage.storage import (
+from pystate.core.snapshot.storage.snapshot_location import (
     METADATA_FILE,
     SnapshotLocation,
     is_snapshot_directory,

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from pystate.common.not_there import not_there
+from pystate.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -13,7 +14,6 @@ from pystate.connectors.kafka.records import (
     KafkaRecordSerializationSchemaBuilder,
     KafkaTopicSelector,
 )
-from pystate.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from pystate.connectors.kafka.spark.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [

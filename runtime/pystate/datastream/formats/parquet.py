@@ -58,7 +58,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     @staticmethod
     def _found_type(spark: SparkSession | None, paths: Sequence[str]) -> TypeInformation:
-        from pystate.runtime.spark.schema import type_info_of
+        from pystate.runtime.spark.spark_types import type_info_of
 
         hint = "give ParquetColumnarRowInputFormat a row_type, such as Types.ROW_NAMED([...], [...])"
         if spark is None:

@@ -13,7 +13,7 @@ from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHan
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_state
 from pystate.core.snapshot.reading.state_rows import RowDecoder, value_decoder
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateReader

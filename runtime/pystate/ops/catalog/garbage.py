@@ -21,8 +21,7 @@ from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedSta
 from pystate.core.snapshot.metadata import CheckpointMetadata
 from pystate.core.snapshot.storage.ownership import is_note, real_place
 from pystate.core.snapshot.storage.shared_state_folder import SHARED_FILE, SharedStateFolder
-from pystate.core.snapshot.storage.state_sink import storage_errors
-from pystate.core.snapshot.storage.storage import (
+from pystate.core.snapshot.storage.snapshot_location import (
     METADATA_FILE,
     SHARED_DIRECTORY,
     TASK_OWNED_DIRECTORY,
@@ -30,8 +29,9 @@ from pystate.core.snapshot.storage.storage import (
     is_snapshot_directory,
     parse_location,
 )
+from pystate.core.snapshot.storage.state_sink import storage_errors
 from pystate.ops.catalog.listing import DamagedSnapshot, Directory, walk
-from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.snapshot_summary import read_snapshot
 
 _JOB_DIRECTORY = re.compile(r"[0-9a-f]{32}")
 _IN_PROGRESS = re.compile(r"\..+\.inprogress")

@@ -14,7 +14,7 @@ from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHan
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.plain import unsound
 from pystate.core.snapshot.reading.keyed_files import key_type_of
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.timer_schema import schema_of
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import key_type_name

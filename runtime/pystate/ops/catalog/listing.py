@@ -8,8 +8,7 @@ from typing import Any
 
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.text.place_text import fault_of_place
-from pystate.core.snapshot.storage.state_sink import storage_errors
-from pystate.core.snapshot.storage.storage import (
+from pystate.core.snapshot.storage.snapshot_location import (
     METADATA_FILE,
     SHARED_DIRECTORY,
     TASK_OWNED_DIRECTORY,
@@ -17,7 +16,8 @@ from pystate.core.snapshot.storage.storage import (
     is_snapshot_directory,
     parse_location,
 )
-from pystate.ops.catalog.summary import SnapshotSummary, read_snapshot
+from pystate.core.snapshot.storage.state_sink import storage_errors
+from pystate.ops.catalog.snapshot_summary import SnapshotSummary, read_snapshot
 
 _MAX_DEPTH = 8
 _NO_SNAPSHOTS = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)

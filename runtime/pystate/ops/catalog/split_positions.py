@@ -11,7 +11,7 @@ from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.split_feed import ENUMERATOR, SPLITS
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.state_rows import value_decoder
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateReader
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.keyed_files import described_states, open_keyed_state
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.ops.catalog.summary import SnapshotSummary
+from pystate.ops.catalog.snapshot_summary import SnapshotSummary
 
 
 @dataclass

@@ -13,8 +13,8 @@ from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedSta
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
-from pystate.core.snapshot.storage.storage import SnapshotLocation
-from pystate.core.state.base.schema import common_schema
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.base.state_schema import common_schema
 from pystate.core.state.base.timer_schema import schema_of
 from pystate.core.state.files.canonical import CanonicalHeader, StateMetaInfoSnapshot
 from pystate.core.state.operator.format import OperatorStateReader

@@ -14,7 +14,7 @@ from pystate.ops.jobmanager.drivers.job_status_provider import JobStatusProvider
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
 from pystate.runtime.driver.triggered_operations import MOST_RESULTS
 from pystate.runtime.job_folder.job_record import RecordPhase
-from pystate.runtime.job_folder.operation import OperationFile, OperationKind
+from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 
 
 class OperationNotFoundError(PystateError):

@@ -9,7 +9,6 @@ from typing import Any
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.common.text.json_text import json_able
-from pystate.core.queryable.errors import QueryableStateError, WrongKeyTypeError, WrongNamespaceError, query_error
 from pystate.core.queryable.immutable_states import (
     ImmutableAggregatingState,
     ImmutableListState,
@@ -20,13 +19,14 @@ from pystate.core.queryable.immutable_states import (
     ReadVersion,
 )
 from pystate.core.queryable.kv_state_codec import KvStateCodec, read_version
-from pystate.core.queryable.messages import QueryableState, StateAnswer, StateRead
+from pystate.core.queryable.kv_state_messages import QueryableState, StateAnswer, StateRead
 from pystate.core.queryable.outcomes import Consistency, QueryOutcome
+from pystate.core.queryable.query_errors import QueryableStateError, WrongKeyTypeError, WrongNamespaceError, query_error
 from pystate.core.snapshot.reading.key_text import json_key, parse_key
 from pystate.core.state.keys.keys import key_type_name
 from pystate.core.state.keys.namespaces import KeyNamespaceSerializer, NamespaceSerializer
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverGateway, DriverUnreachableError
-from pystate.runtime.rest.queryable_state import KvStateAnswer, KvStateEntry, KvStateVersion, QueryableStateInfo
+from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateEntry, KvStateVersion, QueryableStateInfo
 
 
 @dataclass(frozen=True)

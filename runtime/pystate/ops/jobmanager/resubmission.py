@@ -14,10 +14,10 @@ from pystate.common.errors import JobNotFoundError, PystateError
 from pystate.common.files.home import new_job_id
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
-from pystate.runtime.job_folder.resubmission import Keeper, Resubmission
+from pystate.runtime.job_folder.resubmission_file import Keeper, Resubmission
 from pystate.runtime.job_folder.small_files import EnvironmentFile
 from pystate.runtime.job_folder.submission import SubmissionFile
-from pystate.runtime.rest.our_jobs import ResubmissionInfo
+from pystate.runtime.rest.own_job_messages import ResubmissionInfo
 
 CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
 """What was said of the snapshot that the job was first started from doesn't hold for the next one."""

@@ -15,7 +15,7 @@ from pystate.common.files.home import PystateHome, new_job_id, parse_job_id
 from pystate.common.text.bounded_text import bounded_text
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.storage.shared_state_folder import free_shared_files
-from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 from pystate.ops.jobmanager.snapshot_owners import check_unused
 from pystate.ops.jobmanager.storage_threads import StorageThreads
 

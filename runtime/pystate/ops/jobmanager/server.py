@@ -41,8 +41,8 @@ from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.ops.jobmanager.high_availability.lease import LeaseTerms
+from pystate.ops.jobmanager.high_availability.shared_storage import HighAvailabilityStorage, shared_storage
 from pystate.ops.jobmanager.high_availability.standby import StandbyJobManager
-from pystate.ops.jobmanager.high_availability.storage import HighAvailabilityStorage, shared_storage
 from pystate.ops.jobmanager.job_store import JobStoreTerms
 from pystate.ops.jobmanager.leadership import Leadership
 from pystate.ops.jobmanager.rest.app import create_app

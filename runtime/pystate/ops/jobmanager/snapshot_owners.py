@@ -12,9 +12,9 @@ from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.core.snapshot.metadata import CheckpointType
 from pystate.core.snapshot.storage.ownership import claimant
-from pystate.core.snapshot.storage.storage import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
+from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME, METADATA_FILE, SnapshotLocation, parse_location
 from pystate.ops.catalog.garbage import named_files
-from pystate.ops.catalog.summary import read_snapshot
+from pystate.ops.catalog.snapshot_summary import read_snapshot
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CompletedCheckpointStats
 from pystate.runtime.checkpoint.stats.file import read_statistics
 from pystate.runtime.job_folder.job_liveness import has_ended, job_runs

@@ -21,8 +21,8 @@ from pystate.ops.jobmanager.metric_fetcher import MetricFetcher
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.logs.log_reader import read_log
 from pystate.runtime.logs.pieces import is_written
-from pystate.runtime.logs.reader import read_log
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from pystate.common.files.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, TaskState
-from pystate.core.snapshot.snapshot import Snapshot
 from pystate.core.snapshot.source_cut import SourceCut
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.barrier_placement import BarrierPlacement
 from pystate.runtime.checkpoint.checkpoint_completion import CheckpointCompletion
@@ -35,8 +35,9 @@ from pystate.runtime.checkpoint.checkpoint_trigger import CheckpointTrigger
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.coordinator_thread import CoordinatorThread
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.fallback_snapshot import CheckFallback, any_fallback
 from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter
-from pystate.runtime.checkpoint.late_parts import LateParts
+from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
 from pystate.runtime.checkpoint.live_attempt import CheckpointSlots, LiveAttempt
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
@@ -47,7 +48,6 @@ from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, write_s
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.runtime.checkpoint.stats.file import StatisticsFile
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
-from pystate.runtime.checkpoint.way_back import CheckWayBack, any_way_back
 from pystate.runtime.plan.task import TaskSpec
 
 _CLOSE_S = 30.0
@@ -89,7 +89,7 @@ class CheckpointCoordinator:
         self.check_term = check_term
         self._tasks: list[TaskSpec] = []
         self._lock = threading.Condition()
-        self._late = late = LateParts()
+        self._late = late = LateAcknowledgements()
         self._attempt = attempt = LiveAttempt(self._lock, job.job_id)
         self._decider = decider = _decider(settings, clock)
         self.pending = pending = PendingCheckpoints(self._lock, settings, attempt, points.shared, late, statistics, clock)
@@ -102,7 +102,7 @@ class CheckpointCoordinator:
 
     # -- the job's life
 
-    def recover(self, say: Callable[[str], None], check: CheckWayBack = any_way_back) -> None:
+    def recover(self, say: Callable[[str], None], check: CheckFallback = any_fallback) -> None:
         """Take over the checkpoints of an earlier driver of the job, see `RestorePoints.recover`; in front of `start`.
 
         Args:
@@ -176,7 +176,7 @@ class CheckpointCoordinator:
         """Whether the job is to end at a snapshot, see `RestorePoints.ends_behind`."""
         return self._points.ends_behind(snapshot)
 
-    def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
+    def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
         """Forget the latest checkpoint, which is damaged, see `RestorePoints.check_storage` and `give_up_latest`."""
         self._points.check_storage()
         with self._lock:

@@ -16,7 +16,7 @@ from pystate.common.errors import (
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.failure_manager import CheckpointFailureDecision, CheckpointFailureManager
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.checkpoint.late_parts import LateParts
+from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
 from pystate.runtime.checkpoint.live_attempt import LiveAttempt
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
@@ -43,7 +43,7 @@ class CheckpointFailures:
         pending: PendingCheckpoints,
         attempt: LiveAttempt,
         points: RestorePoints,
-        late: LateParts,
+        late: LateAcknowledgements,
         statistics: StatisticsFile,
     ) -> None:
         self._manager = CheckpointFailureManager(settings.tolerable_failures)

@@ -20,7 +20,7 @@ from pystate.runtime.checkpoint.coordinator_steps import (
     StorageStep,
     TriggerCheckpoint,
 )
-from pystate.runtime.checkpoint.late_parts import LateParts
+from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
 from pystate.runtime.checkpoint.live_attempt import LiveAttempt
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.runtime.checkpoint.request_decider import CheckpointRequestDecider
@@ -46,7 +46,7 @@ class CheckpointSchedule:
         pending: PendingCheckpoints,
         attempt: LiveAttempt,
         decider: CheckpointRequestDecider[CheckpointRequest],
-        late: LateParts,
+        late: LateAcknowledgements,
         timeout_s: float,
         clock: Callable[[], float],
     ) -> None:

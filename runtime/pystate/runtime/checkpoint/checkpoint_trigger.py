@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotExistsError
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.runtime.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason

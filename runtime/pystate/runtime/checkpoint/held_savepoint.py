@@ -18,7 +18,7 @@ from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.plain import take_int, take_text
 from pystate.core.snapshot.small_file import SmallFile
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 _CONTENT = SmallFile(

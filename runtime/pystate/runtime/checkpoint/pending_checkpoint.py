@@ -17,7 +17,7 @@ from pystate.core.snapshot.metadata import (
     TaskState,
 )
 from pystate.core.snapshot.source_cut import SourceCut
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.confirmed_checkpoints import Confirmed

@@ -11,7 +11,7 @@ from pystate.core.snapshot.metadata import TaskState
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.confirmed_checkpoints import ConfirmedCheckpoints
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.checkpoint.late_parts import LateParts
+from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
 from pystate.runtime.checkpoint.live_attempt import LiveAttempt
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
@@ -42,7 +42,7 @@ class PendingCheckpoints:
         settings: CheckpointSettings,
         attempt: LiveAttempt,
         shared: SharedStateFiles,
-        late: LateParts,
+        late: LateAcknowledgements,
         statistics: StatisticsFile,
         clock: Callable[[], float],
     ) -> None:

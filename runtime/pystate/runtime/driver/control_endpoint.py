@@ -19,7 +19,7 @@ from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.driver.triggered_operations import TriggeredOperations
 from pystate.runtime.execution.queryable.kv_state_client_proxy import not_running
 from pystate.runtime.execution.status import JobStatusStore
-from pystate.runtime.job_folder.operation import OperationFile, OperationKind
+from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 from pystate.runtime.job_folder.small_files import DriverAddressFile
 
 

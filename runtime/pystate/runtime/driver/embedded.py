@@ -28,13 +28,13 @@ from pystate.runtime.driver.engines import job_engine
 from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
 from pystate.runtime.driver.program.early_check import check_before_spark
-from pystate.runtime.driver.program.execution_mode import in_execution_mode
+from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
-from pystate.runtime.spark.resource_manager import SparkResourceManager
 from pystate.runtime.spark.sessions.session import create_session
+from pystate.runtime.spark.spark_resource_manager import SparkResourceManager
 from pystate.runtime.spark.workers.python_files import add_python_files
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from pystate.core.snapshot.storage.local_copies import remove_local_copies
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
-from pystate.runtime.checkpoint.settings.checkpoint_config import checkpoint_config
 from pystate.runtime.checkpoint.settings.checkpoint_notices import checkpoint_notices
+from pystate.runtime.checkpoint.settings.rest_checkpoint_config import checkpoint_config
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
 from pystate.runtime.driver.job_metrics import JobMetrics
 from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
@@ -41,7 +41,7 @@ from pystate.runtime.execution.restore import RestorePlan, starting_snapshot
 from pystate.runtime.execution.slots.resource_manager import ResourceManager
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.driver_term import DriverTerm
-from pystate.runtime.job_folder.restart_strategy import restart_warnings
+from pystate.runtime.job_folder.restart_strategies import restart_warnings
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.plan_nodes import plan_nodes
 from pystate.runtime.slot.snapshots.local_backup import local_roots

@@ -8,7 +8,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.runtime.checkpoint.way_back import WayBack
+from pystate.runtime.checkpoint.fallback_snapshot import FallbackSnapshot
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.once_only_output import once_only_sinks
 
@@ -50,7 +50,7 @@ class OlderCheckpoints:
         except SnapshotError as refused:  # or the storage is away: a disk that isn't mounted will be, and nothing is damaged
             return refused
 
-    def check(self, way: WayBack) -> None:
+    def check(self, way: FallbackSnapshot) -> None:
         """Refuse a way back where elements would be written twice, or where nothing is left to go back to.
 
         Raises:

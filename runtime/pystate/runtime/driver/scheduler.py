@@ -20,11 +20,11 @@ from pystate.common.text.bounded_text import first_line
 from pystate.common.text.java_errors import java_hint
 from pystate.common.user_code.user_frames import add_user_frame
 from pystate.core.metrics.last_metrics import write_last_metrics
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.driver.failures.execution_failure_handler import OF_USER_CODE, ExecutionFailureHandler
-from pystate.runtime.driver.failures.way_on import add_way_on
+from pystate.runtime.driver.failures.uncommitted_advice import advise_on_uncommitted
 from pystate.runtime.driver.job_metrics import JobMetrics
 from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
 from pystate.runtime.driver.restore_report import RestoreReport
@@ -231,7 +231,9 @@ class Scheduler:
             self._say(f"The job goes back to the checkpoint before.{self._older.warning}")
         delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
-            add_way_on(error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator)
+            advise_on_uncommitted(
+                error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator
+            )
             suppressed = f"Recovery is suppressed: {self._failures.describe()}."
             self._say(suppressed)
             if self._failures.has_given_up:  # who reads of it would look in the restart strategy

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.runtime.job_folder.late_writes import LateWrites
-from pystate.runtime.job_folder.operation import OperationFile
+from pystate.runtime.job_folder.operation_file import OperationFile
 
 MOST_RESULTS = 1000
 """Operations whose result is kept; anybody may ask for one more."""

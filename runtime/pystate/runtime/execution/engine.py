@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from pystate.common.errors import PystateError
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.execution.slots.slot_pool import SlotPool
-from pystate.runtime.slot.engine import SlotEngineFactory
+from pystate.runtime.slot.slot_engine import SlotEngineFactory
 
 
 class EngineEvents(Protocol):

@@ -10,7 +10,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.job_graph import SourceTransformation, StreamGraph
 from pystate.core.metrics.sample import MetricSample
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.execution.engine import Engine
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.task import JobEnvironment

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pystate.connectors.sink_operator import COMMITTABLES
 from pystate.core.snapshot.metadata import OperatorState
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 
 
 def non_restored_notices(snapshot: Snapshot, uids: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from pystate.common.files.job_files import OF_THE_MACHINE
 from pystate.common.text.bounded_text import text_of
 from pystate.common.text.java_errors import java_hint
 from pystate.common.user_code.user_errors import error_sentence
-from pystate.runtime.job_folder.restart_strategy import is_fatal
+from pystate.runtime.job_folder.restart_strategies import is_fatal
 
 _NOT_ANSWERED = re.compile(
     r"java\.net\.(?:Connect|UnknownHost|SocketTimeout|NoRouteToHost|Socket|PortUnreachable)Exception"

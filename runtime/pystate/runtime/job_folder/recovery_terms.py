@@ -8,7 +8,7 @@ from typing import ClassVar
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.runtime.job_folder.content import FileContent
-from pystate.runtime.job_folder.restart_strategy import RestartBackoffTimeStrategy
+from pystate.runtime.job_folder.restart_strategies import RestartBackoffTimeStrategy
 
 
 @dataclass(frozen=True)

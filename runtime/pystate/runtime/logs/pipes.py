@@ -19,8 +19,8 @@ from types import MappingProxyType
 import pystate
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.runtime.logs.log_writer import LogBounds
 from pystate.runtime.logs.pump import pump
-from pystate.runtime.logs.writer import LogBounds
 
 _PIPE_BYTES = 1 << 20
 _RESTART_SECONDS = 0.2

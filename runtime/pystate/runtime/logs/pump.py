@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pystate.common.files.regular_files import open_to_write
+from pystate.runtime.logs.log_writer import BoundedLogs, LogBounds
 from pystate.runtime.logs.pieces import lock_of
-from pystate.runtime.logs.writer import BoundedLogs, LogBounds
 
 _AT_ONCE = 1 << 20
 _LOCK_SECONDS = 5.0

@@ -31,7 +31,7 @@ from pystate.core.api.functions import (
 )
 from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, Transformation, TwoInputTransformation
 from pystate.core.api.state import MapStateDescriptor
-from pystate.runtime.plan.output import OutputSpec
+from pystate.runtime.plan.task_output import OutputSpec
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 """What a function mixes in to take part in checkpoints."""

@@ -24,8 +24,8 @@ from pystate.core.api.job_graph import (
     StreamGraph,
     Transformation,
 )
-from pystate.core.api.window.operation import WindowOperation
-from pystate.runtime.job_folder.restart_strategy import restart_strategy
+from pystate.core.api.window.window_operation import WindowOperation
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.plan.chain import function_object
 
 Verdict = tuple[EndToEndGuarantee, str]

@@ -21,7 +21,7 @@ from pystate.core.api.job_graph import (
 )
 from pystate.runtime.plan.chain import Chain, ChainNode
 from pystate.runtime.plan.job_plan import JobPlan, edges_of
-from pystate.runtime.plan.output import OutputSpec
+from pystate.runtime.plan.task_output import OutputSpec
 
 _READERS = (
     OperatorKind.PROCESS,

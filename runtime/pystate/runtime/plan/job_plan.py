@@ -11,8 +11,8 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.job_graph import OperatorKind, SinkTransformation, SourceTransformation
 from pystate.core.records.codec import RESERVED_PREFIX
 from pystate.runtime.plan.chain import Chain
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 
 
 @dataclass

@@ -8,8 +8,8 @@ from typing import Any
 
 from pystate.runtime.plan.chain import Chain, ChainNode
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan, vertex_id
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 
 _EXCHANGE = "pipelined_bounded"
 _SHIP_STRATEGIES = {

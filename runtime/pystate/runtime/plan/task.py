@@ -12,7 +12,7 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.row_decoder import RowDecoder
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 
 _SUBTASK = ", subtask "
 

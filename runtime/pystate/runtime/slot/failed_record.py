@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from pystate.core.api.state import explain_missing_method
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.key_context import NO_KEY
 from pystate.runtime.slot.operators.source_input import SourceInput
 

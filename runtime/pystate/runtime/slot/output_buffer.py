@@ -12,7 +12,7 @@ from pystate.core.records.codec import RecordCodec
 from pystate.core.records.prepared_code import WritePrepare, WriteSize, write_call, write_size
 from pystate.core.records.printed import line_of
 from pystate.core.records.sizes import check_row, size_of
-from pystate.runtime.plan.output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 
 BYTES_PER_BATCH = 8 << 20

@@ -26,11 +26,11 @@ from pystate.common.user_code.user_frames import user_frame
 from pystate.core.snapshot.storage.local_copies import remove_local_copies
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
-from pystate.runtime.slot.engine import SlotContext, SlotEngineFactory
-from pystate.runtime.slot.garbage import free_what_has_ended, leave_to_stay
+from pystate.runtime.slot.garbage_collector import free_what_has_ended, leave_to_stay
 from pystate.runtime.slot.gateway import CoordinatorGateway
 from pystate.runtime.slot.metrics_reporter import SlotMetricsReporter
 from pystate.runtime.slot.queryable.queryable_slot import QueryableSlot
+from pystate.runtime.slot.slot_engine import SlotContext, SlotEngineFactory
 from pystate.runtime.slot.snapshots.local_backup import local_roots
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator

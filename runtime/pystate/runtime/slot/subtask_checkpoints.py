@@ -15,7 +15,7 @@ from pystate.common.user_code.user_frames import user_stack_trace
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import TaskState
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.core.state.base.committed_states import CommittedStates
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from pystate.runtime.slot.engine import SlotEngineFactory
 from pystate.runtime.slot.process import SlotDescription, run_slot
+from pystate.runtime.slot.slot_engine import SlotEngineFactory
 from pystate.runtime.spark.applications.executor_check import reason_of_end
 from pystate.runtime.spark.applications.lost_slot import SlotPlace, place_of_slot
 from pystate.runtime.spark.workers.python_worker import become_slot

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
 
-from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.rates import Rates
 from pystate.core.metrics.sample import MetricKind, MetricSample, MetricValue, SampleKey, gauge
 from pystate.core.metrics.sums import plus

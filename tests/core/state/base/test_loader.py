@@ -11,13 +11,13 @@ import pytest
 
 from pystate.common.errors import ConfigurationError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import check_state_backend, create_state_backend, state_backend_names
-from pystate.core.state.hashmap.backend import HashMapKeyedStateBackend
+from pystate.core.state.hashmap.hashmap_keyed_state_backend import HashMapKeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
 
 MODULE = """
-from pystate.core.state.hashmap.backend import HashMapKeyedStateBackend
+from pystate.core.state.hashmap.hashmap_keyed_state_backend import HashMapKeyedStateBackend
 
 class Mine(HashMapKeyedStateBackend):
     pass

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
 from pystate.core.state.base.loader import state_backend_names
-from pystate.core.state.base.snapshot import KeyedStateSnapshot
 from tests.core.state.conftest import BackendHarness, written
 
 

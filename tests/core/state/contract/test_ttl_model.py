@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pystate.core.api.state import StateDescriptor
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
 from pystate.core.state.base.loader import state_backend_names
-from pystate.core.state.base.snapshot import KeyedStateSnapshot
 from tests.core.state.conftest import BackendHarness, ManualClock, backends_to_test, written
 from tests.core.state.contract.test_states_model import DESCRIPTORS, USER_KEYS, name_of
 from tests.core.state.contract.ttl_states import with_ttl

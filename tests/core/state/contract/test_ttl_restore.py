@@ -18,7 +18,7 @@ from pystate.core.api.state import (
 )
 from pystate.core.state.base.loader import state_backend_names
 from pystate.core.state.files.canonical import CanonicalReader
-from pystate.core.state.ttl.serializer import time_of_mark, without_time
+from pystate.core.state.ttl.ttl_serializer import time_of_mark, without_time
 from tests.core.state.conftest import BackendHarness, ManualClock, stored
 from tests.core.state.contract.test_undeclared_state import DECLARATIONS, KEYS, content, shown
 from tests.core.state.contract.ttl_states import with_ttl

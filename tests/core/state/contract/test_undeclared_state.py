@@ -20,7 +20,7 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.state.base.loader import state_backend_names
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import (
     CanonicalHeader,
     CanonicalReader,

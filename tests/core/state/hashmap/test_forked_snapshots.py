@@ -18,12 +18,12 @@ from pystate.common import Types
 from pystate.common.errors import SnapshotError
 from pystate.common.time import Time
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base import forked_writer
 from pystate.core.state.base.forked_writer import ForkedWriter, ForkFailedError
 from pystate.core.state.files.canonical import CanonicalWriter
-from pystate.core.state.hashmap import backend as hashmap_backend
-from pystate.core.state.hashmap import snapshot as hashmap_snapshot
+from pystate.core.state.hashmap import hashmap_keyed_state_backend as hashmap_backend
+from pystate.core.state.hashmap import hashmap_snapshot as hashmap_snapshot
 from pystate.runtime.slot.snapshots.frozen_task import FrozenOperator
 from tests.core.state.conftest import BackendHarness, written
 from tests.faults.processes import is_gone, needs_proc

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from pystate.core.state.hashmap import table
+from pystate.core.state.hashmap import hashmap_table as table
 from pystate.core.state.keys.keys import _TextKeys
 from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS
 from pystate.core.state.values.serializers import _QuickSerializer

@@ -7,7 +7,7 @@ from typing import Any
 
 from pystate.common import Types
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.state.hashmap.backend import HashMapKeyedStateBackend
+from pystate.core.state.hashmap.hashmap_keyed_state_backend import HashMapKeyedStateBackend
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness
 
 

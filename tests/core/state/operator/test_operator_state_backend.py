@@ -12,9 +12,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.state.operator.backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
 from pystate.core.state.operator.format import OperatorStateReader
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend, OperatorStateSnapshot
 from tests.hypothesis_profiles import of_model
 
 LONGS = ListStateDescriptor("longs", Types.LONG())

@@ -14,9 +14,9 @@ from pystate.common.key_groups import key_group_range
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.core.state.conftest import MAX_PARALLELISM

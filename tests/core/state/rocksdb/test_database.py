@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from pystate.core.state.rocksdb.database import Database
-from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
 
 
 def test_the_list_of_files_in_a_snapshot_does_not_grow_with_every_snapshot(tmp_path):
@@ -30,7 +30,7 @@ import gc
 import sys
 
 from pystate.core.state.rocksdb.database import Database
-from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
 
 database = Database(sys.argv[1], RocksDBMemory.of_bytes(8 << 20, 0.5))
 database.retain()

@@ -12,9 +12,9 @@ import pytest
 
 from pystate.common.errors import SnapshotError, StateError
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.database import Database
 from pystate.core.state.rocksdb.linked_files import LinkedFiles
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.rocksdb.native import VALUE, Operator
 from tests.core.state.rocksdb.test_spill import NUMBER, Spilling
 

@@ -10,8 +10,8 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb import lookahead
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS, Lookahead, read_ahead
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 
 MAX_PARALLELISM = 8
 

@@ -10,7 +10,7 @@ from pystate.common.configuration.rocksdb_metric_options import PREFIX, RocksDBN
 from pystate.common.key_groups import key_group_range
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.conftest import MAX_PARALLELISM
 
 FAMILY_LABEL = RocksDBNativeMetricOptions.COLUMN_FAMILY_AS_VARIABLE

@@ -14,7 +14,7 @@ from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, Valu
 from pystate.core.api.time_domain import TimeDomain
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.rocksdb.native import Operator
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -18,9 +18,9 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.native_state import NativeUpload, SharedTarget
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
 from pystate.core.state.base.loader import create_state_backend
-from pystate.core.state.base.snapshot import KeyedStateSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.checkpoint.retention.shared_state_registry import SharedStateRegistry
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots

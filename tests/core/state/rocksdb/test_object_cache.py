@@ -16,10 +16,10 @@ from pystate.common import Types
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import Time
 from pystate.core.api.state import StateTtlConfig, ValueStateDescriptor
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.native import NativeSource
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.object_cache import MISSING, ObjectCache, UnwrittenRows
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness, written
 from tests.core.state.contract.test_committed_views import KEYS, Run, descriptors, found, namespaces_of
 
@@ -158,7 +158,7 @@ def test_an_epoch_does_not_write_until_there_is_too_much() -> None:
 
 @pytest.mark.parametrize("most", [0, 3])
 def test_a_native_snapshot_has_all_and_barriers_have_little_to_write(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr("pystate.core.state.rocksdb.backend.MAX_DIRTY", most)
+    monkeypatch.setattr("pystate.core.state.rocksdb.rocksdb_keyed_state_backend.MAX_DIRTY", most)
     settings = {**LARGE, "execution.checkpointing.incremental": "true"}
     harness = cached(settings)
     state = ValueStateDescriptor("value", Types.LONG())

@@ -18,13 +18,13 @@ from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb import database
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
-from pystate.core.state.rocksdb.options import RocksDBMemory, process_memory
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory, process_memory
 from pystate.core.state.rocksdb.rows import split_row_key
 from tests.core.state.conftest import MAX_PARALLELISM, written
 

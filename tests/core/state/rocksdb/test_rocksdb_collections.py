@@ -17,7 +17,7 @@ from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, Stat
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb import database, list_table, spill
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.rows import after_prefix, split_row_key
 from tests.core.state.conftest import MAX_PARALLELISM, written
 

@@ -19,7 +19,7 @@ from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, Stat
 from pystate.core.state.base.native import NativeSource
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb import database
-from pystate.core.state.rocksdb.backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.conftest import BackendHarness, written
 
 NUMBER = ValueStateDescriptor("number", Types.LONG())

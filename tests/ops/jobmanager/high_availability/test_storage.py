@@ -8,13 +8,13 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, PystateError
+from pystate.core.file_systems.file_stores import S3Store, store_of
 from pystate.core.file_systems.places import parse_location
-from pystate.core.file_systems.stores import S3Store, store_of
 from pystate.ops.jobmanager.high_availability.lease import ObservedLease
 from pystate.ops.jobmanager.high_availability.lease_files import LeaseFiles, LeaseStore, host_and_port
 from pystate.ops.jobmanager.high_availability.lease_objects import LeaseObjects
 from pystate.ops.jobmanager.high_availability.object_storage import ObjectStorage
-from pystate.ops.jobmanager.high_availability.storage import FolderStorage, shared_storage
+from pystate.ops.jobmanager.high_availability.shared_storage import FolderStorage, shared_storage
 from tests.core.file_systems.conftest import make_place
 
 

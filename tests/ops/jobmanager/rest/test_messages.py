@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pystate.ops.jobmanager.rest import messages
+from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.serialized_throwable import serialized_throwable
 
 JOB = "83f146a87b5572d7c71730b6a8b1dbae"

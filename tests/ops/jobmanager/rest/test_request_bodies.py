@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common.text.plain_data import entries
 from pystate.ops.jobmanager.rest.app import ROUTES
-from pystate.runtime.rest import requests
+from pystate.runtime.rest import request_bodies as requests
 from pystate.runtime.rest.message import RestMessage
 
 BODIES: dict[str, type[RestMessage]] = {

@@ -5,7 +5,7 @@ import pytest
 
 from pystate.ops.jobmanager.rest import vertices
 from pystate.ops.jobmanager.rest.schemas import schema_of
-from pystate.runtime.rest.job_details import JobPlan, JobVertexDetails, JobVertexDetailsInfo
+from pystate.runtime.rest.job_detail_messages import JobPlan, JobVertexDetails, JobVertexDetailsInfo
 from tests.ops.jobmanager.rest.test_messages import JOB, VERTEX, status
 
 METRICS = {"read-records": 20, "write-records": 10}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pystate.runtime.checkpoint.stats.summary import StatsSummary, percentile
+from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary, percentile
 from tests.runtime.checkpoint.stats.test_tracker import NO_PERCENTILES, SEEN
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason

@@ -11,9 +11,9 @@ import pytest
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import ControlClient
 from pystate.core.queryable import slot_channel
-from pystate.core.queryable.errors import UnknownKeyOrNamespaceError
 from pystate.core.queryable.kv_state_location import KvStateLocation, key_of_reads
-from pystate.core.queryable.messages import Consistency, QueryOutcome, StateAnswer
+from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer
+from pystate.core.queryable.query_errors import UnknownKeyOrNamespaceError
 from pystate.queryable.client import QueryableStateClient
 from pystate.queryable.requests import KvStateRequest
 from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy

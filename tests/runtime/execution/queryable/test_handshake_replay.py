@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pystate.core.queryable.handshake import ClientHandshake, HandshakeError, ProxyHandshake
-from pystate.core.queryable.messages import QueryOutcome
+from pystate.core.queryable.kv_state_messages import QueryOutcome
 
 TOKEN, KEY = "t" * 64, b"k" * 32
 

@@ -21,7 +21,8 @@ from pystate.core.api.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from pystate.core.queryable.errors import (
+from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, StateVersion
+from pystate.core.queryable.query_errors import (
     AnswerTooLargeError,
     BadQueryError,
     ProxyUnreachableError,
@@ -36,7 +37,6 @@ from pystate.core.queryable.errors import (
     WrongNamespaceError,
     WrongStateTypeError,
 )
-from pystate.core.queryable.messages import Consistency, QueryOutcome, StateAnswer, StateVersion
 from pystate.core.state.keys.namespaces import TIME_WINDOWS
 from pystate.queryable.client import QueryableStateClient
 from pystate.queryable.requests import KvStateRequest

@@ -10,8 +10,8 @@ from pystate.common import Types
 from pystate.common.errors import StateDeclarationError
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.queryable.kv_state_location import KvStateLocation
-from pystate.core.queryable.messages import QueryableState, QueryOutcome
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.execution.queryable.kv_state_locations import KvStateLocations
 

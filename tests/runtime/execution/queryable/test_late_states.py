@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Types
-from pystate.core.queryable.messages import QueryOutcome, StateAnswer
+from pystate.core.queryable.kv_state_messages import QueryOutcome, StateAnswer
 from pystate.datastream import ValueStateDescriptor
 from pystate.queryable import KvStateRequest, UnknownKeyOrNamespaceError, UnknownLocationError
 from tests.runtime.execution.queryable.toy_slots import JOB, ToyJob, toy_client, toy_proxy

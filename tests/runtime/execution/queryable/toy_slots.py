@@ -14,7 +14,7 @@ from pystate.common.key_groups import operator_index
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import StateDescriptor
 from pystate.core.queryable.kv_state_location import KvStateLocation
-from pystate.core.queryable.messages import (
+from pystate.core.queryable.kv_state_messages import (
     Consistency,
     QueryableState,
     QueryOutcome,
@@ -22,7 +22,7 @@ from pystate.core.queryable.messages import (
     StateRead,
     StateVersion,
 )
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
 from pystate.queryable.client import QueryableStateClient

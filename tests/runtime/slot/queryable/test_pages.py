@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.time import Time
-from pystate.core.queryable.messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, StateRead
+from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, StateRead
 from pystate.datastream import (
     KeyedProcessFunction,
     ListStateDescriptor,

@@ -14,7 +14,7 @@ from pystate.common.errors import ControlError, StateDeclarationError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.processes.control import ControlClient
 from pystate.common.time import Time
-from pystate.core.queryable.messages import (
+from pystate.core.queryable.kv_state_messages import (
     MAX_ANSWER_BYTES,
     Consistency,
     QueryableState,

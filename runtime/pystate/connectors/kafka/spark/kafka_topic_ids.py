@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 
-from pystate.connectors.kafka.client import KafkaConnectorError
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 
 _LOG = logging.getLogger(__name__)
 

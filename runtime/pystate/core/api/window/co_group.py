@@ -11,7 +11,7 @@ from typing import Any
 
 from pystate.core.api.functions import Function, KeySelector, RuntimeContext
 from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from pystate.core.api.window.functions import WindowFunction
+from pystate.core.api.window.window_functions import WindowFunction
 
 FIRST, SECOND = 0, 1
 

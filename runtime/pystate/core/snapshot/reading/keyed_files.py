@@ -13,7 +13,7 @@ from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.native_state import download
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend, name_of
 from pystate.core.state.base.native import NativeSource, unreadable_native
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import SnapshotError
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, read_metadata
-from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 
 
 class OpenedSnapshot:

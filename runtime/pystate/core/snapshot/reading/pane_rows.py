@@ -11,7 +11,7 @@ from typing import Any
 
 from pystate.core.snapshot.reading.keyed_files import open_keyed_state
 from pystate.core.snapshot.reading.pane_states import PaneState
-from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader, rows_of
+from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader, rows_of
 from pystate.core.snapshot.reading.state_rows import PartDecoders, StateRow
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, WINDOW_TIMERS_STATE
 from pystate.core.state.files.canonical import CanonicalReader

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from pystate.common.errors import RestoreError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.core.api.state import StateKind
-from pystate.core.state.base.schema import StateSchema, common_schema, kind_of
+from pystate.core.state.base.state_schema import StateSchema, common_schema, kind_of
 from pystate.core.state.base.timer_schema import TimerSchema, schema_of, time_from_bytes
 from pystate.core.state.files.canonical import Entry, StateMetaInfoSnapshot
 from pystate.core.state.keys.addresses import address_format
 from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.core.state.keys.namespaces import namespaces_from_snapshot
 from pystate.core.state.kinds.list_parts import unpack_part
-from pystate.core.state.ttl.serializer import time_of_mark, without_time
+from pystate.core.state.ttl.ttl_serializer import time_of_mark, without_time
 from pystate.core.state.values.serializers import (
     SchemaCompatibility,
     TypeSerializer,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from pystate.core.snapshot.reading.keyed_files import open_keyed_state
-from pystate.core.snapshot.reading.reader import KeyFilter, SnapshotReader, rows_of
+from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader, rows_of
 from pystate.core.snapshot.reading.state_rows import PartDecoders, StateRow
 from pystate.core.snapshot.reading.window_states import MERGING_WINDOW_SET, WINDOW_CONTENTS
 

@@ -25,8 +25,8 @@ from pystate.common.files.folders import make_folders
 from pystate.core.file_systems.local_files import open_new
 from pystate.core.snapshot.handles.content_check import check_content
 from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.storage.state_sink import TeeSink
-from pystate.core.snapshot.storage.storage import SnapshotLocation
 
 _CHECKPOINT = re.compile(r"chk-(\d+)")
 

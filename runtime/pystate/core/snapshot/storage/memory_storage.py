@@ -15,8 +15,8 @@ from pystate.common.configuration.options import MAX_FRAME_BYTES, CheckpointingO
 from pystate.common.errors import SnapshotError
 from pystate.common.overrides import override
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, StateHandle
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
-from pystate.core.snapshot.storage.storage import MEMORY_SCHEME, SnapshotLocation, no_metadata
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
+from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME, SnapshotLocation, no_metadata
 
 
 class _MemorySink(io.RawIOBase):

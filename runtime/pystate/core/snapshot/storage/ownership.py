@@ -20,7 +20,7 @@ from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreErr
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.plain import take, take_text, unsound
 from pystate.core.snapshot.small_file import SmallFile
-from pystate.core.snapshot.storage.storage import SnapshotLocation, is_snapshot_directory, parse_location
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, is_snapshot_directory, parse_location
 
 NOTE_VERSION = 1
 

@@ -11,7 +11,7 @@ from pystate.core.file_systems.file_info import scheme_of
 from pystate.core.file_systems.places import join, parse_location
 from pystate.core.snapshot.handles.handles import FileStateHandle, handle_from_plain
 from pystate.core.snapshot.metadata import CheckpointMetadata
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 _LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

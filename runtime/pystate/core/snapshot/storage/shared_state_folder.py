@@ -9,7 +9,12 @@ from pystate.common.errors import PystateError, SnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, place_of_shared, same_place
-from pystate.core.snapshot.storage.storage import METADATA_FILE, SHARED_DIRECTORY, SnapshotLocation, is_snapshot_directory
+from pystate.core.snapshot.storage.snapshot_location import (
+    METADATA_FILE,
+    SHARED_DIRECTORY,
+    SnapshotLocation,
+    is_snapshot_directory,
+)
 
 SHARED_FILE = re.compile(r"\.?([0-9a-f]{1,16})-(\d+)-[0-9a-f]{8}-.+")
 """How a job calls shared files: the beginning of its id, the checkpoint that brought the file, a token of the driver."""

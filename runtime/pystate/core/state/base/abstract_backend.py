@@ -13,19 +13,19 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.core.api.state import MergingState, State, StateDescriptor
-from pystate.core.state.base.backend import KeyedStateBackend
 from pystate.core.state.base.key_visitor import KeyVisitor
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.queryable_states import QueryableStateInfo
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.keys.key_context import InternalKeyContext, KeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.internal_state import InternalKvState, InternalMergingState, NamespaceScope
 from pystate.core.state.kinds.overlay import EpochOverlay, OverlayState
 from pystate.core.state.kinds.value_states import OverlayValueState
-from pystate.core.state.ttl.cleanup import EntryFilter, snapshot_filter
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter, snapshot_filter
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         for front in self._fronts():
             front.write_back()
 
-    def _fronts(self) -> list[EpochFront]:
+    def _fronts(self) -> list[EpochBuffer]:
         values = [overlay for overlay in self._overlays.values() if isinstance(overlay, OverlayValueState)]
         return [overlay.front for overlay in values if overlay.front is not None]
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.core.api.state import StateKind
-from pystate.core.state.base.schema import check_sub_key
+from pystate.core.state.base.state_schema import check_sub_key
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec, KeyCompatibility, check_key_compatible, key_type_name

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from pystate.common.errors import SnapshotError
 from pystate.common.overrides import override
-from pystate.core.state.base.snapshot import KeyedStateSnapshot, KeyedStateSnapshotStats
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot, KeyedStateSnapshotStats
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry
-from pystate.core.state.ttl.cleanup import EntryFilter
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 
 class CountedSnapshot(KeyedStateSnapshot):

@@ -12,13 +12,13 @@ from pystate.common.configuration.options import StateBackendOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
 
 # imported when asked for, since a backend may stand on a library of its own
 _BACKENDS = {
-    "hashmap": "pystate.core.state.hashmap.backend:HashMapKeyedStateBackend",
-    "rocksdb": "pystate.core.state.rocksdb.backend:RocksDBKeyedStateBackend",
+    "hashmap": "pystate.core.state.hashmap.hashmap_keyed_state_backend:HashMapKeyedStateBackend",
+    "rocksdb": "pystate.core.state.rocksdb.rocksdb_keyed_state_backend:RocksDBKeyedStateBackend",
 }
 
 

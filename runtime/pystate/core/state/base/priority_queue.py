@@ -15,7 +15,7 @@ from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.core.state.base.timer_buckets import TimerBuckets
 from pystate.core.state.base.timer_schema import Timer, TimerSchema, check_time, new_timer
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
 from pystate.core.state.kinds.overlay import EpochOverlay
 
@@ -98,7 +98,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self.schema = schema
         self._context = context
         self._store = store
-        self.front: EpochFront | None = None
+        self.front: EpochBuffer | None = None
         self._owned = range(context.key_group_range.start, context.key_group_range.end + 1)
         self._changes: dict[Timer, bool] = {}
         self._added: dict[int, TimerBuckets] = {}  # what was removed again is still in them

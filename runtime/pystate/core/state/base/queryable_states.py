@@ -8,7 +8,7 @@ from pystate.common.errors import StateDeclarationError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateDescriptor
 from pystate.core.api.state_ttl import StateTtlConfig
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.namespaces import NamespaceSerializer
 
 

@@ -19,7 +19,7 @@ from typing import BinaryIO, Generic, TypeVar
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.core.api.state import StateKind
 from pystate.core.state.base.canonical_restore import Block, check_header_fits, restored_blocks
-from pystate.core.state.base.schema import Migration, StateSchema, kind_of, resolve_migration
+from pystate.core.state.base.state_schema import Migration, StateSchema, kind_of, resolve_migration
 from pystate.core.state.base.timer_schema import TimerSchema, check_timers
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.key_context import InternalKeyContext

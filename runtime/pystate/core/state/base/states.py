@@ -12,18 +12,18 @@ from pystate.core.api.state import (
     StateKind,
     ValueStateDescriptor,
 )
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.key_context import KeyContext
 from pystate.core.state.kinds.derived_states import DefaultValueState, ValueAggregatingState, ValueReducingState
 from pystate.core.state.kinds.list_states import OverlayListState
 from pystate.core.state.kinds.map_states import OverlayMapState
 from pystate.core.state.kinds.overlay import OverlayState, value_check
 from pystate.core.state.kinds.value_states import OverlayValueState, create_value_state
-from pystate.core.state.ttl.list_state import TtlListState
-from pystate.core.state.ttl.map_state import TtlMapState
-from pystate.core.state.ttl.serializer import TtlSerializer
-from pystate.core.state.ttl.settings import TtlSettings
-from pystate.core.state.ttl.value_state import TtlValueState
+from pystate.core.state.ttl.ttl_list_state import TtlListState
+from pystate.core.state.ttl.ttl_map_state import TtlMapState
+from pystate.core.state.ttl.ttl_serializer import TtlSerializer
+from pystate.core.state.ttl.ttl_settings import TtlSettings
+from pystate.core.state.ttl.ttl_value_state import TtlValueState
 
 
 def create_state(

@@ -17,7 +17,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.state import StateKind
 from pystate.core.api.time_domain import TimeDomain
-from pystate.core.state.base.schema import StateSchema
+from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.addresses import AddressFormat, address_format
 from pystate.core.state.keys.keys import KeyCodec

@@ -16,7 +16,7 @@ from pystate.core.state.base.timer_buckets import TimerBuckets
 from pystate.core.state.base.timer_schema import Timer, time_from_bytes, time_to_bytes
 from pystate.core.state.files.canonical import Entry
 from pystate.core.state.hashmap.forms import TableForm
-from pystate.core.state.hashmap.table import GroupTable, StateTable
+from pystate.core.state.hashmap.hashmap_table import GroupTable, StateTable
 from pystate.core.state.keys.addresses import AddressFormat
 
 _FEW = 64

@@ -14,7 +14,7 @@ from typing import Any
 from pystate.common.overrides import override
 from pystate.core.api.state import AggregatingStateDescriptor, ReducingStateDescriptor
 from pystate.core.state.kinds.derived_states import no_accumulator, no_reduced_value, reduce_callable, refuse_none
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.internal_state import InternalKvState
 from pystate.core.state.kinds.value_states import ImmutableValueState, OverlayValueState
 
@@ -73,7 +73,7 @@ class Accumulators(ABC):
             StateError: The function returns None, or has no `merge`.
         """
 
-    def stand_behind(self, front: EpochFront) -> None:
+    def stand_behind(self, front: EpochBuffer) -> None:
         """Let an operator keep accumulators of the running epoch in front of the state."""
         self._values.front = front
 

@@ -17,7 +17,7 @@ from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.core.api.state import ValueState
 from pystate.core.state.keys.key_context import NO_KEY, KeyContext
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
 from pystate.core.state.kinds.overlay import KeyStore, OverlayState
 from pystate.core.state.values.serializers import TypeSerializer
@@ -61,7 +61,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._overlay: dict[Hashable, Any] = {}  # one dict for good, see `overlay`
         self._order: list[int] = []  # key group of each key in the overlay, in its order; a dict would take twice as long
         self._by_key: dict[Hashable, int] | None = None  # the same by key, once a key has left the overlay
-        self.front: EpochFront | None = None
+        self.front: EpochBuffer | None = None
 
     @override
     def update(self, value: Any) -> None:

@@ -20,7 +20,13 @@ from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions,
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.core.state.rocksdb.linked_files import LinkedFiles
-from pystate.core.state.rocksdb.options import RocksDBMemory, database_options, scan_options, sweep_options, write_options
+from pystate.core.state.rocksdb.rocksdb_settings import (
+    RocksDBMemory,
+    database_options,
+    scan_options,
+    sweep_options,
+    write_options,
+)
 from pystate.core.state.rocksdb.sorted_files import SortedFiles
 
 CHUNK_BYTES = 2 << 20

@@ -9,7 +9,7 @@ from pystate.common.errors import StateError
 from pystate.core.state.kinds.epoch_size import EpochGauge
 from pystate.core.state.kinds.overlay import EpochOverlay
 from pystate.core.state.rocksdb.database import Database
-from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
 from pystate.core.state.rocksdb.tables import RocksDBTables, Table
 
 

@@ -15,7 +15,7 @@ from pystate.core.state.kinds.list_parts import list_parts, pack_number, pack_pa
 from pystate.core.state.kinds.list_states import ListChange
 from pystate.core.state.rocksdb import database as rocksdb
 from pystate.core.state.rocksdb.rows import RocksDBRows, too_large
-from pystate.core.state.rocksdb.table import ROWS_PER_WRITE
+from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
 
 MAX_ROWS = 64

@@ -13,7 +13,7 @@ from pystate.core.state.kinds.overlay import ABSENT
 from pystate.core.state.rocksdb import database as rocksdb
 from pystate.core.state.rocksdb.rows import RocksDBRows, too_large
 from pystate.core.state.rocksdb.spill import SpilledRows
-from pystate.core.state.rocksdb.table import ROWS_PER_WRITE
+from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
 
 _READ_BYTES = 200

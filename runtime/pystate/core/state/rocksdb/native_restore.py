@@ -14,7 +14,7 @@ from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb.database import ColumnFamily, Database
 from pystate.core.state.rocksdb.native_snapshot import NativeMeta, check_families
-from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
 from pystate.core.state.rocksdb.rows import KEY_GROUP_BYTES, RowLayout
 from pystate.core.state.rocksdb.timer_table import layout_of
 

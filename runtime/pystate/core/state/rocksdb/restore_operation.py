@@ -9,7 +9,7 @@ from typing import BinaryIO
 from pystate.core.state.base.native import NativeSource
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.rocksdb.native_restore import RestoredDatabases
-from pystate.core.state.rocksdb.options import RocksDBMemory
+from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
 from pystate.core.state.rocksdb.tables import RocksDBTables
 
 

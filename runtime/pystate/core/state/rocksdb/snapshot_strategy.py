@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Mapping
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.core.state.base.snapshot import canonical_header
+from pystate.core.state.base.backend_snapshot import canonical_header
 from pystate.core.state.files.canonical import CanonicalHeader
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.rocksdb.native_snapshot import NativeMeta, RocksDBNativeSnapshot
-from pystate.core.state.rocksdb.snapshot import RocksDBSnapshot
+from pystate.core.state.rocksdb.rocksdb_snapshot import RocksDBSnapshot
 from pystate.core.state.rocksdb.tables import RocksDBTables
-from pystate.core.state.ttl.cleanup import EntryFilter
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 
 class RocksDBSnapshotStrategy:

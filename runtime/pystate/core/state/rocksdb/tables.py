@@ -9,7 +9,7 @@ from typing import BinaryIO
 from pystate.core.api.state import StateKind
 from pystate.core.state.base.canonical_restore import Block, entries_in
 from pystate.core.state.base.registry import Schema, StateRegistry
-from pystate.core.state.base.schema import Migration, namespace_end
+from pystate.core.state.base.state_schema import Migration, namespace_end
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import Entry, StateMetaInfoSnapshot
 from pystate.core.state.keys.key_context import InternalKeyContext
@@ -19,10 +19,10 @@ from pystate.core.state.rocksdb.list_table import RocksDBListTable
 from pystate.core.state.rocksdb.map_table import RocksDBMapTable
 from pystate.core.state.rocksdb.native_snapshot import NativeState
 from pystate.core.state.rocksdb.object_cache import UnwrittenRows
+from pystate.core.state.rocksdb.rocksdb_snapshot import entries_of
 from pystate.core.state.rocksdb.rows import RowLayout
-from pystate.core.state.rocksdb.snapshot import entries_of
-from pystate.core.state.rocksdb.table import RocksDBTable
 from pystate.core.state.rocksdb.timer_table import RocksDBTimerTable, layout_of
+from pystate.core.state.rocksdb.value_table import RocksDBTable
 
 Table = RocksDBTable | RocksDBMapTable | RocksDBListTable | RocksDBTimerTable
 

@@ -14,7 +14,7 @@ from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_record import JobVerdict
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import restart_strategy
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.job_folder.submission import SubmissionFile
 
 logger = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pystate.ops.jobmanager.high_availability.leader_election import Term
 from pystate.ops.jobmanager.high_availability.lease_files import host_and_port
 from pystate.ops.jobmanager.leadership import LeadershipLostError
-from pystate.ops.jobmanager.rest.errors import answer_error, unauthorized
-from pystate.ops.jobmanager.rest.messages import dashboard_config
+from pystate.ops.jobmanager.rest.rest_errors import answer_error, unauthorized
+from pystate.ops.jobmanager.rest.status_answers import dashboard_config
 from pystate.ops.jobmanager.web.request_guard import RequestGuard
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
-from pystate.runtime.rest.cluster import Leader, StandbyConfiguration
-from pystate.runtime.rest.failures import ErrorResponseBody, OurError
+from pystate.runtime.rest.cluster_messages import Leader, StandbyConfiguration
+from pystate.runtime.rest.failure_messages import ErrorResponseBody, OurError
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import re
 import secrets
 from typing import Any
 
+from pystate.core.file_systems.file_stores import store_of
 from pystate.core.file_systems.places import join
-from pystate.core.file_systems.stores import store_of
 from pystate.ops.jobmanager.high_availability.lease import ObservedLease
 
 _FILE = re.compile(r"(\d{20})\.(leader|complete|released|renewed-[0-9a-f]{16})")

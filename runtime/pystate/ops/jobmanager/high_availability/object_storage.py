@@ -8,8 +8,8 @@ import secrets
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.core.file_systems.file_info import kind_of
+from pystate.core.file_systems.file_stores import store_of
 from pystate.core.file_systems.places import join, parse_location
-from pystate.core.file_systems.stores import store_of
 from pystate.ops.jobmanager.high_availability.lease_objects import LeaseObjects
 from pystate.ops.jobmanager.high_availability.replicated_folders import ReplicatedJobFolders
 

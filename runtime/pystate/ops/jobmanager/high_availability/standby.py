@@ -13,7 +13,7 @@ from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.high_availability.leader_election import LeaderElection, Term
 from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.ops.jobmanager.high_availability.lease import LeaseTerms
-from pystate.ops.jobmanager.high_availability.storage import HighAvailabilityStorage
+from pystate.ops.jobmanager.high_availability.shared_storage import HighAvailabilityStorage
 from pystate.ops.jobmanager.leadership import LeadershipLostError
 
 logger = logging.getLogger(__name__)

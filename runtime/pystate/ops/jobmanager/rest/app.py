@@ -21,19 +21,19 @@ from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.plain_data import to_plain
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
-from pystate.ops.jobmanager.rest import (
-    checkpoints,
-    job_manager,
-    jobs,
-    metrics,
-    overview,
-    pystate_jobs,
-    queryable_state,
-    resubmission,
-    savepoints,
-    task_managers,
-)
-from pystate.ops.jobmanager.rest.errors import (
+from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
+from pystate.ops.jobmanager.rest import job_manager_routes as job_manager
+from pystate.ops.jobmanager.rest import job_routes as jobs
+from pystate.ops.jobmanager.rest import metric_routes as metrics
+from pystate.ops.jobmanager.rest import overview, pystate_jobs
+from pystate.ops.jobmanager.rest import query_routes as queryable_state
+from pystate.ops.jobmanager.rest import resubmission_routes as resubmission
+from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
+from pystate.ops.jobmanager.rest import task_manager_routes as task_managers
+from pystate.ops.jobmanager.rest.json_body import parse_body
+from pystate.ops.jobmanager.rest.openapi import openapi_route
+from pystate.ops.jobmanager.rest.parameters import Parameter, check_spelling
+from pystate.ops.jobmanager.rest.rest_errors import (
     CLIENT_HEADER,
     Json,
     answer_error,
@@ -43,9 +43,6 @@ from pystate.ops.jobmanager.rest.errors import (
     place_unauthorized,
     unauthorized,
 )
-from pystate.ops.jobmanager.rest.json_body import parse_body
-from pystate.ops.jobmanager.rest.openapi import openapi_route
-from pystate.ops.jobmanager.rest.parameters import Parameter, check_spelling
 from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute
 from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
 from pystate.ops.jobmanager.web.request_guard import RequestGuard, read_body

@@ -23,7 +23,7 @@ from pystate.common.text.plain_data import Entry, entries
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.parameters import Parameter
 from pystate.ops.jobmanager.rest.route import RestRoute
-from pystate.runtime.rest.failures import ErrorResponseBody
+from pystate.runtime.rest.failure_messages import ErrorResponseBody
 from pystate.runtime.rest.message import RestMessage
 
 _WORDS = {str: "text", int: "number", float: "number", bool: "true or false", type(None): "null", Any: "anything"}

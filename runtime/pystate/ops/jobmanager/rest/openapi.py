@@ -9,7 +9,7 @@ import pystate
 from pystate.ops.jobmanager.rest.parameters import Parameter
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import Schema, schema_of
-from pystate.runtime.rest.failures import ErrorResponseBody
+from pystate.runtime.rest.failure_messages import ErrorResponseBody
 
 OPENAPI_VERSION = "3.1.0"
 

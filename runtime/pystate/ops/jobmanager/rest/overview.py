@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.ops.jobmanager.rest import messages
+from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.runtime.rest.cluster import ClusterOverview, DashboardConfiguration, StandbyConfiguration
+from pystate.runtime.rest.cluster_messages import ClusterOverview, DashboardConfiguration, StandbyConfiguration
 from pystate.runtime.rest.message import EmptyResponseBody
 
 _CONFIG = DashboardConfiguration | StandbyConfiguration

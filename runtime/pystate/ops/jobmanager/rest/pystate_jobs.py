@@ -7,14 +7,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from pystate.ops.jobmanager.rest import messages
+from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.parameters import Parameter, number
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
 from pystate.ops.jobmanager.web.request_guard import MAX_BODY_BYTES
 from pystate.runtime.job_folder.submission import Submission, environment_from_json
-from pystate.runtime.logs.reader import log_extent
-from pystate.runtime.rest.our_jobs import DriverInfo, JobProgress, JobSubmitResponseBody, OutputExtents
+from pystate.runtime.logs.log_reader import log_extent
+from pystate.runtime.rest.own_job_messages import DriverInfo, JobProgress, JobSubmitResponseBody, OutputExtents
 
 _OUTPUT_CHUNK = 1 << 20
 _LARGEST_FILE = 1 << 43

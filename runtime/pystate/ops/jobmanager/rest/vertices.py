@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from pystate.common.job_status import JobStatus
-from pystate.runtime.rest.job_details import (
+from pystate.runtime.rest.job_detail_messages import (
     IOMetricsInfo,
     JobPlan,
     JobVertexDetails,

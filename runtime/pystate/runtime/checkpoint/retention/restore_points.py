@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from pystate.common.configuration.options import RecoveryClaimMode
 from pystate.common.errors import PystateError, RestoreError, SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.confirmed_checkpoints import Confirmed
+from pystate.runtime.checkpoint.fallback_snapshot import CheckFallback, FallbackSnapshot, any_fallback, damage, told
 from pystate.runtime.checkpoint.held_savepoint import HeldSavepoint, HeldSavepointStore
 from pystate.runtime.checkpoint.retention.completed_store import CompletedCheckpointStore
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
@@ -21,7 +22,6 @@ from pystate.runtime.checkpoint.retention.snapshot_claiming import SnapshotClaim
 from pystate.runtime.checkpoint.retention.snapshot_disposal import Discards, FailedRemains
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.checkpoint.snapshot_metadata import Parent
-from pystate.runtime.checkpoint.way_back import CheckWayBack, WayBack, any_way_back, damage, told
 
 
 class RestorePoints:
@@ -56,7 +56,7 @@ class RestorePoints:
         self.parent: Parent | None = None
 
     def recover(
-        self, say: Callable[[str], None], check: CheckWayBack = any_way_back, last_completed: int | None = None
+        self, say: Callable[[str], None], check: CheckFallback = any_fallback, last_completed: int | None = None
     ) -> int:
         """Take over the checkpoints of an earlier driver of the job; return the highest id of any.
 
@@ -79,7 +79,7 @@ class RestorePoints:
         lost = recovered.lost_behind(0 if newest is None else newest.checkpoint_id)
         if lost is not None:
             number, uri, why = lost
-            check(_way_back(told("checkpoint", number, uri), why, newest))
+            check(_fallback(told("checkpoint", number, uri), why, newest))
             if recovered.missing is not None:
                 say(f"WARNING: Checkpoint {number} completed, and is gone ({uri}); the job goes on from an older state.")
         for metadata in (one.metadata for one in recovered.completed):
@@ -153,7 +153,7 @@ class RestorePoints:
         if self._newest_last:  # else what a job goes back to is the snapshot that it was started from
             self._settings.storage.check_there()
 
-    def give_up_latest(self, error: PystateError, check: CheckWayBack = any_way_back) -> bool:
+    def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
         """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
 
         It stays on the storage, for whoever wants to know what happened to it.
@@ -170,7 +170,7 @@ class RestorePoints:
             return False
         latest = points[-1]
         try:
-            check(_way_back(_told(latest), damage(error), points[-2]))
+            check(_fallback(_told(latest), damage(error), points[-2]))
         except RestoreError:
             self.keep()
             raise
@@ -291,5 +291,5 @@ def _told(one: CompletedCheckpoint) -> str:
     return told("savepoint" if one.is_savepoint else "checkpoint", one.checkpoint_id, one.path)
 
 
-def _way_back(lost: str, why: str, older: CompletedCheckpoint | None) -> WayBack:
-    return WayBack(lost, why, *((None, None) if older is None else (_told(older), older.path)))
+def _fallback(lost: str, why: str, older: CompletedCheckpoint | None) -> FallbackSnapshot:
+    return FallbackSnapshot(lost, why, *((None, None) if older is None else (_told(older), older.path)))

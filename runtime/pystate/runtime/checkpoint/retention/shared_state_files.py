@@ -15,10 +15,10 @@ from pystate.common.errors import PystateError
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.ownership import place_of_shared
 from pystate.core.snapshot.storage.shared_state_folder import SHARED_FILE, SharedStateFolder, shared_folders
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.retention.shared_state_registry import SharedStateRegistry
 

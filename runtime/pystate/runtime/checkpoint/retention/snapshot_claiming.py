@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from pystate.common.errors import PystateError, RestoreError
 from pystate.core.snapshot.metadata import CheckpointType
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage import ownership
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 
 class SnapshotClaiming:

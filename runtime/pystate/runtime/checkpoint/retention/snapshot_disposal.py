@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from pystate.common.errors import PystateError
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 

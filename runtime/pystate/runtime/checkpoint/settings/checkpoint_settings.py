@@ -11,9 +11,9 @@ from pystate.common.configuration.options import CheckpointingOptions, Checkpoin
 from pystate.common.configuration.service_options import WebOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import CheckpointFailedError, ConfigurationError, SnapshotError
-from pystate.core.snapshot.storage.checkpoint_storage import CheckpointStorageAccess
+from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.memory_storage import MemoryCheckpointStorage
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 
 @dataclass(frozen=True)

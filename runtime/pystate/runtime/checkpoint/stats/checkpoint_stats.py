@@ -11,8 +11,8 @@ from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_
 from pystate.core.snapshot.stats_data import StatsData
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.checkpoint.stats.plain import packed, unpacked
-from pystate.runtime.rest.checkpoints import CheckpointStatsStatus
+from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
+from pystate.runtime.rest.checkpoint_messages import CheckpointStatsStatus
 
 UNKNOWN = -1
 """What stands where Flink wants a number and there is none."""

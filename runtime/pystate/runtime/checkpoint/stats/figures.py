@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointStats, latest_ack
-from pystate.runtime.rest.checkpoints import CheckpointFigures, CheckpointsSummary
+from pystate.runtime.rest.checkpoint_messages import CheckpointFigures, CheckpointsSummary
 
 SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))
 """What there is a summary of, over all completed checkpoints."""

@@ -17,9 +17,9 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
     latest_ack,
 )
 from pystate.runtime.checkpoint.stats.figures import figures, figures_of
-from pystate.runtime.checkpoint.stats.snapshot import CheckpointStatsSnapshot
-from pystate.runtime.checkpoint.stats.summary import StatsSummary
-from pystate.runtime.rest.checkpoints import (
+from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
+from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+from pystate.runtime.rest.checkpoint_messages import (
     CheckpointAlignment,
     CheckpointAlignmentSummary,
     CheckpointCounts,

@@ -6,7 +6,7 @@ from pystate.core.metrics.sample import MetricSample, counter, gauge
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.stats.checkpoint_stats import UNKNOWN
 from pystate.runtime.checkpoint.stats.figures import figures_of
-from pystate.runtime.checkpoint.stats.snapshot import CheckpointStatsSnapshot
+from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
 
 _NS = 1_000_000
 

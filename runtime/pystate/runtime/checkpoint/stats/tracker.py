@@ -24,8 +24,8 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
 )
 from pystate.runtime.checkpoint.stats.figures import SUMMARIZED, summarized
 from pystate.runtime.checkpoint.stats.samples import checkpoint_samples, subtask_samples
-from pystate.runtime.checkpoint.stats.snapshot import CheckpointStatsSnapshot, KeptStatistics
-from pystate.runtime.checkpoint.stats.summary import StatsSummary
+from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot, KeptStatistics
+from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
 
 if TYPE_CHECKING:
     from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint

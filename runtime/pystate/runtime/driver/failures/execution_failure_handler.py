@@ -14,7 +14,7 @@ from pystate.common.time import current_time_ms
 from pystate.runtime.driver.failures.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
 from pystate.runtime.execution.late_start import is_late_start
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategy import is_fatal, restart_strategy
+from pystate.runtime.job_folder.restart_strategies import is_fatal, restart_strategy
 from pystate.runtime.plan.task import task_in
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)

@@ -28,7 +28,7 @@ from pystate.core.api.job_graph import (
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.input_channel_state import no_channels
 from pystate.core.snapshot.metadata import OperatorState
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.readability import check_readable
 from pystate.core.state.base.loader import takes_native_snapshots

@@ -17,7 +17,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.job_graph import SourceTransformation, StreamGraph
 from pystate.core.snapshot.handles.input_channel_state import no_channels
 from pystate.core.snapshot.metadata import OperatorState
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.state.keys.keys import key_type_name
 from pystate.runtime.driver.program.early_check import (
@@ -230,7 +230,7 @@ def _sources(graph: StreamGraph, uids: Mapping[int, str], snapshot: Snapshot, *,
 def _resumed(uid: str, source: SourceTransformation, before: dict[str, Any], offsets: list[str]) -> Fitted:
     after = {"name": source.name}
     if source.collection is not None:
-        from pystate.runtime.spark.collection_source import check_collection_offset
+        from pystate.runtime.spark.spark_collection_source import check_collection_offset
 
         try:
             for offset in offsets:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pystate.core.queryable.kv_state_location import KvStateLocation, key_of_reads
-from pystate.core.queryable.messages import QueryableState, QueryOutcome
+from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
 from pystate.runtime.slot.queryable.kv_state_registry import same_name
 
 

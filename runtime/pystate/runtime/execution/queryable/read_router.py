@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pystate.common.processes.control import Address
 from pystate.core.queryable.kv_state_location import KvStateLocation
-from pystate.core.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.core.queryable.kv_state_messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
 from pystate.core.queryable.slot_channel import SlotChannel
 
 _AGREE_SECONDS = 0.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pystate.runtime.slot.engine import SlotEngineFactory
 from pystate.runtime.slot.process import SlotDescription
+from pystate.runtime.slot.slot_engine import SlotEngineFactory
 from pystate.runtime.spark.applications.lost_slot import SlotPlace
 from pystate.runtime.spark.applications.required_cores import RequiredCores
 

@@ -12,10 +12,10 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.records.element_copy import UNCHANGING, copied
 from pystate.runtime.plan.chain import Chain, ChainNode, Copies, OperatorSpec, function_object
 from pystate.runtime.plan.custom_partitions import CustomPartitions
-from pystate.runtime.plan.output import OutputSpec
+from pystate.runtime.plan.task_output import OutputSpec
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.one_input import stateless_handler
-from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.runtime.slot.output_buffer import OutputBuffer
 

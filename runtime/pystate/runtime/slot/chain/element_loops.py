@@ -13,11 +13,11 @@ import pyarrow as pa
 from pystate.common.user_code.inlined_code import Code, indented
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 
 Loop = Callable[[pa.RecordBatch], None]
 

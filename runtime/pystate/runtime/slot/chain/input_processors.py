@@ -11,7 +11,7 @@ from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.slot.chain.element_loops import KeyedRows, element_loop, keyed_loop, timestamps
@@ -19,7 +19,7 @@ from pystate.runtime.slot.chain.sorted_keys import SortedKeys
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
 from pystate.runtime.slot.operators.operator import Operator
-from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 
 ProcessBatch = Callable[[pa.RecordBatch], None]
 

@@ -16,13 +16,13 @@ from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
 from pystate.core.api.functions import Function
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.files.compression import snapshot_codec
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import OperatorSpec
-from pystate.runtime.plan.output import OutputSpec, line_prefix
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec, line_prefix
 from pystate.runtime.slot.chain.chain_assigners import ChainAssigners
 from pystate.runtime.slot.chain.compiled_chain import compile_chain, partitioners
 from pystate.runtime.slot.chain.input_processors import InputProcessors
@@ -33,7 +33,7 @@ from pystate.runtime.slot.failed_record import FailedRecord
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.runtime.slot.operators.operator import Operator
-from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.output_buffer import OutputBuffer
 from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots

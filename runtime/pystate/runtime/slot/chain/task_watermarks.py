@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from pystate.common.type_info import Types
 from pystate.core.api.state import ListStateDescriptor
-from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.runtime.plan.event_time import task_channel
-from pystate.runtime.plan.output import OutputSpec
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec
 from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row, watermark_rows
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from pystate.runtime.plan.output import WATERMARK_SCHEMA, OutputSpec
+from pystate.runtime.plan.task_output import WATERMARK_SCHEMA, OutputSpec
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 

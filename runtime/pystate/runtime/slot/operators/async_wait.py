@@ -15,7 +15,7 @@ from pystate.common.errors import ControlError, JobExecutionError
 from pystate.core.api.async_function import AsyncFunctionDescriptor
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.async_calls import AsyncCall, AsyncCalls
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 
 _LOOK_S = 1.0
 """How often somebody who waits for results looks whether the loop is still there."""

@@ -11,14 +11,14 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.timer_service import TimerService
-from pystate.core.state.base.backend import KeyedStateBackend
-from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.runtime.plan.chain import has_on_timer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.keyed import FiredTimer, UserTimers, timer_handler
 from pystate.runtime.slot.operators.one_input import Emit, callables, process_handler
-from pystate.runtime.slot.operators.output import Output
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.runtime.slot.timers.timer_services import UnkeyedTimerService
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.field_aggregations import NUMBERS, UFUNCS, ColumnAggregation, OneByOne, position_of
 from pystate.runtime.slot.operators.field_selections import EXTREMES, ColumnSelection
 from pystate.runtime.slot.operators.keyed import reduce_state
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 
 _KNOWN: list[tuple[Any, AccumulateType]] = [
     (operator.add, AccumulateType.SUM),

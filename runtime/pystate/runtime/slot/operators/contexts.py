@@ -21,7 +21,7 @@ from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.metrics.metric import MetricGroup
 from pystate.core.metrics.operator_metrics import OperatorMetrics, OperatorScope
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 from pystate.runtime.slot.operators.keyed_state_store import DescribedStates
 

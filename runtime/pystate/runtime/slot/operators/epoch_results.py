@@ -9,7 +9,7 @@ from typing import Any
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 
 _IN_STATE = object()
 """Stands for a result that the state has."""

@@ -18,11 +18,11 @@ from pystate.common.row import rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType
 from pystate.core.records.codec import RecordCodec
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 from pystate.runtime.slot.operators.rolling_results import RollingResults
 
 NUMBERS: dict[TypeKind, tuple[type, int]] = {

@@ -14,10 +14,10 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapState, MapStateDescriptor
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.metrics.metric import Counter
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.namespaces import KeyNamespaceSerializer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.windowing.window_operator import LATE_RECORDS
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 

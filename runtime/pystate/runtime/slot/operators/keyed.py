@@ -12,11 +12,11 @@ from pystate.core.api.functions import KeyedCoProcessFunction, KeyedProcessFunct
 from pystate.core.api.state import ValueState, ValueStateDescriptor
 from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.timer_service import TimerService
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.plan.chain import has_on_timer
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, ChainTime
 from pystate.runtime.slot.operators.one_input import Emit, process_handler
-from pystate.runtime.slot.operators.output import Output
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 from pystate.runtime.slot.timers.timer_services import USER_TIMERS, SimpleTimerService
 

@@ -19,12 +19,12 @@ from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.keyed_batch import KeyedBatch
 from pystate.core.api.state import ValueState
 from pystate.core.records.codec import RecordCodec
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.derived_states import DefaultValueState
 from pystate.core.state.kinds.value_states import MutableValueState, OverlayValueState
-from pystate.core.state.ttl.value_state import TtlValueState
+from pystate.core.state.ttl.ttl_value_state import TtlValueState
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Output
+from pystate.runtime.slot.operators.operator_output import Output
 
 if TYPE_CHECKING:
     import pandas as pd

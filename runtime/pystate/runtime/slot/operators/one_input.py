@@ -11,7 +11,7 @@ from pystate.core.api.functions import CoProcessFunction, Function, ProcessFunct
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.timer_service import TimerService
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Emit, Output
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.timers.timer_services import UnkeyedTimerService
 
 __all__ = [

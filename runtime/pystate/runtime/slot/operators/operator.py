@@ -21,8 +21,8 @@ from pystate.core.api.checkpointed import BoundedOneInput, CheckpointedFunction,
 from pystate.core.api.functions import Function, SinkFunction
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.state import ListStateDescriptor
-from pystate.core.state.base.backend import KeyedStateBackend
-from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.core.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
 from pystate.runtime.plan.chain import OperatorSpec, function_object
 from pystate.runtime.slot.event_time.chain_time import ChainTime
@@ -35,8 +35,8 @@ from pystate.runtime.slot.operators.interval_join import IntervalJoinOperator
 from pystate.runtime.slot.operators.keyed import final_reduce_handler, keyed_context, reduce_handler
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, KeyedBatchHandler, takes_batches
 from pystate.runtime.slot.operators.one_input import Emit, callables, process_handler, stateless_handler
-from pystate.runtime.slot.operators.output import Output
-from pystate.runtime.slot.operators.sink import sink_handler
+from pystate.runtime.slot.operators.operator_output import Output
+from pystate.runtime.slot.operators.sink_functions import sink_handler
 from pystate.runtime.slot.operators.source_input import SourceInput
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 from pystate.runtime.slot.operators.two_input import two_input_handlers

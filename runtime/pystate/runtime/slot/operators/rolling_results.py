@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pystate.common.overrides import override
 from pystate.common.row import inserted_values, rows_of
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import object_size as size_of
 from pystate.core.state.kinds.epoch_size import sample_of, scaled
 from pystate.core.state.kinds.value_states import OverlayValueState
@@ -25,7 +25,7 @@ Numbers = npt.NDArray[Any]
 _FIRST_SIZE = 1024
 
 
-class RollingResults(EpochFront):
+class RollingResults(EpochBuffer):
     """The results that the running epoch has, in front of the state that they are of.
 
     A key's result is its first element with another value in one field. Objects of it are made once an epoch, when it ends,

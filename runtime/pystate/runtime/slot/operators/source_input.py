@@ -18,7 +18,7 @@ from pystate.connectors.source_operator import (
 from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pystate.common.errors import JobExecutionError
 from pystate.common.watermark_strategy import NO_TIMESTAMP, WatermarkStrategy
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
-from pystate.runtime.slot.operators.output import Emit
+from pystate.runtime.slot.operators.operator_output import Emit
 from pystate.runtime.slot.operators.split_times import SplitTimes
 
 

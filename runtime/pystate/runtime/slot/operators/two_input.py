@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.core.api.job_graph import OperatorKind
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.keyed import keyed_context
 from pystate.runtime.slot.operators.one_input import (
@@ -16,7 +16,7 @@ from pystate.runtime.slot.operators.one_input import (
     process_handler,
     some_handler,
 )
-from pystate.runtime.slot.operators.output import Output
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 

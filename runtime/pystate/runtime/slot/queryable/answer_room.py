@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.core.queryable.messages import MAX_ANSWER_BYTES, QueryOutcome, StateAnswer, StateVersion
+from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutcome, StateAnswer, StateVersion
 
 
 class AnswerRoom:

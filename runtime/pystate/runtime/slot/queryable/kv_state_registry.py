@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 from pystate.common.errors import StateDeclarationError
 from pystate.common.time import current_time_ms
-from pystate.core.queryable.messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.queryable.kv_state_messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
 from pystate.core.state.base.committed_states import CommittedStates, CommittedVersion
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.queryable_states import QueryableStateInfo
 from pystate.runtime.slot.queryable.answer_room import AnswerRoom
 from pystate.runtime.slot.queryable.kv_state_entry import KvStateEntry, version_of

@@ -12,8 +12,8 @@ from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.connection_limiter import places
 from pystate.common.processes.control import AuthenticatedListener, Peer
 from pystate.common.time import current_time_ms
-from pystate.core.queryable.frames import pack_reply, unpack_request
-from pystate.core.queryable.messages import Consistency, QueryOutcome, StateAnswer, reads_from_plain
+from pystate.core.queryable.kv_state_frames import pack_reply, unpack_request
+from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, reads_from_plain
 from pystate.core.queryable.ports import next_free
 from pystate.core.queryable.rate_limiter import RateLimiter
 from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry

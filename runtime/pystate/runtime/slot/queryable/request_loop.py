@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from pystate.core.queryable.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 
 MAX_FRAME_BYTES = 8 << 20
 """More than what the proxy asks for together."""

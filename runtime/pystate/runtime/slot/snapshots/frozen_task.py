@@ -18,11 +18,11 @@ from pystate.core.snapshot.handles.operator_state_handle import (
 )
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.native_state import NativeUpload
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
 from pystate.core.state.base.forked_writer import ForkFailedError
-from pystate.core.state.base.snapshot import KeyedStateSnapshot
-from pystate.core.state.operator.backend import OperatorStateSnapshot
 from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.operator_state_backend import OperatorStateSnapshot
 from pystate.core.state.operator.raw_state import RawStateSnapshot
 
 CANONICAL_KEYED_STATE = "canonical"

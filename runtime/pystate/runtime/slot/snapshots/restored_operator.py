@@ -15,8 +15,8 @@ from pystate.core.snapshot.handles.operator_state_handle import RAW_STATE_NAME, 
 from pystate.core.snapshot.state_assignment import StateAssignment
 from pystate.core.snapshot.storage.local_copies import LocalCopies
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
-from pystate.core.snapshot.storage.storage import SnapshotLocation
-from pystate.core.state.operator.backend import OperatorStateBackend
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.core.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress
 

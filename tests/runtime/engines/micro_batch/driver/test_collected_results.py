@@ -10,7 +10,7 @@ from pystate.core.api.collected_results import ResultQueue
 from pystate.core.api.job_graph import SinkKind, SinkTransformation
 from pystate.core.records.codec import RecordCodec
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
-from pystate.runtime.engines.micro_batch.driver.collected_results import CollectedResults
+from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
 from tests.runtime.plan.programs import mapped, planned, source
 
 NUMBER = Types.LONG()

@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common.errors import CheckpointFailedError, SnapshotError
 from pystate.core.snapshot.metadata import CheckpointType
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Configuration
 from pystate.common.files.home import JobDirectory
-from pystate.runtime.engines.micro_batch.driver.job_engine import MicroBatchJobEngine
+from pystate.runtime.engines.micro_batch.driver.micro_batch_job_engine import MicroBatchJobEngine
 from tests.runtime.engines.real_time.driver.jobs import graph_of
 from tests.runtime.engines.real_time.driver.programs import alarms
 

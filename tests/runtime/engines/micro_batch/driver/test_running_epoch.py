@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.driver import running_epoch
 from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
 

@@ -8,12 +8,12 @@ import pytest
 
 from pystate.common.errors import RestoreError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
-from pystate.core.snapshot.snapshot import Snapshot
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch
 from pystate.runtime.engines.micro_batch.driver.source_restore import SourceRestore
-from pystate.runtime.engines.micro_batch.spark.source_cut import SparkSourceCut
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
+from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from pystate.runtime.plan.job_plan import JobPlan
 from tests.runtime.checkpoint.harness import FakeSpark
 from tests.runtime.driver.test_operator_state_restore import snapshot_of, tasks

@@ -10,7 +10,7 @@ from pystate.common.processes.control import hang_up
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
@@ -122,7 +122,7 @@ def test_a_later_attempt_waits_until_spark_has_said_what_became_of_the_one_that_
 
 @pytest.mark.parametrize("outcome", [TaskOutcome.RUNNING, TaskOutcome.UNKNOWN])
 def test_a_task_attempt_of_which_spark_says_nothing_holds_nobody_for_ever(slot, monkeypatch, outcome):
-    monkeypatch.setattr("pystate.runtime.engines.micro_batch.slot.subtask.OUTCOME_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("pystate.runtime.engines.micro_batch.slot.micro_batch_subtask.OUTCOME_TIMEOUT_S", 0.05)
     slot.coordinator.outcomes[7] = outcome
     slot.bring(0, ["a"], attempt=7)
     with pytest.raises(ControlError, match="does not say what became of task 7"):

@@ -11,10 +11,10 @@ from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.job_graph import OperatorKind
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome
-from pystate.runtime.engines.micro_batch.slot.subtask import FencedError, MicroBatchSubtask
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import FencedError, MicroBatchSubtask
 from pystate.runtime.plan.chain import Chain, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from tests.connectors.own_sources import Blocking, Counter
 from tests.runtime.slot.harness import JOB_ID, RecordingCoordinator
 from tests.waiting import wait_until

@@ -20,8 +20,8 @@ from pystate.runtime.engines.micro_batch.spark.level import Level, Port
 from pystate.runtime.engines.micro_batch.spark.ready_batches import ReadyBatches
 from pystate.runtime.engines.micro_batch.spark.worker_stages import chain_stage
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from tests.runtime.slot.harness import JOB_ID, SECRET, SlotHarness
 
 WORDS = Types.STRING()
@@ -169,7 +169,7 @@ def test_a_worker_that_hands_rows_on_imports_nothing_that_runs_functions():
     heavy = {
         "pystate.runtime.slot.chain.operator_chain",
         "pystate.runtime.slot.chain.compiled_chain",
-        "pystate.core.state.base.backend",
+        "pystate.core.state.base.keyed_state_backend",
         "pystate.connectors",
         "fsspec",
     }

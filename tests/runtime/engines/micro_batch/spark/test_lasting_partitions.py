@@ -18,8 +18,8 @@ from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partiti
 from pystate.runtime.engines.micro_batch.spark.level import Level, Port
 from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStage, SourceStageSpec
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from pystate.runtime.slot.chain.watermark_rows import watermark_rows
 from tests.faults.workload import Sink
 

@@ -7,7 +7,7 @@ from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.runtime.engines.micro_batch.slot.protocol import receive_batches
 from pystate.runtime.engines.micro_batch.spark.exchange import InputSender, forward_rows
 from pystate.runtime.engines.micro_batch.spark.level import PORT_FIELD, LevelWriter, levels_of
-from pystate.runtime.plan.output import Routing
+from pystate.runtime.plan.task_output import Routing
 from tests.runtime.engines.micro_batch.slot.test_protocol import Wire
 from tests.runtime.plan.programs import connected, keyed, partitioned, planned, printed, process, source, united
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, check_logs, source_progress, words
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET, pack_archive
 from tests.core.snapshot.snapshots import source_position

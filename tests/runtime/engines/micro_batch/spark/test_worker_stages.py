@@ -18,8 +18,8 @@ from pystate.runtime.engines.micro_batch.spark.level import Level, Port
 from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStageSpec
 from pystate.runtime.engines.micro_batch.spark.worker_stages import ShippedStage
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from pystate.runtime.spark.workers import python_worker
 
 WORDS = Types.STRING()

@@ -14,7 +14,7 @@ from pystate.common.files.home import JobDirectory, PystateHome, new_job_id
 from pystate.core.api.executor import Executor, register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.job_master import JobMaster
-from pystate.runtime.engines.real_time.driver.job_engine import RealTimeJobEngine
+from pystate.runtime.engines.real_time.driver.real_time_job_engine import RealTimeJobEngine
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyResources
 from tests.runtime.engines.real_time.driver.local_relays import LocalRelays

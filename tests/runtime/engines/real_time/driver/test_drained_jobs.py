@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.job_status import JobStatus
-from pystate.core.snapshot.storage.storage import SnapshotLocation, resolve_snapshot
-from pystate.runtime.engines.real_time.driver.engine import RealTimeEngine
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
+from pystate.runtime.engines.real_time.driver.real_time_engine import RealTimeEngine
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
 from tests.runtime.engines.real_time.driver.joins import expected, joins, numbers_in, written
 from tests.runtime.engines.real_time.driver.programs import counts

@@ -16,7 +16,7 @@ from pystate.core.snapshot.metadata import (
     SavepointFormatType,
     write_metadata,
 )
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.restore_check import Fit, check_against
 from pystate.runtime.execution.restore import RestorePlan, load_snapshot

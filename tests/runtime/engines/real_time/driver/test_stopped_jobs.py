@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
 from tests.runtime.engines.real_time.driver.stop_programs import COUNT, KEYS, ticks_and_answers, written
 from tests.waiting import wait_until

@@ -22,7 +22,7 @@ from pystate.runtime.engines.real_time.slot.channel_selector import channel_sele
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, place_of, unpack_frame
 from pystate.runtime.engines.real_time.slot.record_writer import MOST_BYTES, RecordWriter, frame_sized
 from pystate.runtime.plan.channels import JobChannels, TaskChannels
-from pystate.runtime.plan.output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from tests.runtime.plan.programs import connected, keyed, mapped, planned, printed, process
 
 LONG = Types.LONG()

@@ -15,7 +15,7 @@ from pystate.runtime.engines.micro_batch.spark.exchange import ENDED_PROPERTY
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET, SparkSource
 from pystate.runtime.plan.event_time import source_channels
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan
-from pystate.runtime.spark.collection_source import is_read_whole
+from pystate.runtime.spark.spark_collection_source import is_read_whole
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

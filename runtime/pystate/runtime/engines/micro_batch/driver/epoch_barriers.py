@@ -17,8 +17,8 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
 from pystate.runtime.engines.micro_batch.driver.epoch_tracker import EpochTracker
-from pystate.runtime.engines.micro_batch.spark.source_cut import SparkSourceCut
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
+from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from pystate.runtime.plan.task import TaskSpec
 
 _LONGEST_WAIT_S = 3600.0  # a lock takes no time that is as far off as timers may be

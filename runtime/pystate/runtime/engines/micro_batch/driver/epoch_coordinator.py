@@ -10,7 +10,7 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.core.api.job_graph import OperatorKind
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs
 from pystate.runtime.engines.micro_batch.driver.epoch_barriers import EpochBarriers

@@ -17,7 +17,7 @@ from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.plain import as_map, take, take_int, take_optional_text, unsound
 from pystate.core.snapshot.small_file import SmallFile
-from pystate.core.snapshot.storage.storage import SnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 RUNNING_EPOCH_VERSION = 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,
@@ -16,7 +16,7 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     unpack_archive,
 )
 from pystate.runtime.plan.job_plan import JobPlan
-from pystate.runtime.spark.collection_source import check_collection_offset
+from pystate.runtime.spark.spark_collection_source import check_collection_offset
 
 
 @dataclass

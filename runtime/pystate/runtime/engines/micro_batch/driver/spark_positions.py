@@ -8,7 +8,7 @@ from pystate.common.configuration.execution_options import ExecutionEngine, Exec
 from pystate.common.errors import RestoreError
 from pystate.connectors.read_by_spark import GoesOnBehindSpark
 from pystate.connectors.source_operator import SourceOperator
-from pystate.core.snapshot.snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,
     captured_sources,

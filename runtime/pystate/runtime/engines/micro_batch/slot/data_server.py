@@ -10,6 +10,7 @@ from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.control import Peer, hang_up, receive_message
 from pystate.runtime.engines.micro_batch.slot.kept_output import KeptOutput
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.engines.micro_batch.slot.protocol import (
     Admission,
     EpochHeader,
@@ -20,7 +21,6 @@ from pystate.runtime.engines.micro_batch.slot.protocol import (
     refuse,
     send_kept,
 )
-from pystate.runtime.engines.micro_batch.slot.subtask import MicroBatchSubtask
 from pystate.runtime.slot.attempt_server import AttemptServer
 
 

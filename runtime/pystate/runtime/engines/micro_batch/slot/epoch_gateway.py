@@ -7,8 +7,8 @@ from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import EpochGateway
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch
-from pystate.runtime.engines.micro_batch.slot.subtask import EpochGateway
 from pystate.runtime.slot.gateway import CoordinatorGateway
 
 

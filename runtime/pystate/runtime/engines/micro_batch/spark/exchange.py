@@ -28,8 +28,8 @@ from pystate.runtime.engines.micro_batch.slot.protocol import (
 )
 from pystate.runtime.engines.micro_batch.spark.level import Level, LevelWriter, level_index
 from pystate.runtime.plan.job_plan import edges_of
-from pystate.runtime.plan.output import with_watermarks
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import with_watermarks
 from pystate.runtime.spark.workers.short_errors import BatchStage
 
 EPOCH_PROPERTY = "pystate.epoch"

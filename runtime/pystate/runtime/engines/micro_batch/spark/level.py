@@ -24,8 +24,8 @@ from pystate.core.records.codec import KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.job_plan import JobPlan, edges_of
-from pystate.runtime.plan.output import OutputSpec, Routing, with_watermarks
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec, Routing, with_watermarks
 
 PORT_FIELD = RESERVED_PREFIX + "port"
 ROWS_FIELD = RESERVED_PREFIX + "port_{}"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.time import current_time_ms
-from pystate.core.metrics.catalog import system_metric
+from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import MetricSample, MetricValue, SampleKey
 from pystate.core.metrics.sums import since
 from pystate.core.records.codec import RecordCodec
@@ -18,8 +18,8 @@ from pystate.runtime.engines.micro_batch.spark.level import Level, LevelWriter, 
 from pystate.runtime.engines.micro_batch.spark.ready_batches import ReadyBatches
 from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.event_time import source_channel
-from pystate.runtime.plan.output import OutputSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec
 from pystate.runtime.slot.chain.compiled_chain import CompiledChain
 from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime

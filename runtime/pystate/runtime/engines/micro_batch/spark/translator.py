@@ -22,11 +22,11 @@ from pystate.runtime.engines.micro_batch.spark.level import PORT_FIELD, ROWS_FIE
 from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame, check_no_other_query
 from pystate.runtime.engines.micro_batch.spark.worker_stages import chain_stage
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan, vertex_id
-from pystate.runtime.plan.output import Routing
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.runtime.spark.collection_source import collection_frame
-from pystate.runtime.spark.schema import type_info_of
+from pystate.runtime.plan.task_output import Routing
 from pystate.runtime.spark.source_metrics import SourceMetrics
+from pystate.runtime.spark.spark_collection_source import collection_frame
+from pystate.runtime.spark.spark_types import type_info_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
-from pystate.runtime.engines.real_time.driver.source_cut import SourcesInSlots
+from pystate.runtime.engines.real_time.driver.real_time_source_cut import SourcesInSlots
 
 
 class Slots(Protocol):

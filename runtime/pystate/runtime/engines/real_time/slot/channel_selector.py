@@ -14,7 +14,7 @@ from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.channels import TaskChannels
-from pystate.runtime.plan.output import OutputSpec, Routing
+from pystate.runtime.plan.task_output import OutputSpec, Routing
 
 Share = tuple[int, pa.RecordBatch]
 """A subtask, and the rows that it gets."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pystate.common.time import current_time_ms
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.barrier_handler import Clock
-from pystate.runtime.engines.real_time.slot.hand_on_interval import HandOnInterval
 from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.output_flush_interval import OutputFlushInterval
 
 
 class OutputPause:
@@ -21,7 +21,7 @@ class OutputPause:
         clock: Milliseconds since 1970.
     """
 
-    def __init__(self, settings: InputSettings, interval: HandOnInterval, clock: Clock = current_time_ms) -> None:
+    def __init__(self, settings: InputSettings, interval: OutputFlushInterval, clock: Clock = current_time_ms) -> None:
         self._settings = settings
         self._interval = interval
         self._clock = clock

@@ -13,8 +13,8 @@ from pystate.runtime.engines.real_time.slot.channel_selector import Share, chann
 from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.job_plan import edges_of
-from pystate.runtime.plan.output import OutputSpec, Routing
 from pystate.runtime.plan.task import TaskSpec
+from pystate.runtime.plan.task_output import OutputSpec, Routing
 
 MOST_BYTES = 128 << 10
 """Of records in one frame. What is under way is counted in frames at some places, and a barrier waits for all of it."""

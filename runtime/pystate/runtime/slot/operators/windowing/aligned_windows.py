@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MIN_TIMESTAMP, TimeWindow, checked_timestamp
 from pystate.core.state.base.timer_schema import Timer, check_time
 from pystate.core.state.kinds.accumulators import Accumulators

@@ -13,7 +13,7 @@ from pystate.common.errors import RestoreError
 from pystate.core.api.state import StateDescriptor
 from pystate.core.snapshot.reading.pane_states import PaneState
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, new_timer
 from pystate.core.state.keys.namespaces import TIME_WINDOWS

@@ -15,7 +15,7 @@ from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
 from pystate.core.api.window.assigners import SlidingEventTimeWindows
-from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import TimeWindow
 from pystate.core.snapshot.reading.pane_states import PaneState
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS

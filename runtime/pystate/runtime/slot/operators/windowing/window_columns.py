@@ -17,7 +17,7 @@ import pyarrow as pa
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
-from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import RecordCodec
 from pystate.runtime.slot.operators.field_aggregations import NUMBERS, UFUNCS, are_plain_doubles, position_of, with_field
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys

@@ -14,7 +14,7 @@ from pystate.core.api.state import (
     StateDescriptor,
 )
 from pystate.core.api.window.evictors import Evictor, TimestampedValue
-from pystate.core.api.window.operation import WindowOperation
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MIN_TIMESTAMP
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
 from pystate.core.state.kinds.derived_states import reduce_callable

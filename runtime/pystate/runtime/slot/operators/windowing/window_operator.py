@@ -10,24 +10,24 @@ from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.functions import RuntimeContext
 from pystate.core.api.window.assigners import MergingWindowAssigner
-from pystate.core.api.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
-from pystate.core.api.window.operation import WindowOperation
 from pystate.core.api.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, TriggerResult
+from pystate.core.api.window.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.output import Output
-from pystate.runtime.slot.operators.windowing.contexts import (
+from pystate.runtime.slot.operators.operator_output import Output
+from pystate.runtime.slot.operators.windowing.merging_window_set import MergingWindowSet
+from pystate.runtime.slot.operators.windowing.pane_conversion import contents_of_panes
+from pystate.runtime.slot.operators.windowing.window_contents import contents_descriptor, window_contents
+from pystate.runtime.slot.operators.windowing.window_contexts import (
     AssignerContext,
     EvictorContext,
     TriggerContext,
     WindowContext,
     window_function_call,
 )
-from pystate.runtime.slot.operators.windowing.merging_window_set import MergingWindowSet
-from pystate.runtime.slot.operators.windowing.pane_conversion import contents_of_panes
-from pystate.runtime.slot.operators.windowing.window_contents import contents_descriptor, window_contents
 from pystate.runtime.slot.operators.windowing.window_namespaces import window_namespaces
 from pystate.runtime.slot.operators.windowing.window_state_stores import (
     MergingWindowStateStore,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.errors import StateDeclarationError
 from pystate.core.api.state import State, StateDescriptor
-from pystate.core.state.base.backend import KeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.internal_state import InternalKvState
 from pystate.runtime.slot.operators.keyed_state_store import DescribedStates
 from pystate.runtime.slot.operators.windowing.window_namespaces import WindowNamespaces

@@ -14,7 +14,7 @@ from pystate.common.overrides import override
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators
-from pystate.core.state.kinds.epoch_front import EpochFront
+from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
 
 _FEW = 1_000
@@ -58,7 +58,7 @@ class WindowTable:
         self.asks = True
 
 
-class WindowTables(EpochFront):
+class WindowTables(EpochBuffer):
     """The windows in memory.
 
     Args:

@@ -1,0 +1,385 @@
+"""Exactly-once: each committable is one transaction, with what a repeated commit is recognised by in it.
+
+The lock is Kafka's own. A committable names a transactional id, that of the subtask which wrote it; who commits it takes
+the id (`init_transactions`), which ends what others had open under it and fences them, looks whether it is committed, and
+only then writes. So of several who try the same committable, in whatever attempt or job, one writes it; the others find it.
+
+Where to look: in the id's register (`commit_register.py`), which nobody else's transactions can hide; and where that doesn't
+know, in the topic of markers (`markers.py`), read to an end that is proven.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystate.common.configuration.sink_options import UnknownCommits
+from pystate.connectors.kafka.commit_register import CommitRegister, CommitRegisters
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
+from pystate.connectors.kafka.kafka_failures import Failure, failure_of
+from pystate.connectors.kafka.limits import HINT, RefusedRecord, TopicLimits
+from pystate.connectors.kafka.markers import Markers, UnknownCommitError, marker_partition
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.transaction import TRANSACTION_TIMEOUT, KafkaTransactions
+from pystate.connectors.sink import CommitRequest, SinkWriter
+from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of
+
+_LOG = logging.getLogger(__name__)
+
+TRANSACTIONAL_ID = "transactional_id"
+PREPARED_AT = "prepared_at"
+MARKERS = "markers"
+"""Where a committable's marker will be, and which register was there when it was made: see `stamp_of`."""
+_MOST_PASSES = 100
+_MOST_TOLD = 10
+
+
+class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
+    """Keeps the records of a checkpoint for their commit.
+
+    Args:
+        schema: Makes records of elements.
+        transactional_id: Under which they are to be committed.
+        clock: Returns ms since 1970.
+        stamp: What committables say of their markers, see `stamp_of`; None for nothing.
+    """
+
+    def __init__(
+        self,
+        schema: KafkaRecordSerializationSchema,
+        transactional_id: str,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        stamp: Mapping[str, Any] | None = None,
+    ) -> None:
+        def to_record(element: Any, context: SinkWriter.Context) -> Any:
+            return schema.record_of(element, context.timestamp())
+
+        super().__init__(to_record)
+        self._named: dict[str, Any] = {TRANSACTIONAL_ID: transactional_id}
+        if stamp is not None:  # older versions don't know it, and may not write what it promises
+            self._named |= {"version": STAMPED_VERSION, MARKERS: dict(stamp)}
+        self._clock = clock
+
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        """Return all records since the last call."""
+        named = {**self._named, PREPARED_AT: self._clock()}
+        return [{**committable, **named} for committable in super().prepare_commit()]
+
+
+def stamp_of(properties: dict[str, str], markers: Markers, transactional_id: str, where: str) -> dict[str, Any]:
+    """Return what committables of a transactional id say of their markers, if they are made from now on.
+
+    Args:
+        properties: The client's.
+        markers: Of the sink.
+        transactional_id: Which is held.
+        where: For errors.
+
+    Raises:
+        KafkaConnectorError: The brokers don't say.
+    """
+    try:
+        place = markers.topic, marker_partition(transactional_id)
+        register = CommitRegisters(properties, where).read(transactional_id, *place)
+        topic_id = markers.topic_id(markers.topic)
+    except kafka_client().KafkaException as error:
+        message = f"Kafka doesn't say which commits it has: {reason(error)}."
+        raise KafkaConnectorError(message, where=where) from error
+    generation = None if register is None else register.generation
+    return {"topic": markers.topic, "topic-id": topic_id, "register": generation}
+
+
+@dataclass
+class _Held:
+    """A transactional id that this committer holds.
+
+    Attributes:
+        transactions: Under it.
+        registers: By topic of markers, as far as they were read; None for none.
+        committed: Ids of committables whose markers were found, and of those written since.
+    """
+
+    transactions: KafkaTransactions
+    registers: dict[str, CommitRegister | None] = field(default_factory=dict)
+    committed: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Task:
+    """A committable on its way.
+
+    Attributes:
+        plain: As the checkpoint has it.
+        topic: Where its marker is, or will be.
+        stamp: What it says besides.
+        refused: Records that go to the dead letters.
+        single: Whether each record is sent as a batch of its own.
+        failed: The record of the delivery that failed.
+        passes: How often refused records were found.
+    """
+
+    plain: dict[str, Any]
+    topic: str
+    stamp: Mapping[str, Any]
+    refused: dict[ProducerRecord, RefusedRecord] = field(default_factory=dict)
+    single: bool = False
+    failed: tuple[str, bytes | None, bytes | None] | None = None
+    passes: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.plain["id"])
+
+    @property
+    def transactional_id(self) -> str:
+        """Under which it is committed."""
+        return str(self.plain[TRANSACTIONAL_ID])
+
+    @property
+    def prepared_at(self) -> int:
+        """When it was made, ms since 1970."""
+        return int(self.plain[PREPARED_AT])
+
+    def records(self) -> Iterator[ProducerRecord]:
+        """Return its records."""
+        return ((topic, key, value, timestamp) for topic, key, value, timestamp in records_of(self.plain))
+
+
+class KafkaCommitter(WriteAheadCommitter):
+    """Writes committables.
+
+    Args:
+        properties: The client's.
+        markers: Of its sink.
+        marker_topic: Where they are.
+        transactional_id: That of the subtask's own writer: it is taken at once, so that an older process is fenced.
+        where: For errors.
+        step: Is told each step's name; tests crash there.
+        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere: they fail the job.
+        unknown: What becomes of committables of which nobody knows whether they are in Kafka.
+        count_dead_letters: Is told how many records went there.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, str],
+        markers: Markers,
+        marker_topic: str,
+        transactional_id: str,
+        where: str,
+        step: Callable[[str], None] = lambda _: None,
+        *,
+        dead_letter_topic: str | None = None,
+        unknown: UnknownCommits = UnknownCommits.FAIL,
+        count_dead_letters: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._properties = properties
+        self._markers = markers
+        self._marker_topic = marker_topic
+        self._own = transactional_id
+        self._where = where
+        self._step = step
+        self._dead_letter_topic = dead_letter_topic
+        self._unknown = unknown
+        self._count_dead_letters = count_dead_letters
+        self._registers = CommitRegisters(properties, where)
+        self._limits = TopicLimits(properties, where)
+        self._held: dict[str, _Held] = {}
+        markers.make_topic()
+        try:
+            self._begin_register(self._take(transactional_id))
+        except kafka_client().KafkaException as error:
+            message = f"Kafka gives the job no transactions: {reason(error)}."
+            raise KafkaConnectorError(message, where=where) from error
+
+    def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
+        """Commit, oldest first; transactional ids of other subtasks are let go after it."""
+        try:
+            super().commit(requests)
+        finally:
+            for other in [held for held in self._held if held != self._own]:
+                self._drop(other)
+
+    def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
+        """Write the records and the marker in one transaction, or find the marker and write nothing."""
+        del commit_id, records  # of the committable, which may be read several times
+        plain = request.get_committable()
+        stamp = plain.get(MARKERS) or {}
+        task = _Task(plain, str(stamp.get("topic") or self._marker_topic), stamp)
+        while True:
+            try:
+                if not self._try(task):
+                    request.signal_already_committed()
+            except UnknownCommitError as error:
+                if self._unknown is UnknownCommits.LEAVE_OUT:
+                    request.signal_failed_with_known_reason(error)
+                    return False
+                request.signal_failed_with_unknown_reason(error)
+                return True
+            except kafka_client().KafkaException as error:
+                if not self._failed(task, error, request):
+                    return True
+            except BaseException:
+                self._drop(task.transactional_id)
+                raise
+            else:
+                if task.single:
+                    self._drop(task.transactional_id)  # the next ones are sent in batches
+                self._count_dead_letters(sum(record in task.refused for record in task.records()) if task.refused else 0)
+                return False
+
+    def close(self) -> None:
+        """Let go of all transactional ids; a transaction that is open is aborted."""
+        for transactional_id in list(self._held):
+            self._drop(transactional_id)
+
+    # -- a committable
+
+    def _try(self, task: _Task) -> bool:
+        """Commit it; return whether that was to be done."""
+        held = self._take(task.transactional_id, single=task.single)
+        self._step("taken")
+        if self._is_committed(held, task):
+            return False
+        register = held.registers.get(task.topic) or CommitRegister.begun()
+        register = register.with_commit(task.id, task.prepared_at)
+        transactions, place = held.transactions, (task.topic, marker_partition(task.transactional_id))
+        transactions.begin()
+        self._step("begun")
+        transactions.send(record for record in task.records() if not task.refused or record not in task.refused)
+        self._send_dead_letters(transactions, task)
+        self._step("produced")
+        transactions.sender.send_as(place[0], partition=place[1], key=task.transactional_id, value=task.id)
+        self._step("marked")
+        transactions.flush()
+        self._step("flushed")
+        noted = self._registers.usable or task.stamp.get("register") is not None  # it promises that its commit is noted
+        if noted:
+            self._registers.write(transactions.producer, task.transactional_id, place, register)
+            self._step("noted")
+        transactions.commit()
+        held.committed.add(task.id)
+        if noted:
+            held.registers[task.topic] = register
+        self._step("committed")
+        return True
+
+    def _is_committed(self, held: _Held, task: _Task) -> bool:
+        """Return whether a committable is in Kafka. The id is held, so that nothing about it changes any more."""
+        if task.id in held.committed:
+            return True
+        register = held.registers.get(task.topic)
+        if register is None:
+            place = task.topic, marker_partition(task.transactional_id)
+            register = held.registers[task.topic] = self._registers.read(task.transactional_id, *place)
+        if register is not None:
+            known = register.has(task.id, task.prepared_at, task.stamp.get("register"))
+            if known is not None:
+                return known
+        asked = task.transactional_id, task.prepared_at, task.topic
+        try:
+            held.committed |= self._markers.committed(*asked, task.stamp.get("topic-id"))
+        except UnknownCommitError as error:
+            if self._unknown is not UnknownCommits.WRITE:
+                raise
+            held.committed |= self._markers.committed(*asked, proven=False)
+            if task.id not in held.committed:
+                _LOG.warning("Records are written though nobody knows whether they were: %s", error)
+        return task.id in held.committed
+
+    def _failed(self, task: _Task, error: BaseException, request: CommitRequest[dict[str, Any]]) -> bool:
+        """Say what becomes of a committable whose transaction failed; return whether it is tried again at once."""
+        held = self._held.get(task.transactional_id)
+        outlasted = None
+        found = error.args[0]
+        if held is not None:
+            found, outlasted = held.transactions.reason_of(found), held.transactions.outlasted()
+            failure = held.transactions.sender.failure
+            task.failed = None if failure is None else failure.record
+        self._drop(task.transactional_id)  # whatever became of it: who takes the id the next time knows
+        said = reason(kafka_client().KafkaException(found))
+        if failure_of(found) is Failure.RECORD:
+            return self._refused(task, said, request)
+        if failure_of(found) is Failure.REFUSED:
+            message = f"Kafka doesn't take the records: {said}."
+            request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where))
+            return False
+        _LOG.warning("A transaction of %s is tried again: %s", task.transactional_id, outlasted or said)
+        hint = None if outlasted is None else f"raise it: set_property({TRANSACTION_TIMEOUT!r}, ...); brokers allow 900000"
+        request.retry_later(KafkaConnectorError(outlasted or said, where=self._where, hint=hint))
+        return False
+
+    # -- records that are refused
+
+    def _refused(self, task: _Task, said: str, request: CommitRequest[dict[str, Any]]) -> bool:
+        """Find which records are refused; return whether to try again at once, without them or to find them."""
+        found = self._offenders(task, said)
+        if not found and not task.single:
+            task.single = True
+            return True
+        task.passes += 1
+        if found and self._dead_letter_topic is not None and task.passes <= _MOST_PASSES:
+            task.refused.update({one.record: one for one in found})
+            for one in found[:_MOST_TOLD]:
+                _LOG.warning("%s: to %s goes %s", self._where, self._dead_letter_topic, one)
+            return True
+        message = f"Kafka doesn't take the records: {said}."
+        if found:
+            total = task.plain["records"]
+            message = f"Kafka doesn't take {len(found)} of {total} records ({said}). The first is {found[0]}."
+        request.signal_failed_with_unknown_reason(KafkaConnectorError(message, where=self._where, hint=HINT))
+        return False
+
+    def _offenders(self, task: _Task, said: str) -> list[RefusedRecord]:
+        """Return the records that are known not to be taken: by their topics' limits, or as the batch of one that failed."""
+        left = (record for record in task.records() if record not in task.refused)
+        found = [refused for record in left if (refused := self._limits.refusal(record)) is not None]
+        if found or not task.single:
+            return found
+        left = (record for record in task.records() if record not in task.refused)
+        return [self._limits.refused(record, said) for record in left if record[:3] == task.failed][:1]
+
+    def _send_dead_letters(self, transactions: KafkaTransactions, task: _Task) -> None:
+        for record in task.records() if task.refused and self._dead_letter_topic is not None else ():
+            if record in task.refused:
+                transactions.sender.send_as(str(self._dead_letter_topic), **task.refused[record].dead_letter())
+
+    # -- transactional ids
+
+    def _take(self, transactional_id: str, *, single: bool = False) -> _Held:
+        """Return a transactional id that nobody else has.
+
+        Raises:
+            KafkaException: The id can't be taken now.
+        """
+        held = self._held.get(transactional_id)
+        if held is None:
+            transactions = KafkaTransactions(self._properties, transactional_id, self._where, single=single)
+            held = self._held[transactional_id] = _Held(transactions)
+        return held
+
+    def _begin_register(self, held: _Held) -> None:
+        """Have a register for this subtask's id: what is made while it is there is never looked for elsewhere."""
+        place = self._marker_topic, marker_partition(self._own)
+        register = self._registers.read(self._own, *place)
+        if register is None and self._registers.usable:
+            register = CommitRegister.begun()
+            try:
+                held.transactions.begin()
+                self._registers.write(held.transactions.producer, self._own, place, register)
+                held.transactions.commit()
+            except kafka_client().KafkaException as error:
+                if not self._registers.refused(error.args[0]):
+                    raise
+                self._drop(self._own)
+                return
+        held.registers[self._marker_topic] = register
+
+    def _drop(self, transactional_id: str) -> None:
+        held = self._held.pop(transactional_id, None)
+        if held is not None:
+            held.transactions.close()

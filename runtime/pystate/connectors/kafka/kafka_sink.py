@@ -1,0 +1,235 @@
+"""`KafkaSink`: writes to Kafka, with one of three guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystate.common.configuration.sink_options import SinkOptions
+from pystate.common.errors import JobGraphError
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS
+from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
+from pystate.connectors.kafka.kafka_writer import KafkaWriter
+from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.sink import CommitterInitContext, InitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
+
+DEAD_LETTERS = "deadLetterRecords"
+"""The metric that counts records which went to the topic of dead letters."""
+_OURS = {"transactional.id": "set_transactional_id_prefix()", BOOTSTRAP_SERVERS: "set_bootstrap_servers()"}
+
+
+@dataclass(frozen=True)
+class KafkaSinkSettings:
+    """What a sink does.
+
+    Attributes:
+        schema: Makes records of elements.
+        guarantee: How often a record gets there.
+        transactional_id_prefix: What transactional ids begin with.
+        marker_topic: Where committables that are in Kafka are noted.
+        properties: The client's.
+        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere.
+    """
+
+    schema: KafkaRecordSerializationSchema
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
+    transactional_id_prefix: str = "kafka-sink"
+    marker_topic: str = MARKER_TOPIC
+    properties: dict[str, str] = field(default_factory=dict)
+    dead_letter_topic: str | None = None
+
+
+class KafkaSink(Sink[Any]):
+    """Writes each element as a record; made by `builder()`.
+
+    Args:
+        transformer: PyFlink's way to call a topic selector in front of the sink; there is none, it is called in the writer.
+        settings: What it does.
+
+    Raises:
+        JobGraphError: There are no settings.
+    """
+
+    def __init__(self, transformer: None = None, *, settings: KafkaSinkSettings | None = None) -> None:
+        if transformer is not None or settings is None:
+            message = "A KafkaSink is made by its builder."
+            raise JobGraphError(message, hint="KafkaSink.builder()...build()")
+        self.settings = settings
+
+    @staticmethod
+    def builder() -> KafkaSinkBuilder:
+        """Begin to describe a sink."""
+        return KafkaSinkBuilder()
+
+    def get_transformer(self) -> None:
+        """Return what stands in front of the sink: nothing."""
+        return
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Return what sends records as they come."""
+        settings = self.settings
+        return KafkaWriter(
+            settings.properties,
+            settings.schema,
+            settings.guarantee,
+            _place(context),
+            settings.dead_letter_topic,
+            context.metric_group().counter(DEAD_LETTERS).inc,
+        )
+
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        """How often a record gets there."""
+        return self.settings.guarantee
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why."""
+        if self.settings.guarantee is DeliveryGuarantee.NONE:
+            return "records are sent, and nobody waits for them to arrive"
+        return "records have arrived when a checkpoint is taken; what comes behind it is written again after a failure"
+
+
+class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
+    """Writes the records of a checkpoint in one transaction, once the checkpoint is complete."""
+
+    step: Callable[[str], None] = staticmethod(lambda _: None)
+    """Is told each step of a commit; tests crash there."""
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Return what keeps records until their checkpoint is complete."""
+        properties, where = self.settings.properties, _place(context)
+        markers = Markers(properties, self.settings.marker_topic, where)
+        transactional_id = self.transactional_id(context)
+        stamp = stamp_of(properties, markers, transactional_id, where)
+        return KafkaWriteAheadWriter(self.settings.schema, transactional_id, stamp=stamp)
+
+    def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
+        """Return what writes them."""
+        settings, where = self.settings, _place(context)
+        markers = Markers(settings.properties, settings.marker_topic, where)
+        own = self.transactional_id(context)
+        return KafkaCommitter(
+            settings.properties,
+            markers,
+            settings.marker_topic,
+            own,
+            where,
+            self.step,
+            dead_letter_topic=settings.dead_letter_topic,
+            unknown=context.get_job_configuration().get(SinkOptions.UNKNOWN_COMMITS),
+            count_dead_letters=context.metric_group().counter(DEAD_LETTERS).inc,
+        )
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why."""
+        return "one transaction for each checkpoint, once it is complete; readers with isolation.level=read_committed see it"
+
+    def transactional_id(self, context: InitContext) -> str:
+        """Return the transactional id of a subtask: of its own in each job and sink, and the same in each attempt."""
+        parts = (self.settings.transactional_id_prefix, context.get_job_id(), context.get_operator_uid())
+        return "-".join((*parts, str(context.get_index_of_this_subtask())))
+
+
+class KafkaSinkBuilder:
+    """Collects what a `KafkaSink` does."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._guarantee = DeliveryGuarantee.NONE
+        self._prefix = "kafka-sink"
+        self._marker_topic = MARKER_TOPIC
+        self._dead_letter_topic: str | None = None
+        self._schema: KafkaRecordSerializationSchema | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
+        """Say where brokers are: `host:port,host:port`."""
+        self._properties[BOOTSTRAP_SERVERS] = str(bootstrap_servers)
+        return self
+
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
+        """Say how often a record is to get there; NONE is the default, as Flink's.
+
+        Raises:
+            JobGraphError: It is no guarantee.
+        """
+        if not isinstance(delivery_guarantee, DeliveryGuarantee):
+            message = f"set_delivery_guarantee() takes a DeliveryGuarantee, not {delivery_guarantee!r}."
+            raise JobGraphError(message)
+        self._guarantee = delivery_guarantee
+        return self
+
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
+        """Say what transactional ids begin with; job id, uid and subtask follow, so that two jobs never meet."""
+        self._prefix = str(transactional_id_prefix)
+        return self
+
+    def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
+        """Say where committables that are in Kafka are noted (ours); `pystate-commits` by default."""
+        self._marker_topic = str(topic)
+        return self
+
+    def set_dead_letter_topic(self, topic: str) -> KafkaSinkBuilder:
+        """Say where records go that brokers refuse for good (ours): too large, a time out of bounds, a missing key.
+
+        They keep key and value; headers say their topic, their timestamp and the reason. Without it they fail the job.
+        """
+        self._dead_letter_topic = str(topic)
+        return self
+
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+        """Say how elements become records.
+
+        Raises:
+            JobGraphError: It is no such schema.
+        """
+        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
+            message = f"set_record_serializer() takes a KafkaRecordSerializationSchema, not {record_serializer!r}."
+            raise JobGraphError(message, hint="KafkaRecordSerializationSchema.builder()...build()")
+        self._schema = record_serializer
+        return self
+
+    def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
+        """Set a property of the client (librdkafka's names), for example one of security.
+
+        Raises:
+            JobGraphError: The builder has a call for it.
+        """
+        if key in _OURS and key != BOOTSTRAP_SERVERS:
+            message = f"set_property({key!r}) is not for authors: pystate sets it."
+            raise JobGraphError(message, hint=f"call {_OURS[key]}")
+        self._properties[str(key)] = str(value)
+        return self
+
+    def build(self) -> KafkaSink:
+        """Return the sink.
+
+        Raises:
+            JobGraphError: Brokers or the schema are missing.
+        """
+        if not self._properties.get(BOOTSTRAP_SERVERS):
+            message = "A KafkaSink needs to know where brokers are."
+            raise JobGraphError(message, hint='call set_bootstrap_servers("host:9092")')
+        if self._schema is None:
+            message = "A KafkaSink needs to know how elements become records."
+            raise JobGraphError(
+                message, hint="call set_record_serializer(KafkaRecordSerializationSchema.builder()...build())"
+            )
+        settings = KafkaSinkSettings(
+            self._schema,
+            self._guarantee,
+            self._prefix,
+            self._marker_topic,
+            dict(self._properties),
+            self._dead_letter_topic,
+        )
+        exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        return (ExactlyOnceKafkaSink if exactly_once else KafkaSink)(settings=settings)
+
+
+def _place(context: InitContext) -> str:
+    return f"uid {context.get_operator_uid()}, subtask {context.get_index_of_this_subtask()}"

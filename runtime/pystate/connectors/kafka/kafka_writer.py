@@ -1,0 +1,213 @@
+"""Writes records as they come: at-least-once, or less."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.kafka.kafka_client import (
+    KafkaConnectorError,
+    client_settings,
+    kafka_client,
+    new_client,
+    reason,
+)
+from pystate.connectors.kafka.kafka_failures import Failure, failure_of
+from pystate.connectors.kafka.limits import HINT, TopicLimits
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.sink import SinkWriter
+
+_LOG = logging.getLogger(__name__)
+
+_FLUSH_STEP_S = 1.0
+_POLL_S = 0.01
+_DROP_S = 1.0
+_RECORDS_PER_POLL = 100
+_PARTITIONER = "murmur2_random"
+"""The Java client's: a key goes to the same partition whoever writes it."""
+
+
+def producer_settings(properties: dict[str, str], **own: Any) -> dict[str, Any]:
+    """Return the settings of a producer that neither doubles nor reorders what it sends again."""
+    safe = {"enable.idempotence": True, "partitioner": _PARTITIONER, "linger.ms": 5, "compression.type": "lz4"}
+    return client_settings(properties, **{"delivery.report.only.error": True}, **safe, **own)
+
+
+class FailedDelivery(NamedTuple):
+    """A record that was not delivered.
+
+    Attributes:
+        error: The client's.
+        record: Its topic, key and value; the client doesn't say its timestamp.
+    """
+
+    error: Any
+    record: tuple[str, bytes | None, bytes | None]
+
+
+class RecordSender:
+    """Hands records to a producer; waits where its queue is full.
+
+    Args:
+        producer: Of the client, which reports failures only (`producer_settings`).
+
+    Attributes:
+        failure: The first delivery that failed, or the first that isn't a consequence of another one; None for none.
+    """
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+        self._until_poll = _RECORDS_PER_POLL
+        self.failure: FailedDelivery | None = None
+
+    def send(self, record: ProducerRecord) -> None:
+        """Hand a record over. Whether deliveries failed is heard of once in a while."""
+        topic, key, value, timestamp = record
+        more = {} if timestamp is None else {"timestamp": timestamp}
+        self.send_as(topic, value=value, key=key, **more)
+
+    def send_as(self, topic: str, **more: Any) -> None:
+        """Hand a record over, with what else the client's `produce` takes."""
+        while True:
+            try:
+                self._producer.produce(topic, on_delivery=self.delivered, **more)
+            except BufferError:
+                self._producer.poll(_POLL_S)  # nobody wakes it where deliveries succeed
+            except kafka_client().KafkaException as error:
+                if failure_of(error.args[0]) is Failure.RECORD:
+                    self.failure = FailedDelivery(error.args[0], (topic, more.get("key"), more.get("value")))
+                raise
+            else:
+                break
+        self._until_poll -= 1
+        if not self._until_poll:
+            self._until_poll = _RECORDS_PER_POLL
+            self._producer.poll(0)
+
+    def drain(self, timeout_s: float) -> int:
+        """Wait until all has arrived or failed; return how many records are left after a time.
+
+        Not by the client's `flush`: where an error is fatal, that calls back with an exception set, and may end the process.
+
+        Raises:
+            KafkaException: The client can't go on.
+        """
+        deadline = time.monotonic() + timeout_s
+        while left := len(self._producer):
+            self._producer.poll(_POLL_S)
+            if time.monotonic() > deadline:
+                return left
+        self._producer.poll(0)
+        return 0
+
+    def drop(self) -> None:
+        """Drop what hasn't arrived."""
+        self._producer.purge()
+        try:
+            self.drain(_DROP_S)
+        except kafka_client().KafkaException:  # once, of what can't go on
+            self.drain(_DROP_S)
+
+    def delivered(self, error: Any, message: Any) -> None:
+        """Take note of a delivery that failed; the client's callback."""
+        if error is None:
+            return
+        if self.failure is None or (
+            failure_of(self.failure.error) is Failure.CONSEQUENCE and failure_of(error) is not Failure.CONSEQUENCE
+        ):
+            self.failure = FailedDelivery(error, (message.topic(), message.key(), message.value()))
+
+
+class KafkaWriter(SinkWriter[Any]):
+    """Sends each record at once; at a checkpoint it waits until all have arrived.
+
+    Args:
+        properties: The client's.
+        schema: Makes records of elements.
+        guarantee: With NONE, nothing waits for records to arrive but the end of the input.
+        where: For errors.
+        dead_letter_topic: Where records go that break a limit of their topic; None for nowhere: they fail the job.
+        count_dead_letters: Is told how many records went there.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, str],
+        schema: KafkaRecordSerializationSchema,
+        guarantee: DeliveryGuarantee,
+        where: str,
+        dead_letter_topic: str | None = None,
+        count_dead_letters: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        own = {} if guarantee is DeliveryGuarantee.AT_LEAST_ONCE else {"enable.idempotence": False}
+        self._producer = new_client("Producer", {**producer_settings(properties), **own}, where)
+        self._sender = RecordSender(self._producer)
+        self._record_of = schema.record_of
+        self._waits = guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+        self._where = where
+        self._limits = TopicLimits(properties, where)
+        self._dead_letter_topic = dead_letter_topic
+        self._count_dead_letters = count_dead_letters
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Send an element.
+
+        Raises:
+            KafkaConnectorError: An earlier one could not be delivered.
+        """
+        if self._sender.failure is not None:
+            self._check()
+        record = self._record_of(element, context.timestamp())
+        # a batch that is refused leaves out its other records, too, so that it must not come to that
+        refused = None if self._dead_letter_topic is None else self._limits.refusal(record)
+        if refused is None:
+            try:
+                self._sender.send(record)
+            except kafka_client().KafkaException as error:
+                self._sender.failure = None
+                raise self._failed(error.args[0], record) from error
+        else:
+            _LOG.warning("%s: to %s goes %s", self._where, self._dead_letter_topic, refused)
+            self._sender.send_as(str(self._dead_letter_topic), **refused.dead_letter())
+            self._count_dead_letters(1)
+
+    def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
+        """Wait until all records have arrived, or one is given up (`delivery.timeout.ms`).
+
+        Raises:
+            KafkaConnectorError: One could not be delivered.
+        """
+        try:
+            if self._waits or end_of_input:
+                while self._sender.drain(_FLUSH_STEP_S):
+                    self._check()
+            else:
+                self._producer.poll(0)
+        except kafka_client().KafkaException as error:
+            raise self._failed(error.args[0]) from error
+        self._check()
+
+    def close(self) -> None:
+        """Drop what hasn't been sent: a job that goes on behind its checkpoint writes it again."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            self._sender.drop()
+
+    def _check(self) -> None:
+        if self._sender.failure is not None:
+            failed, self._sender.failure = self._sender.failure, None
+            raise self._failed(failed.error, (*failed.record, None)) from kafka_client().KafkaException(failed.error)
+
+    def _failed(self, error: Any, record: ProducerRecord | None = None) -> KafkaConnectorError:
+        said = reason(kafka_client().KafkaException(error))
+        if record is None:
+            return KafkaConnectorError(f"Records could not be written: {said}.", where=self._where)
+        message = f"A record could not be written to topic {record[0]!r}: {said}."
+        if failure_of(error) is not Failure.RECORD:
+            return KafkaConnectorError(message, where=self._where)
+        # brokers refuse a batch, and this may be another record of it than the one that they don't take
+        message += f" It is {self._limits.refused(record, said)}, or another one of its batch."
+        return KafkaConnectorError(message, where=self._where, hint=HINT)

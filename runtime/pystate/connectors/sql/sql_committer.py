@@ -1,0 +1,129 @@
+"""Rows and the marker of their committable in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import CommitError
+from pystate.connectors.sink import CommitRequest
+from pystate.connectors.sql.commit_table import CommitTable
+from pystate.connectors.sql.row_writer import RowWriter
+from pystate.connectors.sql.sql_errors import Failure, failure_of, words_of
+from pystate.connectors.sql.start_check import StartCheck
+from pystate.connectors.sql.target import Operation
+from pystate.connectors.sql.values import from_plain
+from pystate.connectors.write_ahead import WriteAheadCommitter, records_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+_LOG = logging.getLogger(__name__)
+_CLEANING_INTERVAL_S = 600.0
+
+
+class SqlCommitter(WriteAheadCommitter):
+    """Writes a committable's rows once.
+
+    The marker goes first: two committers of one committable then wait for each other at its primary key, also where one of
+    them is a session that the server still works for while its client is gone. The one that comes second writes nothing.
+
+    Args:
+        engine: What connects.
+        rows: Writes rows.
+        markers: Which committables are done.
+        operator_uid: The sink's.
+        check: Looks, in front of the first commit, whether there can be one.
+        keep_ms: How long markers are kept; None for ever.
+        password: What no log may show.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        rows: RowWriter,
+        markers: CommitTable,
+        operator_uid: str,
+        *,
+        check: StartCheck,
+        keep_ms: int | None,
+        password: str | None,
+    ) -> None:
+        self._engine = engine
+        self._rows = rows
+        self._markers = markers
+        self._uid = operator_uid
+        self._check = check
+        self._keep_ms = keep_ms
+        self._cleaned = -_CLEANING_INTERVAL_S
+        self._password = password
+
+    def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
+        """Write the marker and the rows; where the marker is there, nothing."""
+        from sqlalchemy import exc
+
+        committable = request.get_committable()
+        has_marker = False
+        try:
+            self._check.look()
+            with self._engine.begin() as connection:
+                self._markers.insert(connection, commit_id, self._uid, committable["records"])
+                has_marker = True
+                self._rows.write(connection, _operations(records))
+        except exc.SQLAlchemyError as error:
+            return self._failed(error, commit_id, request, has_marker=has_marker)
+        self._clean()
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._engine.dispose()
+
+    def _failed(self, error: Exception, commit_id: str, request: CommitRequest[dict[str, Any]], *, has_marker: bool) -> bool:
+        """Say what became of a transaction that is rolled back, or whose COMMIT nobody answered; see `write_once`."""
+        failure = failure_of(error)
+        if failure in (Failure.CONFLICT, Failure.LOST):
+            # a COMMIT that was done all the same is found by its marker
+            said = words_of(error, self._password)
+            _LOG.warning("A commit is tried again: %s (%s)", said, failure.name)
+            request.retry_later(CommitError(said))
+            return True
+        if failure is Failure.ROW and not has_marker:
+            known = self._is_committed(commit_id)
+            if known is None:
+                request.retry_later(CommitError("whether a commit was done could not be looked up"))
+                return True
+            if known:
+                request.signal_already_committed()
+                return False
+        rows = _operations(records_of(request.get_committable()))
+        request.signal_failed_with_unknown_reason(self._rows.refusal(error, rows))
+        return False
+
+    def _is_committed(self, commit_id: str) -> bool | None:
+        """Return whether a marker is there; None where the database doesn't say."""
+        from sqlalchemy import exc
+
+        try:
+            return self._markers.holds(commit_id)
+        except exc.SQLAlchemyError:
+            _LOG.warning("A marker could not be looked up.")
+            return None
+
+    def _clean(self) -> None:
+        if self._keep_ms is None or time.monotonic() - self._cleaned < _CLEANING_INTERVAL_S:
+            return
+        from sqlalchemy import exc
+
+        self._cleaned = time.monotonic()
+        try:
+            self._markers.delete_old(self._uid, self._keep_ms)
+        except exc.SQLAlchemyError as error:  # it is tried again later, and nothing depends on it
+            _LOG.warning("Old markers could not be deleted: %s", words_of(error, self._password))
+
+
+def _operations(records: Iterator[Any]) -> Iterator[Operation]:
+    for deletes, values in records:
+        yield deletes, from_plain(values)

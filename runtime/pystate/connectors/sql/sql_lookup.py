@@ -1,0 +1,278 @@
+"""Look-ups in a database for each element, with a cache: `stream.map(SqlLookup(...))`, or asynchronously."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.row import Row
+from pystate.common.time import Duration
+from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.sql_errors import Failure, SqlError, failure_of, words_of
+from pystate.connectors.sql.sql_parameters import driver_sql
+from pystate.connectors.sql.values import for_driver
+from pystate.core.api.async_function import AsyncFunction
+from pystate.core.api.functions import MapFunction, RuntimeContext
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+_FIRST_DELAY_S = 0.2
+
+Parameters = Callable[[Any], Sequence[Any]]
+Merge = Callable[[Any, list[Row]], Any]
+
+
+class LookupCache:
+    """What was found, by what was looked for. Names and meaning are those of Flink's `lookup.partial-cache.*`.
+
+    Args:
+        max_rows: How many look-ups it keeps, those used last; 0 for none.
+        expire_after_write: How long it believes one; None for ever.
+        cache_missing_key: Whether it keeps that nothing was found.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        max_rows: int = 0,
+        expire_after_write: Duration | None = None,
+        *,
+        cache_missing_key: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._max_rows = max_rows
+        self._ttl_s = None if expire_after_write is None else expire_after_write.to_millis() / 1000
+        self._cache_missing_key = cache_missing_key
+        self._clock = clock
+        self._kept: OrderedDict[Any, tuple[float, list[Row]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Return how many look-ups are kept."""
+        return len(self._kept)
+
+    def get(self, key: Any) -> list[Row] | None:
+        """Return what was found; None where that isn't known, or not any more."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            written, rows = found
+            if self._ttl_s is not None and self._clock() - written >= self._ttl_s:
+                del self._kept[key]
+                return None
+            self._kept.move_to_end(key)
+            return rows
+
+    def put(self, key: Any, rows: list[Row]) -> None:
+        """Keep what was found."""
+        if not self._max_rows or not (rows or self._cache_missing_key):
+            return
+        with self._lock:
+            self._kept[key] = (self._clock(), rows)
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._max_rows:
+                self._kept.popitem(last=False)
+
+
+class LookupQuery:
+    """A query and its cache; travels to the slots.
+
+    Args:
+        connection: How the database is reached.
+        query: A SELECT with a question mark for each parameter.
+        parameters: Makes them of an element.
+        max_rows: Of the cache, see `LookupCache`.
+        expire_after_write: Of the cache.
+        cache_missing_key: Of the cache.
+        max_retries: How often a look-up that finds no server, or is in a deadlock, is tried again.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnectionOptions,
+        query: str,
+        parameters: Parameters,
+        *,
+        max_rows: int,
+        expire_after_write: Duration | None,
+        cache_missing_key: bool,
+        max_retries: int,
+    ) -> None:
+        self._connection = connection
+        self._query = query
+        self._parameters = parameters
+        self._max_retries = max_retries
+        self._cache_settings = (max_rows, expire_after_write, cache_missing_key)
+        self._engine: Engine | None = None
+
+    def open(self, context: RuntimeContext, connections: int) -> None:
+        """Make ready to connect."""
+        max_rows, ttl, missing = self._cache_settings
+        self._cache = LookupCache(max_rows, ttl, cache_missing_key=missing)
+        self._engine = self._connection.create_engine(connections)
+        self._sql = driver_sql(self._query, self._engine.dialect.name, self._engine.dialect.paramstyle)
+        group = context.get_metrics_group()
+        self._hits, self._misses = group.counter("lookupCacheHits"), group.counter("lookupCacheMisses")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def key_of(self, element: Any) -> tuple[Any, ...]:
+        """Return what is looked for."""
+        return tuple(self._parameters(element))
+
+    def cached(self, key: tuple[Any, ...]) -> list[Row] | None:
+        """Return what the cache knows."""
+        found = self._cache.get(key)
+        (self._misses if found is None else self._hits).inc()
+        return found
+
+    def ask(self, key: tuple[Any, ...]) -> list[Row]:
+        """Ask the database.
+
+        Raises:
+            SqlError: It refuses, or doesn't answer.
+        """
+        from sqlalchemy import exc
+
+        assert self._engine is not None  # noqa: S101 - it is open
+        tries = 0
+        while True:
+            try:
+                with self._engine.connect() as connection:
+                    found = connection.exec_driver_sql(self._sql, for_driver(list(key), self._engine.dialect.name))
+                    names = list(found.keys())
+                    rows = [Row.of_fields(tuple(names), list(row)) for row in found]
+                break
+            except exc.SQLAlchemyError as error:
+                tries += 1
+                if failure_of(error) not in (Failure.LOST, Failure.CONFLICT) or tries > self._max_retries:
+                    message = f"A look-up failed: {words_of(error, self._connection.password())}"
+                    raise SqlError(message, where=self._query, hint="try the query by hand") from None
+                time.sleep(_FIRST_DELAY_S * tries)
+        self._cache.put(key, rows)
+        return rows
+
+
+class SqlLookup(MapFunction):
+    """Looks up rows for each element, one element after the other.
+
+    What it finds is what the database has at that moment: after a failure it may be something else.
+
+    Args:
+        connection: How the database is reached.
+        query: A SELECT with a question mark for each parameter.
+        parameters: Makes them of an element: `lambda order: (order.product,)`.
+        merge: Makes of an element and the rows that were found what goes on.
+        max_rows: How many look-ups the cache of each subtask keeps, those used last; 0 for no cache.
+        expire_after_write: How long it believes one; None for ever.
+        cache_missing_key: Whether it keeps that nothing was found.
+        max_retries: How often a look-up that doesn't get through is tried again.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnectionOptions,
+        query: str,
+        parameters: Parameters,
+        merge: Merge,
+        *,
+        max_rows: int = 0,
+        expire_after_write: Duration | None = None,
+        cache_missing_key: bool = True,
+        max_retries: int = 3,
+    ) -> None:
+        self._merge = merge
+        self._query = LookupQuery(
+            connection,
+            query,
+            parameters,
+            max_rows=max_rows,
+            expire_after_write=expire_after_write,
+            cache_missing_key=cache_missing_key,
+            max_retries=max_retries,
+        )
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Make ready to connect."""
+        self._query.open(runtime_context, 1)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._query.close()
+
+    def map(self, value: Any) -> Any:
+        """Return the element with what was found."""
+        key = self._query.key_of(value)
+        rows = self._query.cached(key)
+        return self._merge(value, self._query.ask(key) if rows is None else rows)
+
+
+class AsyncSqlLookup(AsyncFunction[Any, Any]):
+    """Looks up rows for several elements at once: `AsyncDataStream.unordered_wait(stream, AsyncSqlLookup(...), ...)`.
+
+    Args:
+        connection: How the database is reached.
+        query: See `SqlLookup`.
+        parameters: See `SqlLookup`.
+        merge: See `SqlLookup`.
+        max_rows: See `SqlLookup`.
+        expire_after_write: See `SqlLookup`.
+        cache_missing_key: See `SqlLookup`.
+        max_retries: See `SqlLookup`.
+        connections: How many look-ups a subtask has under way at most, each with a thread and a connection.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnectionOptions,
+        query: str,
+        parameters: Parameters,
+        merge: Merge,
+        *,
+        max_rows: int = 0,
+        expire_after_write: Duration | None = None,
+        cache_missing_key: bool = True,
+        max_retries: int = 3,
+        connections: int = 8,
+    ) -> None:
+        self._merge = merge
+        self._connections = connections
+        self._query = LookupQuery(
+            connection,
+            query,
+            parameters,
+            max_rows=max_rows,
+            expire_after_write=expire_after_write,
+            cache_missing_key=cache_missing_key,
+            max_retries=max_retries,
+        )
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Make ready to connect."""
+        self._query.open(runtime_context, self._connections)
+        self._threads = ThreadPoolExecutor(self._connections, thread_name_prefix="sql-lookup")
+
+    def close(self) -> None:
+        """Let go of threads and connections."""
+        threads: ThreadPoolExecutor | None = getattr(self, "_threads", None)
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        self._query.close()
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        """Return the element with what was found."""
+        key = self._query.key_of(value)
+        rows = self._query.cached(key)
+        if rows is None:
+            rows = await asyncio.get_running_loop().run_in_executor(self._threads, self._query.ask, key)
+        return [self._merge(value, rows)]

@@ -1,0 +1,258 @@
+"""A table, or a statement, at the end of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import ConfigurationError
+from pystate.common.time import Duration
+from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.sink import CommitterInitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
+from pystate.connectors.sql.batch_writer import SqlBatchWriter
+from pystate.connectors.sql.commit_table import COMMIT_TABLE, CommitTable
+from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.execution import SqlExecutionOptions
+from pystate.connectors.sql.row_writer import RowWriter
+from pystate.connectors.sql.sql_committer import SqlCommitter
+from pystate.connectors.sql.start_check import StartCheck
+from pystate.connectors.sql.target import SqlTarget, StatementTarget, TableTarget
+from pystate.connectors.sql.values import to_plain
+from pystate.connectors.write_ahead import WriteAheadWriter
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+class SqlSink(Sink[Any]):
+    """Writes rows in batches as they come: at-least-once, and with a key the table ends up the same.
+
+    Args:
+        connection: How the database is reached.
+        target: What is done with elements.
+        execution: How rows are put together.
+    """
+
+    def __init__(
+        self, connection: SqlConnectionOptions, target: SqlTarget, execution: SqlExecutionOptions | None = None
+    ) -> None:
+        self.connection = connection
+        self.target = target
+        self.execution = execution or SqlExecutionOptions()
+
+    @staticmethod
+    def builder() -> SqlSinkBuilder:
+        """Return what makes one."""
+        return SqlSinkBuilder()
+
+    def __repr__(self) -> str:
+        """Return what may be shown."""
+        return f"{type(self).__name__}({self.target.shown()}, {self.connection!r})"
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why it is at-least-once."""
+        if self.target.key_places:
+            return "upserts by key: rows that are written again after a failure leave the table the same"
+        return "batches are flushed at each checkpoint; rows behind it are written again after a failure"
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Return the writer of one subtask."""
+        del context
+        engine, password = self.connection.create_engine(), self.connection.password()
+        rows = self._rows(engine)
+        StartCheck(rows, self.target, None, password).look_early()
+        return SqlBatchWriter(engine, rows, self.target, self.execution, password=password)
+
+    def _rows(self, engine: Engine) -> RowWriter:
+        return RowWriter(engine, self.target, self.execution.batch_size, self.connection.password())
+
+
+class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
+    """Writes the rows of a checkpoint in one transaction with a marker, once the checkpoint is complete.
+
+    Args:
+        connection: How the database is reached.
+        target: What is done with elements.
+        execution: How many rows go at once.
+        commit_table: The name of the table of markers.
+        marker_retention_ms: How long markers are kept; None for ever.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnectionOptions,
+        target: SqlTarget,
+        execution: SqlExecutionOptions | None = None,
+        *,
+        commit_table: str = COMMIT_TABLE,
+        marker_retention_ms: int | None = None,
+    ) -> None:
+        super().__init__(connection, target, execution)
+        self.commit_table = commit_table
+        self.marker_retention_ms = marker_retention_ms
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why it is exactly-once."""
+        return f"rows and a marker in {self.commit_table} are one transaction, once the checkpoint is complete"
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Return the writer of one subtask."""
+        del context
+        return WriteAheadWriter(self._record)
+
+    def create_committer(self, context: CommitterInitContext) -> SqlCommitter:
+        """Return the committer of one subtask.
+
+        Raises:
+            SqlError: The database doesn't let anybody in, or has no such table or column.
+        """
+        engine = self.connection.create_engine()
+        password = self.connection.password()
+        markers = CommitTable(engine, self.commit_table, password)
+        uid = context.get_operator_uid()
+        rows = self._rows(engine)
+        check = StartCheck(rows, self.target, markers, password)
+        check.look_early()
+        return SqlCommitter(engine, rows, markers, uid, check=check, keep_ms=self.marker_retention_ms, password=password)
+
+    def _record(self, element: Any, context: SinkWriter.Context) -> Any:
+        del context
+        operation = self.target.operation(element)
+        return None if operation is None else (operation[0], [to_plain(value) for value in operation[1]])
+
+
+class SqlSinkBuilder:
+    """Makes a `SqlSink`: a URL, and a table with its columns or a statement."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Any] = {}
+        self._table: str | None = None
+        self._statement: str | None = None
+        self._columns: tuple[str, ...] = ()
+        self._keys: tuple[str, ...] = ()
+        self._mapper: Callable[[Any], Any] | None = None
+        self._delete_when: Callable[[Any], bool] | None = None
+        self._guarantee: DeliveryGuarantee | None = None
+        self._figures: dict[str, int] = {}
+        self._commit_table = COMMIT_TABLE
+        self._retention_ms: int | None = None
+
+    def set_url(self, url: str) -> SqlSinkBuilder:
+        """Set where the database is: SQLAlchemy's URL, or JDBC's. The program carries it, with its password."""
+        self._places["url"] = url
+        return self
+
+    def set_url_variable(self, name: str) -> SqlSinkBuilder:
+        """Set which environment variable has the URL, where slots run."""
+        self._places["url_variable"] = name
+        return self
+
+    def set_url_file(self, path: str) -> SqlSinkBuilder:
+        """Set which file has the URL, where slots run."""
+        self._places["url_file"] = path
+        return self
+
+    def set_user_name(self, name: str) -> SqlSinkBuilder:
+        """Set the user, in the place of the URL's."""
+        self._places["user_name"] = name
+        return self
+
+    def set_password(self, password: str) -> SqlSinkBuilder:
+        """Set the password, in the place of the URL's."""
+        self._places["password"] = password
+        return self
+
+    def set_engine_options(self, **options: Any) -> SqlSinkBuilder:
+        """Set more for SQLAlchemy's `create_engine`."""
+        self._places["engine_options"] = options
+        return self
+
+    def set_table(self, table: str) -> SqlSinkBuilder:
+        """Set the table; a schema goes in front of a dot."""
+        self._table = table
+        return self
+
+    def set_columns(self, *columns: str) -> SqlSinkBuilder:
+        """Set the columns: fields of rows, keys of dicts, or what tuples have in this order."""
+        self._columns = columns
+        return self
+
+    def set_upsert_keys(self, *columns: str) -> SqlSinkBuilder:
+        """Set the columns of a primary key or a unique index: a row takes the place of the one with the same."""
+        self._keys = columns
+        return self
+
+    def set_statement(self, sql: str) -> SqlSinkBuilder:
+        """Set a statement in the place of a table, with a question mark for each value."""
+        self._statement = sql
+        return self
+
+    def set_mapper(self, mapper: Callable[[Any], Any]) -> SqlSinkBuilder:
+        """Set what makes of an element a row, dict, tuple, or None for nothing."""
+        self._mapper = mapper
+        return self
+
+    def set_delete_when(self, predicate: Callable[[Any], bool]) -> SqlSinkBuilder:
+        """Set which elements delete the row of their key. Those of RowKind.DELETE do in any case."""
+        self._delete_when = predicate
+        return self
+
+    def set_delivery_guarantee(self, guarantee: DeliveryGuarantee) -> SqlSinkBuilder:
+        """Set it: exactly-once unless there is a key."""
+        self._guarantee = guarantee
+        return self
+
+    def set_batch_size(self, rows: int) -> SqlSinkBuilder:
+        """Set how many rows go to the database at once; 5000."""
+        self._figures["batch_size"] = rows
+        return self
+
+    def set_batch_interval_ms(self, interval_ms: int) -> SqlSinkBuilder:
+        """Set how long a batch waits for more rows; 0: until it is full, or a checkpoint comes. Not for exactly-once."""
+        self._figures["batch_interval_ms"] = interval_ms
+        return self
+
+    def set_max_retries(self, retries: int) -> SqlSinkBuilder:
+        """Set how often a batch is tried again; 3. Of commits `sink.committer.retries` says it."""
+        self._figures["max_retries"] = retries
+        return self
+
+    def set_commit_table(self, name: str) -> SqlSinkBuilder:
+        """Set the name of the table of markers."""
+        self._commit_table = name
+        return self
+
+    def set_marker_retention(self, retention: Duration | None) -> SqlSinkBuilder:
+        """Set how long markers are kept. A savepoint that is older must not be resumed then: its rows would come twice."""
+        self._retention_ms = None if retention is None else retention.to_millis()
+        return self
+
+    def build(self) -> SqlSink:
+        """Return the sink.
+
+        Raises:
+            ConfigurationError: Something is missing, or doesn't go together.
+        """
+        target = self._target()
+        connection, execution = SqlConnectionOptions(**self._places), SqlExecutionOptions(**self._figures)
+        guarantee = self._guarantee
+        if guarantee is None:
+            guarantee = DeliveryGuarantee.AT_LEAST_ONCE if self._keys else DeliveryGuarantee.EXACTLY_ONCE
+        if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            names = {"commit_table": self._commit_table, "marker_retention_ms": self._retention_ms}
+            return ExactlyOnceSqlSink(connection, target, execution, **names)  # type: ignore[arg-type]
+        return SqlSink(connection, target, execution)
+
+    def _target(self) -> SqlTarget:
+        if (self._table is None) is (self._statement is None):
+            message = "A SQL sink writes to a table, or runs a statement; one of these."
+            raise ConfigurationError(message, hint="set_table(...), or set_statement(...)")
+        if self._table is not None:
+            return TableTarget(self._table, self._columns, self._keys, self._mapper, self._delete_when)
+        assert self._statement is not None  # noqa: S101 - one of the two
+        if self._keys or self._delete_when is not None:
+            message = "A statement of one's own says itself what it does with keys."
+            raise ConfigurationError(message, hint="set_table(...) has set_upsert_keys and set_delete_when")
+        return StatementTarget(self._statement, self._mapper, self._columns)

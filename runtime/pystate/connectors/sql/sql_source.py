@@ -1,0 +1,266 @@
+"""The rows of a query as a bounded source, in splits by the range of a number."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import ConfigurationError
+from pystate.common.row import Row
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.connectors.source import (
+    Boundedness,
+    InputStatus,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.sql_errors import SqlError, words_of
+from pystate.connectors.sql.sql_parameters import count_parameters, driver_sql
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+_BRACKETS = re.compile(r"\([^()]*\)")
+_ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
+
+
+class SqlSplit(SourceSplit):
+    """A part of the rows, and how far it is read.
+
+    Attributes:
+        parameters: Of the query: the first and the last number of the range, both in it; none for all rows.
+        read: How many rows of it are read.
+    """
+
+    def __init__(self, parameters: tuple[int, ...], read: int = 0) -> None:
+        self.parameters = parameters
+        self.read = read
+
+    def split_id(self) -> str:
+        """Return its name."""
+        return "-".join(map(str, self.parameters)) or "all"
+
+    def to_plain(self) -> list[Any]:
+        """Return range and position."""
+        return [list(self.parameters), self.read]
+
+
+class SqlSource(Source[Row, SqlSplit]):
+    """Reads the rows of a query once.
+
+    A query with two question marks is run for each split, with the first and the last number of its range:
+    `SELECT id, name FROM users WHERE id BETWEEN ? AND ? ORDER BY id`. Behind a failure a split that was read in part is
+    asked for again, and as many rows as were read are skipped: ORDER BY makes that the same ones, as long as nobody changes
+    the table.
+
+    Args:
+        connection: How the database is reached.
+        query: The SELECT.
+        type_info: The type of the rows: their fields in the order of the query's columns.
+        partition_bounds: The first and the last number; None where the query has no question marks.
+        partitions: How many splits the range is cut into.
+        fetch_size: How many rows are fetched at once.
+
+    Raises:
+        ConfigurationError: Query and range don't go together, or it is no type of rows.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnectionOptions,
+        query: str,
+        type_info: TypeInformation,
+        *,
+        partition_bounds: tuple[int, int] | None = None,
+        partitions: int = 1,
+        fetch_size: int = 500,
+    ) -> None:
+        self.connection = connection
+        self.query = query
+        self.produced_type = type_info
+        self.fetch_size = fetch_size
+        self._bounds = partition_bounds
+        self._partitions = partitions
+        if type_info.kind is not TypeKind.ROW:
+            message = f"SqlSource reads rows, not {type_info.name}."
+            raise ConfigurationError(message, hint='Types.ROW_NAMED(["id", ...], [Types.LONG(), ...])')
+        wanted = 0 if partition_bounds is None else 2
+        found = count_parameters(query, connection.url().get_backend_name()) if connection.has_url else wanted
+        if found != wanted or partitions < 1 or fetch_size < 1 or (partitions > 1 and partition_bounds is None):
+            message = f"The query has {found} question marks, where {wanted} are needed, for {partitions} partitions."
+            hint = "WHERE id BETWEEN ? AND ?, and partition_bounds=(first, last)"
+            raise ConfigurationError(message, where=query, hint=hint)
+
+    @property
+    def unlike_again(self) -> str | None:
+        """Why a split may go on with other rows: as many are skipped as were read, and no order says which."""
+        return None if _is_ordered(self.query) else "its query has no ORDER BY: behind a failure other rows may be skipped"
+
+    def splits(self) -> list[SqlSplit]:
+        """Return the splits, in the order of their ranges."""
+        if self._bounds is None:
+            return [SqlSplit(())]
+        first, last = self._bounds
+        size = max(0, last - first + 1)
+        count = min(self._partitions, size)
+        bounds = [first + size * part // count for part in range(count + 1)] if count else []
+        return [SqlSplit((bounds[part], bounds[part + 1] - 1)) for part in range(count)]
+
+    def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context: SplitEnumeratorContext[SqlSplit]) -> SplitEnumerator[SqlSplit]:
+        """Return who gives splits to readers that ask."""
+        return _Enumerator(context, self.splits())
+
+    def restore_enumerator(self, context: SplitEnumeratorContext[SqlSplit], checkpoint: Any) -> SplitEnumerator[SqlSplit]:
+        """Go on with the splits that nobody had."""
+        return _Enumerator(context, [self.restore_split(plain) for plain in checkpoint])
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Row, SqlSplit]:
+        """Return a reader, which connects when it has a split."""
+        return SqlReader(self, context)
+
+    def restore_split(self, plain: Any) -> SqlSplit:
+        """Return the split that `to_plain` made plain."""
+        parameters, read = plain
+        return SqlSplit(tuple(map(int, parameters)), int(read))
+
+
+def _is_ordered(query: str) -> bool:
+    inner = 1
+    while inner:  # what stands in brackets orders no rows of the whole
+        query, inner = _BRACKETS.subn(" ", query)
+    return _ORDERED.search(query) is not None
+
+
+class _Enumerator(SplitEnumerator[SqlSplit]):
+    """Gives each reader that asks the next split."""
+
+    def __init__(self, context: SplitEnumeratorContext[SqlSplit], splits: Sequence[SqlSplit]) -> None:
+        self._context = context
+        self._splits = deque(splits)
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        """Assign a split, or say that there are no more."""
+        del requester_hostname
+        if self._splits:
+            self._context.assign_split(self._splits.popleft(), subtask_id)
+        else:
+            self._context.signal_no_more_splits(subtask_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """Return the splits that nobody has."""
+        del checkpoint_id
+        return [split.to_plain() for split in self._splits]
+
+
+class SqlReader(SourceReader[Row, SqlSplit]):
+    """Reads splits one after the other, and asks for the next when it has none.
+
+    Args:
+        source: Whose splits.
+        context: Of the reader.
+    """
+
+    def __init__(self, source: SqlSource, context: SourceReaderContext) -> None:
+        self._source = source
+        self._context = context
+        self._names = source.produced_type.row_names
+        self._splits: deque[SqlSplit] = deque()
+        self._asked = self._no_more = False
+        self._engine: Engine | None = None
+        self._connection: Connection | None = None
+        self._rows: Iterator[Sequence[Any]] | None = None
+
+    def poll_next(self, output: ReaderOutput[Row]) -> InputStatus:
+        """Hand on the next rows of the first split.
+
+        Raises:
+            SqlError: The database refuses, or doesn't answer.
+        """
+        if not self._splits:
+            if self._no_more:
+                return InputStatus.END_OF_INPUT
+            if not self._asked:
+                self._asked = True
+                self._context.send_split_request()
+            return InputStatus.NOTHING_AVAILABLE
+        from sqlalchemy import exc
+
+        split = self._splits[0]
+        try:
+            part = next(self._parts(split), None)
+        except exc.SQLAlchemyError as error:
+            message = f"The query could not be run: {words_of(error, self._source.connection.password())}"
+            raise SqlError(message, where=self._source.query, hint="try it by hand") from None
+        if part is None:
+            self._splits.popleft()
+            self._end_query()
+            return InputStatus.MORE_AVAILABLE
+        for values in part:
+            output.collect(Row.of_fields(self._names, [_plain(value) for value in values]))
+        split.read += len(part)
+        return InputStatus.MORE_AVAILABLE
+
+    def snapshot_state(self, checkpoint_id: int) -> list[SqlSplit]:
+        """Return the splits at hand, each as far as it is read."""
+        del checkpoint_id
+        return [SqlSplit(split.parameters, split.read) for split in self._splits]
+
+    def add_splits(self, splits: Sequence[SqlSplit]) -> None:
+        """Take splits to read."""
+        self._splits.extend(splits)
+        self._asked = False
+
+    def notify_no_more_splits(self) -> None:
+        """End behind the splits at hand."""
+        self._no_more = True
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._end_query()
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+
+    def _parts(self, split: SqlSplit) -> Iterator[Sequence[Any]]:
+        if self._rows is None:
+            self._rows = self._ask(split)
+        return self._rows
+
+    def _ask(self, split: SqlSplit) -> Iterator[Sequence[Any]]:
+        """Return the rows of a split behind those that are read, in parts."""
+        source = self._source
+        if self._engine is None:
+            self._engine = source.connection.create_engine()
+        dialect, size = self._engine.dialect, source.fetch_size
+        connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=size)
+        self._connection = connection
+        found = connection.exec_driver_sql(driver_sql(source.query, dialect.name, dialect.paramstyle), split.parameters)
+        columns = len(found.keys())
+        if columns != len(self._names):
+            message = f"The query has {columns} columns, and the type {len(self._names)} fields."
+            raise SqlError(message, where=source.query, hint="name the columns in the order of the type's fields")
+        skip = split.read
+        while skip and (rows := found.fetchmany(min(skip, size))):
+            skip -= len(rows)
+        return iter(found.partitions(size))
+
+    def _end_query(self) -> None:
+        connection, self._connection, self._rows = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value

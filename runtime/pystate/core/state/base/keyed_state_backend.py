@@ -1,0 +1,272 @@
+"""The keyed state backend of one subtask: the contract, the same for every backend.
+
+The life of an epoch: `set_current_key` before each record, reads and writes through the states, then `flush_epoch` (its
+writes become part of the backend) or `rollback_epoch` (they are gone). A running epoch lives in an overlay of objects, so
+that a key that is used often is read and written once per epoch. `snapshot` sees flushed epochs only, whatever runs
+meanwhile.
+
+Who writes an operator with windows or timers of its own finds here:
+
+- `get_or_create_keyed_state` with the namespaces of a window's state; `set_current_namespace` of what it returns, in front
+  of each access; `InternalMergingState.merge_namespaces` where windows are merged;
+- `get_priority_queue` for timers, which are ordered by time; the queue's `timer` takes the current key;
+- `key_context`, whose `set_current_key` a timer service calls in front of a timer that fires.
+
+One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called from others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import StateError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.core.api.state import State, StateDescriptor
+from pystate.core.metrics.sample import MetricSample
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
+from pystate.core.state.base.native import NativeSnapshot, NativeSource, unreadable_native
+from pystate.core.state.keys.key_context import InternalKeyContext
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
+
+if TYPE_CHECKING:
+    from pystate.core.state.base.committed_view import CommittedView
+    from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
+    from pystate.core.state.base.queryable_states import QueryableStateInfo
+    from pystate.core.state.base.timer_schema import TimerSchema
+    from pystate.core.state.kinds.internal_state import InternalKvState
+
+
+class KeyedStateBackend(ABC):
+    """Keyed state of one subtask. `AbstractKeyedStateBackend` has what backends share; most extend it.
+
+    Attributes:
+        key_context: The current key.
+        configuration: The options in force.
+        working_directory: A folder that exists, for a folder of the backend's own; None for backends that keep no files.
+    """
+
+    __slots__ = ()
+
+    key_context: InternalKeyContext
+    configuration: Configuration
+    working_directory: str | None
+
+    @property
+    def key_codec(self) -> KeyCodec:
+        """The keys' type."""
+        return self.key_context.key_codec
+
+    @property
+    def key_group_range(self) -> KeyGroupRange:
+        """The key groups of this subtask."""
+        return self.key_context.key_group_range
+
+    @property
+    def max_parallelism(self) -> int:
+        """The number of key groups in all."""
+        return self.key_context.max_parallelism
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what each operator may keep of finished epochs in memory, until `EpochBuffer.write_back` is called.
+
+        0 for a backend that doesn't call it.
+        """
+        return 0
+
+    @property
+    def current_key(self) -> Any:
+        """The current key as user code sees it.
+
+        Raises:
+            StateError: There is no current key.
+        """
+        return self.key_context.current_key
+
+    def set_current_key(self, internal_key: Hashable, key_group: int) -> None:
+        """Set the key that states are scoped to until the next call, or the end of the epoch; see `InternalKeyContext`."""
+        self.key_context.set_current_key(internal_key, key_group)
+
+    @abstractmethod
+    def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
+        """Return the state a descriptor declares, in the void namespace; see `get_or_create_keyed_state`."""
+
+    @abstractmethod
+    def get_or_create_keyed_state(
+        self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
+    ) -> InternalKvState:
+        """Return the state a descriptor declares, with its namespaces; an equal descriptor gives the same object.
+
+        Restored values of an older type that the new one can take over are converted now, all of them.
+
+        Args:
+            descriptor: What is declared.
+            namespaces: Of the namespaces that the state is in.
+
+        Returns:
+            An `InternalMergingState` where the namespaces of the state's kind can be merged.
+
+        Raises:
+            StateError: The name is taken by a state of another kind, type or function, or in other namespaces.
+            RestoreError: The restored state of this name can't be read as what is declared.
+        """
+
+    @abstractmethod
+    def get_priority_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
+        """Return the timers of a service in one domain of time; an equal schema gives the same object.
+
+        Raises:
+            StateError: The name is taken by other state, or by timers in other namespaces.
+            RestoreError: The restored state of this name isn't these timers.
+        """
+
+    @abstractmethod
+    def get_keys(self, state_name: str, namespace: Any = None) -> Iterator[Any]:
+        """Iterate over the keys that have a value of a declared state in a namespace by now, in no order to rely on.
+
+        What is done with state meanwhile neither shows nor harms. Close the iteration before the epoch ends.
+
+        Args:
+            state_name: The state's name.
+            namespace: One of the state's; None for the void one.
+
+        Raises:
+            StateError: No such state was declared, or its namespaces are of another type.
+        """
+
+    @abstractmethod
+    def get_keys_and_namespaces(self, state_name: str) -> Iterator[tuple[Any, Any]]:
+        """Iterate over (key, namespace) of all values of a declared state; see `get_keys`."""
+
+    @abstractmethod
+    def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
+        """Call a function for each key that has a value of a state by now, in the void namespace, once, in any order.
+
+        The function may write any state of the key it is called for. The current key is afterwards what it was before. What
+        a call was handed out is cut off when it returns, as at the end of an epoch: keys that were only read leave nothing.
+
+        Args:
+            descriptor: Of the state.
+            function: Gets the key as user code sees it, and the state, which is scoped to that key.
+
+        Raises:
+            StateError, RestoreError: See `get_partitioned_state`.
+        """
+
+    def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:  # noqa: B027 - most have nothing to do
+        """Say which keys come next, so that a backend may read ahead for them. Changes nothing but the time it takes.
+
+        Args:
+            keys: Internal keys in order, each as often as it comes.
+            key_groups: Of the keys; all are this subtask's.
+
+        Raises:
+            StateError: The backend can't read.
+        """
+
+    def count_records(self, count: int) -> None:  # noqa: B027 - as above
+        """Say that so many records were processed; a clean-up that runs for every record goes by it."""
+
+    def limit_epoch(self, records: int, size: int) -> None:  # noqa: B027 - as above
+        """Say that so many records of so many bytes were processed, so that a backend may see to the size of the epoch.
+
+        Where it takes more memory than it may, a backend that can moves it to where a rollback still drops it.
+        No record must be under way: objects that states handed out are then cut off, as at the end of the epoch.
+
+        Raises:
+            StateError: A value isn't of its state's type, or the backend can't write. The epoch must be rolled back.
+        """
+
+    @abstractmethod
+    def flush_epoch(self) -> None:
+        """End the epoch: what it wrote becomes part of the backend. Costs time by touched keys.
+
+        Objects that user code kept are cut off: changing them later changes nothing. There is no current key afterwards.
+
+        Raises:
+            StateError: A value isn't of its state's type; then nothing was flushed, and the epoch must be rolled back.
+        """
+
+    @abstractmethod
+    def rollback_epoch(self) -> None:
+        """Drop all the running epoch did, in-place changes included. Costs time by touched keys."""
+
+    @abstractmethod
+    def snapshot(self) -> KeyedStateSnapshot:
+        """Freeze the last flushed epoch: the part that stops processing, independent of the state's size."""
+
+    @abstractmethod
+    def restore(self, sources: Iterable[BinaryIO]) -> None:
+        """Fill an empty backend from canonical files, keeping the key groups of `key_group_range` only.
+
+        Args:
+            sources: Files open for reading that can seek: those of all old subtasks, or only those with key groups of ours.
+                Each is read to its end before the next is asked for, so a generator may open and close them.
+
+        Raises:
+            CorruptSnapshotError: A file is damaged.
+            RestoreError: A sound file doesn't fit: key type, key encoding, max parallelism.
+            StateError: The backend isn't empty.
+        """
+
+    @property
+    def native_format(self) -> str | None:
+        """The format of the native snapshots that it takes and reads; None for a backend that has none."""
+        return None
+
+    def snapshot_native(self) -> NativeSnapshot | None:
+        """Freeze the last flushed epoch as the backend's own files; None for a backend that has none.
+
+        Raises:
+            StateError: The files can't be made.
+        """
+        return None
+
+    def restore_native(self, sources: Sequence[NativeSource]) -> int | None:
+        """Fill an empty backend from native snapshots of old subtasks, keeping the key groups of `key_group_range` only.
+
+        Args:
+            sources: One or more. The backend removes their folders, now or when it is closed.
+
+        Returns:
+            The index of the source whose shared files the backend goes on with under their old names; None for none.
+
+        Raises:
+            RestoreError: They don't fit, or this backend reads no native snapshots.
+            CorruptSnapshotError: One is damaged.
+            StateError: The backend isn't empty.
+        """
+        raise unreadable_native(["other"], type(self).__name__)
+
+    def queryable_states(self) -> Mapping[str, QueryableStateInfo]:
+        """Return the declared states that can be read from outside, by their queryable names; from any thread."""
+        return {}
+
+    def committed_view(self) -> CommittedView:
+        """Return a view of the queryable states as the last flushed epoch has left them. Costs nothing by their size.
+
+        Raises:
+            StateError: The backend has no views.
+        """
+        message = f"{type(self).__name__} can't show its state to readers from outside."
+        raise StateError(message, hint="set queryable-state.enable = false, or take the state backend hashmap or rocksdb")
+
+    def metric_samples(self) -> Sequence[MetricSample]:
+        """Return what the backend measures of itself, without an operator. Called from any thread, about once a second."""
+        return ()
+
+    @abstractmethod
+    def state_names(self) -> list[str]:
+        """Return the names of all states, restored ones that nobody declared included."""
+
+    @abstractmethod
+    def entry_count(self) -> int:
+        """Return the number of flushed entries in all states: values, map entries, parts of lists (one or more a key)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the backend holds. Open snapshots stay readable until they are released."""

@@ -1,0 +1,133 @@
+"""A snapshot of the RocksDB backend: frozen column families, written as a canonical file.
+
+Iterators are held and no RocksDB checkpoint (hard links), since the file is written from the rows anyway: making an
+iterator takes microseconds, a checkpoint must flush the write buffers first (0.05 s for 30 MB, 0.1 s for 64 MB).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from itertools import chain, groupby, repeat
+from operator import itemgetter
+
+from pystate.core.state.base.counted_snapshot import CountedSnapshot
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, Piece
+from pystate.core.state.rocksdb.database import Database, FrozenScan
+from pystate.core.state.rocksdb.object_cache import UnwrittenRows
+from pystate.core.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, RowLayout
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
+
+Row = tuple[bytes, bytes]
+
+_ROWS_AT_ONCE = 128
+_KEY_LENGTH = struct.Struct(">I")
+
+
+class RocksDBSnapshot(CountedSnapshot):
+    """Frozen rows of all states; keeps the database open until it is released.
+
+    Args:
+        header: Of the file to be written.
+        database: Already retained for this snapshot.
+        rows: State name -> its rows, and their layout.
+        filters: State name -> what leaves expired values out.
+        unwritten: State name -> what isn't among its rows yet.
+    """
+
+    def __init__(
+        self,
+        header: CanonicalHeader,
+        database: Database,
+        rows: dict[str, tuple[FrozenScan, RowLayout]],
+        filters: Mapping[str, EntryFilter],
+        unwritten: Mapping[str, UnwrittenRows],
+    ) -> None:
+        super().__init__(header, filters)
+        self._unwritten = unwritten
+        self._database = database
+        self._rows = rows
+
+    def _write(self, writer: CanonicalWriter) -> None:
+        for name, (frozen, layout) in self._rows.items():
+            self._check_open()
+            unwritten = self._unwritten.get(name)
+            if layout is KEYED_ROWS and not self._is_filtered(name):
+                pieces = pieces_by_group(frozen, unwritten, lambda: writer.piece_size.count)
+                for key_group, of_group in groupby(pieces, itemgetter(0)):
+                    writer.write_pieces(name, key_group, self._while_open(of_group))
+                continue
+            for key_group, entries in entries_of(frozen, layout, unwritten):
+                self._check_open()
+                self._write_entries(writer, name, key_group, entries)
+
+    def _while_open(self, pieces: Iterator[tuple[int, Piece]]) -> Iterator[Piece]:
+        for _, piece in pieces:
+            self._check_open()
+            yield piece
+
+    def _let_go(self) -> None:
+        self._rows = {}
+        self._unwritten = {}
+        self._database.release()
+
+
+def entries_of(
+    frozen: FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
+) -> Iterator[tuple[int, Iterator[Entry]]]:
+    """Iterate over (key group, entries) of all rows; each key group's entries end when the next one is asked for."""
+    with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
+        rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
+        for prefix, of_group in groupby(rows, _group_prefix):
+            yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
+
+
+def pieces_by_group(
+    frozen: FrozenScan, unwritten: UnwrittenRows | None, count: Callable[[], int]
+) -> Iterator[tuple[int, Piece]]:
+    """Iterate over (key group, entries) of all rows of `KEYED_ROWS`, some at a time.
+
+    Args:
+        frozen: The rows.
+        unwritten: What isn't among them yet.
+        count: Returns how many are wanted next.
+    """
+    with closing(frozen.batches(count)) as batches:
+        for batch in batches if unwritten is None else unwritten.over(batches):
+            first, last = batch[0][0][:KEY_GROUP_BYTES], batch[-1][0][:KEY_GROUP_BYTES]
+            if first == last:
+                yield int.from_bytes(first, "big"), _piece(batch)
+                continue
+            for prefix, of_group in groupby(batch, _group_prefix):
+                yield int.from_bytes(prefix, "big"), _piece(list(of_group))
+
+
+def _piece(batch: list[Row]) -> Piece:
+    flat = list(chain.from_iterable(batch))
+    rows = flat[0::2]
+    parts = [b""] * (3 * len(batch))
+    parts[2::3] = flat[1::2]
+    lengths = {row[KEY_GROUP_BYTES:HEAD_BYTES] for row in rows}
+    if len(lengths) == 1:  # as keys of numbers have it
+        end = HEAD_BYTES + int.from_bytes(lengths.pop(), "big")
+        parts[0::3] = [row[HEAD_BYTES:end] for row in rows]
+        if set(map(len, rows)) != {end}:
+            parts[1::3] = [row[end:] for row in rows]
+        return parts
+    ends = [HEAD_BYTES + length for (length,) in map(_KEY_LENGTH.unpack_from, rows, repeat(KEY_GROUP_BYTES))]
+    parts[0::3] = [row[HEAD_BYTES:end] for row, end in zip(rows, ends, strict=True)]
+    if ends != list(map(len, rows)):
+        parts[1::3] = [row[end:] for row, end in zip(rows, ends, strict=True)]
+    return parts
+
+
+def _group_prefix(row: Row) -> bytes:
+    return row[0][:KEY_GROUP_BYTES]
+
+
+def _entries(rows: Iterator[Row], layout: RowLayout) -> Iterator[Entry]:
+    split = layout.split
+    for row, value in rows:
+        _, key, sub_key = split(row)
+        yield key, sub_key, value

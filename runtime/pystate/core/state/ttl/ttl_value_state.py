@@ -1,0 +1,127 @@
+"""Value state whose values expire; reducing and aggregating state are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Any
+
+from pystate.common.overrides import override
+from pystate.core.api.state import ValueState
+from pystate.core.state.keys.key_context import KeyContext
+from pystate.core.state.kinds.overlay import OverlayState, value_check
+from pystate.core.state.kinds.value_states import ValueStore, create_value_state
+from pystate.core.state.ttl.ttl_serializer import TtlSerializer
+from pystate.core.state.ttl.ttl_settings import TtlSettings, TtlState
+
+
+class TtlValueState(OverlayState, TtlState, ValueState[Any]):
+    """One value per key, as a pair (time, value) in a value state that knows nothing of time.
+
+    Changing a value in place isn't an access: its time is that of the last `update`, or with `refresh_on_read` of `value`.
+    """
+
+    __slots__ = (
+        "_accesses",
+        "_check_value",
+        "_clock",
+        "_millis",
+        "_pairs",
+        "_read",
+        "_refresh",
+        "_show_expired",
+        "_write",
+        "_writes",
+    )
+
+    def __init__(
+        self, name: str, context: KeyContext, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
+    ) -> None:
+        super().__init__(name, context, serializer, store)
+        self._pairs = create_value_state(name, context, serializer, store)
+        self._read = self._pairs.value
+        self._write = self._pairs.update
+        self._check_value = value_check(name, serializer.values)
+        self._millis = settings.millis
+        self._refresh = settings.refresh_on_read
+        self._show_expired = settings.show_expired
+        self._clock = settings.clock
+        self._accesses = self._writes = 0
+
+    @override
+    def value(self) -> Any:
+        self._accesses += 1
+        pair = self._read()
+        if pair is None:
+            return None
+        time, value = pair
+        now = self._clock()
+        if time + self._millis <= now:
+            self._write(None)
+            return value if self._show_expired else None
+        if self._refresh and time < now:
+            self._write((now, value))
+        return value
+
+    @override
+    def update(self, value: Any) -> None:
+        self._accesses += 1
+        self._write(None if value is None else (self._clock(), self._check_value(value)))
+
+    @override
+    def clear(self) -> None:
+        self._accesses += 1
+        self._write(None)
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the state keeps it.
+
+        Raises:
+            StateError: It isn't of the type.
+        """
+        return self._check_value(value)
+
+    def take(self) -> Any:
+        """Remove the current key's value and return it; None where there is none, or it has expired."""
+        self._accesses += 1
+        pair = self._pairs.take()
+        return None if pair is None or pair[0] + self._millis <= self._clock() else pair[1]
+
+    def has_value(self) -> bool:
+        """Return whether the current key has a value to be seen; not an access."""
+        pair = self._read()
+        return pair is not None and (self._show_expired or bool(pair[0] + self._millis > self._clock()))
+
+    @property
+    def held(self) -> Mapping[Hashable, Any]:
+        """The values that the epoch has in its overlay, by key."""
+        return self._pairs.held
+
+    @override
+    def holds(self, key: Hashable) -> bool:
+        return self._pairs.holds(key)
+
+    @override
+    def settle(self, key: Hashable) -> None:
+        self._pairs.settle(key)
+
+    @override
+    def held_bytes(self) -> int:
+        return self._pairs.held_bytes()
+
+    @override
+    def touched_keys(self) -> list[tuple[Hashable, int]]:
+        return self._pairs.touched_keys()
+
+    def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
+        """Return what the epoch wrote, and what it changed in place."""
+        changes: Collection[tuple[Hashable, Any]] = self._pairs.prepare_flush()
+        self._writes += len(changes)
+        return changes
+
+    @override
+    def apply_flush(self, changes: Collection[tuple[Hashable, Any]]) -> None:
+        self._pairs.apply_flush(changes)
+
+    @override
+    def drop_epoch(self) -> None:
+        self._pairs.drop_epoch()

@@ -1,0 +1,98 @@
+"""Routes of ours that start a job once more as it was submitted, with changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystate.common.errors import JobTerminatedError, UsageError
+from pystate.ops.jobmanager import resubmission
+from pystate.ops.jobmanager.rest.parameters import JOB_ID, Parameter, directory
+from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.schemas import nullable
+from pystate.runtime.rest.message import EmptyResponseBody
+from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
+
+MAX_PARALLELISM = 1 << 15
+_KEPT_PATH = "/pystate/jobs/{job_id}/resubmission"
+
+
+def _parallelism(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PARALLELISM:
+        message = f"The field {name!r} must be a whole number from 1 to {MAX_PARALLELISM}."
+        raise UsageError(message)
+    return value
+
+
+def _parallelism_or_none(name: str, value: Any) -> int | None:
+    return None if value is None else _parallelism(name, value)
+
+
+_RANGE = {"type": "integer", "minimum": 1, "maximum": MAX_PARALLELISM}
+WANTED = Parameter[int]("parallelism", "What the job's successor is to get.", _RANGE, _parallelism, required=True)
+PARALLELISM = Parameter[int | None](
+    "parallelism",
+    "The number of subtasks; that of the submission where it is missing.",
+    nullable(_RANGE),
+    _parallelism_or_none,
+)
+SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
+
+
+KEEPER = Parameter[str | None](
+    "keeper",
+    "Who needs it no more: it stays as long as others do. Without one it is deleted for all.",
+    JOB_ID.schema,
+    lambda name, value: None if value is None else JOB_ID.read(name, value),
+)
+
+
+def _keep(request: RestRequest) -> ResubmissionInfo:
+    return resubmission.keep(request.job, request[WANTED])
+
+
+def _kept(request: RestRequest) -> ResubmissionInfo:
+    return resubmission.kept(request.job)
+
+
+def _forget(request: RestRequest) -> EmptyResponseBody:
+    resubmission.forget(request.job, request[KEEPER])
+    return EmptyResponseBody()
+
+
+def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
+    job = request.job
+    state = job.state()
+    if not state.is_terminal:
+        message = f"Job {job.job_id} is {state.value}; a second one beside it would do the same work twice."
+        raise JobTerminatedError(message, hint=f"pystate stop {job.job_id}")
+    successor = resubmission.resubmit(request.dispatcher, job, request[SAVEPOINT_PATH], request[PARALLELISM])
+    return JobSubmitResponseBody(job_id=successor)
+
+
+ROUTES = (
+    RestRoute(
+        "POST",
+        _KEPT_PATH,
+        _keep,
+        "Keep what a job can be started with again when it has ended.",
+        ResubmissionInfo,
+        body=(WANTED,),
+        owner_only=True,
+        refusals=(404, 507),
+    ),
+    RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", ResubmissionInfo, owner_only=True, refusals=(404,)),
+    RestRoute(
+        "DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EmptyResponseBody, query=(KEEPER,), owner_only=True
+    ),
+    RestRoute(
+        "POST",
+        "/pystate/jobs/{job_id}/resubmit",
+        _resubmit,
+        "Start a job that has ended once more as it was submitted, with changes.",
+        JobSubmitResponseBody,
+        status=202,
+        body=(SAVEPOINT_PATH, PARALLELISM),
+        owner_only=True,
+        refusals=(404, 409, 507),
+    ),
+)

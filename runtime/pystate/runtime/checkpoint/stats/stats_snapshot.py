@@ -1,0 +1,46 @@
+"""All that is known of a job's checkpoints at one moment: in memory, and as it lies in the file for the next driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pystate.common.text.plain_data import Natural
+from pystate.core.snapshot.stats_data import StatsData
+from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointStats, CheckpointStatsCounts, RestoredCheckpointStats
+from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+
+
+@dataclass(frozen=True)
+class CheckpointStatsSnapshot:
+    """The statistics of a job's checkpoints.
+
+    Attributes:
+        summaries: By the names in `SUMMARIZED`.
+        latest: The last one that is `completed`, a completed `savepoint`, `failed`; None where there is none.
+        history: The last ones of all, the newest first.
+    """
+
+    counts: CheckpointStatsCounts
+    summaries: Mapping[str, StatsSummary]
+    latest: Mapping[str, CheckpointStats | None]
+    restored: RestoredCheckpointStats | None
+    history: Sequence[CheckpointStats]
+
+    @property
+    def latest_completed(self) -> CheckpointStats | None:
+        """The last checkpoint or savepoint that completed; None where there is none."""
+        done = [stats for kind in ("completed", "savepoint") if (stats := self.latest[kind]) is not None]
+        return max(done, key=lambda stats: stats.checkpoint_id, default=None)
+
+
+@dataclass
+class KeptStatistics(StatsData):
+    """The same as the file has it: each checkpoint once, oldest first, and otherwise named by its number."""
+
+    counts: CheckpointStatsCounts
+    summaries: dict[str, StatsSummary]
+    checkpoints: list[CheckpointStats]
+    history: list[Natural]
+    latest: dict[str, Natural | None]
+    restored: RestoredCheckpointStats | None

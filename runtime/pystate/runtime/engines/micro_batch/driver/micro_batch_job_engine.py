@@ -1,0 +1,246 @@
+"""The micro-batch engine of one job: its sources as DataFrames, its epochs over all attempts, where a query goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.options import (
+    CheckpointingOptions,
+    CoreOptions,
+    PystateOptions,
+    RestartStrategyType,
+    StateRecoveryOptions,
+)
+from pystate.common.configuration.state_settings import is_checkpointing_enabled
+from pystate.common.errors import JobGraphError
+from pystate.common.job_status import JobStatus
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.core.snapshot.handles.input_channel_state import no_channels
+from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_metrics import EpochMetrics
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
+from pystate.runtime.engines.micro_batch.driver.micro_batch_engine import MicroBatchEngine
+from pystate.runtime.engines.micro_batch.driver.offset_reports import OffsetReports
+from pystate.runtime.engines.micro_batch.driver.source_restore import RestoredSources, SourceRestore
+from pystate.runtime.engines.micro_batch.driver.sources_kept_in_slots import SourcesKeptInSlots
+from pystate.runtime.engines.micro_batch.driver.spark_positions import take_over_from_spark
+from pystate.runtime.engines.micro_batch.driver.stream_ends import BoundedStreams
+from pystate.runtime.engines.micro_batch.driver.stream_identities import checked_identities
+from pystate.runtime.engines.micro_batch.driver.stream_options import stream_option_notices
+from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism, non_determinism_notices
+from pystate.runtime.engines.micro_batch.spark.epoch_bounds import EpochBounds
+from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partition_columns
+from pystate.runtime.engines.micro_batch.spark.source_checks import spark_sources
+from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
+from pystate.runtime.engines.micro_batch.spark.source_shuffles import source_shuffle_notices
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
+from pystate.runtime.engines.micro_batch.spark.translator import source_frame, source_type
+from pystate.runtime.execution.job_context import JobContext
+from pystate.runtime.execution.sources_in_slots import sources_in_slots
+from pystate.runtime.job_folder.restart_strategies import restart_strategy
+from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.task import JobEnvironment
+from pystate.runtime.plan.time_steps import timer_notices
+from pystate.runtime.spark.applications.required_cores import RequiredCores, micro_batch_cores
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class MicroBatchJobEngine:
+    """Runs a job as one streaming query per attempt.
+
+    Args:
+        job: The job.
+        spark: The session.
+
+    Attributes:
+        worker_modules: What its stages in Spark's workers import.
+        metrics: What epochs and sources measure.
+        epochs: The job's.
+    """
+
+    worker_modules = ("pystate.runtime.engines.micro_batch.spark.exchange",)
+
+    def __init__(self, job: JobContext, spark: SparkSession) -> None:
+        self._job = job
+        self._spark = spark
+        self._numbers = EpochNumbers(job.directory.epochs, job.term.check)
+        self.metrics = EpochMetrics(spark.sparkContext)
+        self.epochs = EpochCoordinator(job.coordinator, self._numbers)
+        self._frames: list[DataFrame] = []
+        self._notices: list[str] = []
+        self._plan: JobPlan | None = None
+        self._sources: list[SparkSource] = []
+        self._running: MicroBatchEngine | None = None
+        self._collected: CollectedResults | None = None
+        self._bounded: BoundedStreams | None = None
+        self._reports: OffsetReports | None = None
+
+    def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
+        """Have files read in slots, and leave those sources there that a job of the real-time engine had there."""
+        self._notices = []  # of a try before this one
+        stay = SourcesKeptInSlots(self._job).uids()
+        for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
+            self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
+        if not graph.batch:  # which has the timers of a key fire at its end
+            self._notices.extend(timer_notices(graph.transformations()))
+
+    def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
+        """Make the streaming DataFrames, and return what elements each source gives."""
+        frames = [source_frame(self._spark, source) for source in sources]
+        bounded = [self._limited(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
+        self._frames = [frame for frame, _ in bounded]
+        self._notices.extend(notice for _, notices in bounded for notice in notices)
+        replay = SourceReplay(self._job.configuration)
+        for source, frame in zip(sources, self._frames, strict=True):
+            replay.look(source, frame)
+            source.non_deterministic = non_determinism(frame).expressions
+            self._notices.extend(non_determinism_notices(source, frame))
+            self._notices.extend(source_shuffle_notices(source.name, frame))
+            source.partitioned_by = partition_columns(frame)
+        self._notices.extend(replay.notices())
+        self._notices.extend(stream_option_notices(self._job.configuration))
+        return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
+
+    def _limited(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
+        """Limit what an epoch reads of a source, see `EpochBounds.bound`."""
+        configuration = self._job.configuration
+        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads all there is
+            return frame, []
+        return EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM)).bound(frame, where)
+
+    def notices(self) -> list[str]:
+        """Return what the author of the program should know of epochs and sources."""
+        return self._notices
+
+    def planned(self, plan: JobPlan) -> None:
+        """Take note of the job.
+
+        Raises:
+            JobGraphError: A source in slots is to repeat epochs; or two of its sources read the same stream of Spark's; or a
+                source can't be read to its end.
+            PystateError: What a source reads doesn't say where it ends.
+        """
+        own, every_epoch = plan.own_sources, self._job.configuration.get(CheckpointingOptions.EVERY_EPOCH)
+        if own and every_epoch:
+            message = (
+                f"{own.pop().name!r} runs in slots: an epoch of it that is run again need not have the same rows, as "
+                f"{CheckpointingOptions.EVERY_EPOCH.key} wants."
+            )
+            interval = CheckpointingOptions.CHECKPOINTING_INTERVAL.key
+            hint = f"set {interval} instead, or have Spark read: env.from_data_frame(...)"
+            raise JobGraphError(message, hint=hint)
+        self._plan = plan
+        self._sources = spark_sources(plan, self._frames)
+        self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])
+        if self._reports is None:
+            self._job.coordinator.completed_listeners.append(self._completed)
+        else:
+            self._reports.close()
+        self._reports = OffsetReports(plan)
+        self.epochs.describe(plan.tasks)
+        if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
+            configuration = self._job.configuration
+            restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE
+            holds = restarts and is_checkpointing_enabled(configuration)
+            self._collected = CollectedResults(plan, self._completed_epoch, holds=holds)
+
+    def _completed(self, checkpoint: CompletedCheckpoint) -> None:
+        if self._reports is not None:
+            self._reports.completed(checkpoint)
+
+    def _completed_epoch(self) -> int:
+        snapshot = self._job.coordinator.latest_snapshot()
+        return -1 if snapshot is None or snapshot.starting else snapshot.metadata.epoch
+
+    def required_cores(self, plan: JobPlan) -> RequiredCores:
+        """Return those of slots, exchanges, and what feeds them."""
+        return micro_batch_cores(plan.width)
+
+    def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
+        """Return the engine of an attempt, whose query goes on behind a snapshot."""
+        plan, bounded = self._plan, self._bounded
+        assert plan is not None and bounded is not None  # noqa: S101 - the job is planned before its first attempt
+        if snapshot is not None and snapshot.metadata.has_data_in_flight:
+            raise no_channels(snapshot.location.uri)
+        if self._collected is not None:
+            self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.epoch)
+        restored = self._restored(plan, snapshot)
+        files = checked_identities(plan, self._sources, restored.spark_files)
+        frames, restored.spark_files, ends = bounded.begin(self._frames, files)
+        self._running = MicroBatchEngine(
+            self._spark,
+            plan,
+            frames,
+            environment,
+            restored,
+            self.epochs,
+            scratch,
+            trigger_interval_ms=self._job.configuration.get(PystateOptions.EPOCH_INTERVAL),
+            metrics=self.metrics,
+            collected=self._collected,
+            ends=ends,
+        )
+        return self._running
+
+    def _restored(self, plan: JobPlan, snapshot: Snapshot | None) -> RestoredSources:
+        allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
+        taken = take_over_from_spark(plan, snapshot)
+        restore = SourceRestore(plan, self._sources, allow_non_restored=allow, taken_over=taken)
+        running = self.epochs.running_epoch(snapshot)
+        if not all(source.keeps_place for source in self._sources):
+            running = None  # its rows are gone
+        self._say_what_is_lost(plan, snapshot)
+        if running is not None:
+            self._job.say(f"Epoch {running.epoch} is run again, with the same rows.")
+        if snapshot is None:
+            return restore.nothing(self._numbers.resume_above(-1), running)
+        above = self._numbers.resume_above(snapshot.metadata.epoch)
+        return restore.from_snapshot(snapshot, above, self._job.job_id, running)
+
+    def _say_what_is_lost(self, plan: JobPlan, snapshot: Snapshot | None) -> None:
+        """Tell of sources that can't be read again, where the job has run before."""
+        lossy = [source.step for source in plan.sources if source.step.not_replayable is not None]
+        if snapshot is None and self._job.status.attempt == 0:
+            return
+        behind = "before" if snapshot is None else f"behind snapshot {snapshot.metadata.checkpoint_id}"
+        for step in lossy:
+            self._job.say(f"The source {step.name!r} goes on with what comes: what it gave {behind} is not read again.")
+
+    def attempt_over(self) -> None:
+        """The epoch that ran will not end."""
+        self.metrics.attempt_over()
+        self._running = None
+
+    def how_far(self, snapshot: Snapshot) -> int:
+        """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none.
+
+        Of sources in slots Spark knows nothing: where a job has such, the number of the checkpoint, as on the other engine.
+        """
+        if self._plan is not None and self._plan.own_sources:
+            return snapshot.metadata.checkpoint_id
+        position = snapshot.metadata.source_position
+        return -1 if position is None else position.epoch
+
+    def progress(self) -> dict[str, Any]:
+        """Return the last finished epoch, records, how long the last epochs took, and the backlog."""
+        running = self._running
+        backlog = None if running is None else running.backlog()
+        return {**self.epochs.progress(), **self.metrics.epoch_times(), "backlog": backlog}
+
+    def close(self, status: JobStatus) -> None:
+        """Delete what a job that has ended needs no more, and hand its last results over."""
+        self.epochs.close(status)
+        for one in (self._reports, self._bounded):
+            if one is not None:
+                one.close()
+        if self._collected is not None:
+            self._collected.close(finished=status is JobStatus.FINISHED)

@@ -1,0 +1,104 @@
+"""The micro-batch engine's side in one slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pystate.common.errors import ControlError
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.micro_batch.slot.data_server import DataServer
+from pystate.runtime.engines.micro_batch.slot.epoch_gateway import DriverEpochGateway
+from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.slot_engine import SlotContext
+from pystate.runtime.slot.subtask import Subtask
+from pystate.runtime.slot.subtask_checkpoints import Upload
+
+
+@dataclass(frozen=True)
+class MicroBatchSlotEngineFactory:
+    """Makes the engine in each slot of an attempt.
+
+    Attributes:
+        finished_epoch: The epoch that the restored state stands at.
+    """
+
+    finished_epoch: int
+
+    def __call__(self, slot: SlotContext) -> MicroBatchSlotEngine:
+        """Return the engine for a slot."""
+        return MicroBatchSlotEngine(slot, self.finished_epoch)
+
+
+class MicroBatchSlotEngine:
+    """Takes epochs from exchanges, finishes them and places barriers between them when the driver says so.
+
+    Args:
+        slot: Where.
+        finished_epoch: The epoch that the restored state stands at.
+    """
+
+    def __init__(self, slot: SlotContext, finished_epoch: int) -> None:
+        self._slot = slot
+        self._epochs = DriverEpochGateway(slot.gateway)
+        self._finished_epoch = finished_epoch
+        self._subtasks: dict[str, MicroBatchSubtask] = {}
+        path = f"{slot.directory}/exchange" if slot.unix_sockets else None
+        self._data = DataServer(
+            slot.secret, slot.job_id, slot.attempt, self._subtasks, host=slot.host, ports=slot.ports, path=path
+        )
+
+    @property
+    def address(self) -> str | tuple[str, int]:
+        """Where exchanges find the slot."""
+        return self._data.address
+
+    def start(self) -> None:
+        """Let exchanges come."""
+        self._data.start()
+
+    def close(self) -> None:
+        """Let no more come."""
+        self._data.close()
+
+    def make_subtask(
+        self,
+        task: TaskSpec,
+        environment: JobEnvironment,
+        upload: Upload,
+    ) -> Subtask:
+        """Return the slot's subtask of a task."""
+        return MicroBatchSubtask(
+            task, self._slot.index, environment, self._slot.gateway, self._epochs, upload, self._finished_epoch
+        )
+
+    def serve(self, subtasks: dict[str, Subtask]) -> None:
+        """Bring epochs to subtasks that are open by now."""
+        for uid, subtask in subtasks.items():
+            assert isinstance(subtask, MicroBatchSubtask)  # noqa: S101 - this engine's own
+            self._subtasks[uid] = subtask
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer a call of the engine's side in the driver.
+
+        Raises:
+            ControlError: It knows no such call.
+        """
+        op = request["op"]
+        if op == "snapshot":
+            between = CheckpointBarrier.from_plain(request["barrier"])
+            for subtask in self._subtasks.values():
+                subtask.snapshot_between_epochs(between)
+            return None
+        if op == "finish_epoch":
+            barrier = None if request["barrier"] is None else CheckpointBarrier.from_plain(request["barrier"])
+            for uid, task_attempt_id in request["task_attempts"].items():
+                self._subtasks[uid].finish_epoch(request["epoch"], task_attempt_id, barrier)
+            return None
+        if op == "source_messages":
+            source = self._subtasks[request["uid"]].source
+            assert source is not None  # noqa: S101 - only a source's subtasks send such
+            return source.answer(request["subtask"], request["number"], request["messages"])
+        message = f"A slot does not know the op {op!r}."
+        raise ControlError(message)

@@ -1,0 +1,67 @@
+"""Has subtasks wait behind a barrier that overtakes until there is room in front of the next tasks, see `OutputPause`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.time import current_time_ms
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.plan.channels import JobChannels
+
+
+class Slots(Protocol):
+    """Those of an attempt."""
+
+    def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> dict[int, Any]:
+        """Call all slots at the same time, and return the answer of each."""
+
+
+class DownstreamRoom:
+    """Asks the slots, task by task, behind each barrier that may overtake.
+
+    Args:
+        channels: All subtasks of the job, and the channels between them.
+        configuration: The job's.
+        slots: The attempt's.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(
+        self, channels: JobChannels, configuration: Configuration, slots: Slots, clock: Callable[[], int] = current_time_ms
+    ) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._settings = InputSettings.of(configuration)
+        self._slots = slots
+        self._waiting: tuple[int, int] | None = None  # the checkpoint, and from when on its barriers overtake
+        self._paused = -1  # the checkpoint for which subtasks have been told to wait
+
+    def barrier_sent(self, barrier: CheckpointBarrier) -> None:
+        """Take note of a barrier that is on its way. May be called from any thread."""
+        overtakes_at = self._settings.overtakes_at(barrier)
+        if overtakes_at is not None:
+            self._waiting = barrier.checkpoint_id, overtakes_at
+
+    def look(self) -> None:
+        """Tell subtasks to wait, and that there is room where there is.
+
+        Raises:
+            PystateError: A slot doesn't answer.
+        """
+        waiting = self._waiting
+        if waiting is None or self._clock() < waiting[1]:
+            return
+        checkpoint_id = waiting[0]
+        if self._settings.aligned_timeout_ms and checkpoint_id > self._paused:  # else they wait since they sent the barrier
+            self._paused = checkpoint_id
+            self._slots.call_all("pause", lambda _: {"checkpoint_id": checkpoint_id})
+        tasks = self._channels.tasks
+        answers = {index: set(answer) for index, answer in self._slots.call_all("has_room", lambda _: {}).items()}
+        have_room = {uid for uid, task in tasks.items() if all(uid in answers[index] for index in range(task.parallelism))}
+        ready = [uid for uid in tasks if have_room.issuperset(self._channels.targets[uid])]
+        self._slots.call_all("room_made", lambda _: {"checkpoint_id": checkpoint_id, "uids": ready})
+        if len(ready) == len(tasks) and self._waiting == waiting:
+            self._waiting = None

@@ -1,0 +1,230 @@
+"""The real-time engine's side in one slot."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import ControlError, PystateError
+from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
+from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.relay_server import RelayPort, RelayServer
+from pystate.runtime.engines.real_time.slot.subtask_output import RealTimeGateway
+from pystate.runtime.plan.channels import JobChannels, Place
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.plan.task_output import LINE_FIELD
+from pystate.runtime.slot.gateway import CoordinatorGateway
+from pystate.runtime.slot.slot_engine import SlotContext
+from pystate.runtime.slot.subtask import Subtask
+from pystate.runtime.slot.subtask_checkpoints import Upload
+
+REPORT_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True)
+class RealTimeSlotEngineFactory:
+    """Makes the engine in each slot of an attempt.
+
+    Attributes:
+        channels: All subtasks of the job, and the channels between them.
+    """
+
+    channels: JobChannels
+
+    def __call__(self, slot: SlotContext) -> RealTimeSlotEngine:
+        """Return the engine for a slot."""
+        return RealTimeSlotEngine(slot, self.channels)
+
+
+class DriverRealTimeGateway(RealTimeGateway):
+    """Calls the driver.
+
+    Args:
+        gateway: The slot's way to it.
+    """
+
+    def __init__(self, gateway: CoordinatorGateway) -> None:
+        self._gateway = gateway
+
+    def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
+        """Have lines printed."""
+        self._gateway.call("printed", lines=batch.column(LINE_FIELD).to_pylist())
+
+    def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
+        """Hand on results for the program."""
+        data = batch.serialize().to_pybytes()
+        self._gateway.call("collected", uid=uid, subtask=subtask, tag=tag, behind=behind, batch=data)
+
+    def ended(self, uid: str, subtask: int) -> None:
+        """Say that all elements are through."""
+        self._gateway.call("subtask_ended", uid=uid, subtask=subtask)
+
+    def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
+        """Send a reader's messages to its enumerator."""
+        answers: list[Any] | None = self._gateway.call(
+            "source_messages", uid=uid, subtask=subtask, number=number, messages=messages
+        )
+        return answers
+
+
+class ConnectedSubtask:
+    """A subtask with its channels.
+
+    Args:
+        subtask: The subtask.
+        port: The ways to and from its relay.
+        gate: What comes to it; None for a source.
+    """
+
+    def __init__(self, subtask: RealTimeSubtask, port: RelayPort, gate: InputGate | None) -> None:
+        self.subtask = subtask
+        self.port = port
+        self._gate = gate
+
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """Say that a barrier is on its way through the channels."""
+        if self._gate is not None:
+            self._gate.announce(barrier)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more in front of it, see `InputGate.has_room`."""
+        return self._gate is None or self._gate.has_room
+
+
+class RealTimeSlotEngine:
+    """Brings frames to subtasks and from them, and barriers to those that are sources.
+
+    Args:
+        slot: Where.
+        channels: All subtasks of the job, and the channels between them.
+    """
+
+    def __init__(self, slot: SlotContext, channels: JobChannels) -> None:
+        self._slot = slot
+        self._channels = channels
+        self._closed = threading.Event()
+        self._driver = DriverRealTimeGateway(slot.gateway)
+        self._by_place: dict[Place, ConnectedSubtask] = {}
+        self._by_uid: dict[str, ConnectedSubtask] = {}
+        path = f"{slot.directory}/relay" if slot.unix_sockets else None
+        self._server = RelayServer(
+            slot.secret, slot.job_id, slot.attempt, self._by_place, host=slot.host, ports=slot.ports, path=path
+        )
+
+    @property
+    def address(self) -> str | tuple[str, int]:
+        """Where relays find the slot."""
+        return self._server.address
+
+    def start(self) -> None:
+        """Let relays come."""
+        self._server.start()
+
+    def close(self) -> None:
+        """Let no more come."""
+        self._closed.set()
+        self._server.close()
+        for one in self._by_uid.values():
+            one.port.close()
+
+    def make_subtask(self, task: TaskSpec, environment: JobEnvironment, upload: Upload) -> Subtask:
+        """Return the slot's subtask of a task, with its channels."""
+        index, channels = self._slot.index, self._channels.tasks[task.uid]
+        mailbox = TaskMailbox()
+        gate = None
+        if channels.upstream:
+            settings = InputSettings.of(Configuration(environment.configuration), self._slot.directory)
+            gate = InputGate(channels.upstream, mailbox, settings)
+
+        def lost(error: PystateError) -> None:
+            subtask.fail(error, "")
+
+        port = RelayPort(_nobody if gate is None else gate.receive, lost)
+        writer, gateway = RecordWriter(task, index, self._channels, port), self._slot.gateway
+        subtask = RealTimeSubtask(task, index, environment, gateway, self._driver, upload, mailbox, gate, writer, channels)
+        self._by_uid[task.uid] = self._by_place[channels.level, channels.first_partition + index] = ConnectedSubtask(
+            subtask, port, gate
+        )
+        return subtask
+
+    def serve(self, subtasks: dict[str, Subtask]) -> None:
+        """Wait for the driver's side, which starts the subtasks when relays are on their way."""
+
+    def handle(self, request: dict[str, Any]) -> Any:
+        """Answer a call of the engine's side in the driver.
+
+        Raises:
+            ControlError: It knows no such call.
+        """
+        op = request["op"]
+        if op == "await_relays":
+            deadline = time.monotonic() + request["timeout_s"]
+            return all(one.port.await_relay(max(0.0, deadline - time.monotonic())) for one in self._by_uid.values())
+        if op == "start":
+            for one in self._by_uid.values():
+                one.subtask.start()
+            threading.Thread(target=self._report, name="records", daemon=True).start()
+            return None
+        sources = [one.subtask for one in self._by_uid.values() if one.subtask.source is not None]
+        if op == "trigger_checkpoint":
+            barrier = CheckpointBarrier.from_plain(request["barrier"])
+            for one in self._by_uid.values():
+                one.announce(barrier)
+            for source in sources:
+                source.trigger_checkpoint(barrier)
+            return None
+        if op == "resume":
+            for one in self._by_uid.values():
+                one.subtask.resume(request["checkpoint_id"])
+            return None
+        if op == "drain":
+            for source in sources:
+                source.drain()
+            return None
+        if op == "has_room":
+            return [uid for uid, one in self._by_uid.items() if one.has_room]
+        if op == "pause":
+            for one in self._by_uid.values():
+                one.subtask.change_pause(lambda pause: pause.begin(request["checkpoint_id"]))
+            return None
+        if op == "room_made":
+            for uid in request["uids"]:
+                if uid in self._by_uid:
+                    self._by_uid[uid].subtask.change_pause(lambda pause: pause.end(request["checkpoint_id"]))
+            return None
+        if op == "source_messages":
+            enumerating = self._by_uid[request["uid"]].subtask.source
+            assert enumerating is not None  # noqa: S101 - only a source's subtasks send such
+            return enumerating.answer(request["subtask"], request["number"], request["messages"])
+        message = f"A slot does not know the op {op!r}."
+        raise ControlError(message)
+
+    def _report(self) -> None:
+        """Tell how many records the subtasks have read and written, where that has changed; look after relays as well."""
+        told: dict[str, tuple[int, int]] = {}
+        while not self._closed.wait(REPORT_INTERVAL_S):
+            for one in self._by_uid.values():
+                one.port.time_passed(REPORT_INTERVAL_S)
+            counts = {uid: one.subtask.chain.metrics.totals() for uid, one in self._by_uid.items()}
+            if counts == told:
+                continue
+            try:
+                self._slot.gateway.call("records", slot_index=self._slot.index, counts=counts)
+            except PystateError:
+                return  # the attempt is over
+            told = counts
+
+
+def _nobody(_frame: object) -> None:
+    message = "Something came through a channel to a source."
+    raise ControlError(message)

@@ -1,0 +1,169 @@
+"""What is triggered by one request and asked for by another: savepoints, checkpoints, deletions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pystate.common.text.plain_data import entry, unless_none
+from pystate.runtime.rest.failure_messages import FailureCause
+from pystate.runtime.rest.message import HexId, RestMessage
+
+
+class TriggerResponse(RestMessage):
+    """What a trigger is answered with.
+
+    Attributes:
+        request_id: What to ask for its result with.
+    """
+
+    request_id: HexId = entry("request-id")
+
+
+class QueueStatus(RestMessage):
+    """Whether something is complete."""
+
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether it is."""
+        return self.id == "COMPLETED"
+
+
+IN_PROGRESS = QueueStatus(id="IN_PROGRESS")
+COMPLETED = QueueStatus(id="COMPLETED")
+
+
+class OperationProgress(RestMessage):
+    """How far a snapshot is, as far as that is known.
+
+    Attributes:
+        acknowledged: Subtasks that have acknowledged.
+        total: All of them.
+        bytes: What they have written.
+        waits_for_epoch: The epoch whose end the barrier waits for.
+        epoch_running: For how many ms that has run.
+        waits_since: Since when the barrier waits.
+    """
+
+    acknowledged: int | None = unless_none(default=None)
+    total: int | None = unless_none(default=None)
+    bytes: int | None = unless_none(default=None)
+    waits_for_epoch: int | None = unless_none(default=None)
+    epoch_running: int | None = unless_none(default=None)
+    waits_since: int | None = unless_none(default=None)
+
+
+class SavepointInfo(RestMessage):
+    """What became of a savepoint, or of a stop with one: one of the two.
+
+    Attributes:
+        location: Where it is.
+        failure_cause: Why there is none.
+    """
+
+    location: str | None = unless_none(default=None)
+    failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
+
+
+class CheckpointInfo(RestMessage):
+    """What became of a checkpoint: one of the two.
+
+    Attributes:
+        checkpoint_id: Its id.
+        failure_cause: Why there is none. Flink spells it so here.
+    """
+
+    checkpoint_id: int | None = unless_none("checkpointId", default=None)
+    failure_cause: FailureCause | None = unless_none("failureCause", default=None)
+
+
+class AsynchronousOperationInfo(RestMessage):
+    """What became of a deletion.
+
+    Attributes:
+        failure_cause: Why nothing was deleted; missing where all went well.
+    """
+
+    failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
+
+
+class SavepointResult(RestMessage):
+    """A savepoint, or a stop with one, under way or done.
+
+    Attributes:
+        status: Whether it is complete.
+        operation: What became of it; null before.
+        pystate: How far it is; missing once it is complete.
+    """
+
+    status: QueueStatus
+    operation: SavepointInfo | None = None
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause
+
+    @property
+    def outcome(self) -> str:
+        """Where the savepoint is.
+
+        Raises:
+            UnreadableAnswerError: It doesn't say so.
+        """
+        if self.operation is None or self.operation.location is None:
+            what = "no savepoint is in it"
+            raise self.plain_error(what)
+        return self.operation.location
+
+
+class CheckpointResult(RestMessage):
+    """A checkpoint under way or done.
+
+    Attributes:
+        status: Whether it is complete.
+        operation: What became of it; null before.
+        pystate: How far it is; missing once it is complete.
+    """
+
+    status: QueueStatus
+    operation: CheckpointInfo | None = None
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause
+
+    @property
+    def outcome(self) -> int:
+        """The id of the checkpoint.
+
+        Raises:
+            UnreadableAnswerError: It doesn't say so.
+        """
+        if self.operation is None or self.operation.checkpoint_id is None:
+            what = "no checkpoint is in it"
+            raise self.plain_error(what)
+        return self.operation.checkpoint_id
+
+
+class DisposalResult(RestMessage):
+    """A deletion under way or done.
+
+    Attributes:
+        status: Whether it is complete.
+        operation: What became of it; null before.
+        pystate: Missing.
+    """
+
+    status: QueueStatus
+    operation: AsynchronousOperationInfo | None = None
+    pystate: OperationProgress | None = unless_none(default=None)
+
+    @property
+    def failure_cause(self) -> FailureCause | None:
+        """Why it failed, if it has."""
+        return None if self.operation is None else self.operation.failure_cause

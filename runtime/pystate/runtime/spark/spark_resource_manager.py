@@ -1,0 +1,116 @@
+"""The Spark application of a job, as the place where its slots run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pystate.common.configuration.execution_target import local_threads
+from pystate.runtime.slot.process import SlotDescription
+from pystate.runtime.slot.slot_engine import SlotEngineFactory
+from pystate.runtime.spark.applications.application import (
+    CoreWatch,
+    SparkExecutors,
+    check_cores,
+    driver_address,
+    is_alive,
+    is_forgotten,
+)
+from pystate.runtime.spark.applications.executor_check import check_executors
+from pystate.runtime.spark.applications.required_cores import RequiredCores
+from pystate.runtime.spark.applications.waiting_tasks import lack_of_cores
+from pystate.runtime.spark.sessions.authentication import authentication_notices
+from pystate.runtime.spark.sessions.block_manager import LocalBlockManager
+from pystate.runtime.spark.sessions.jvm_end import jvm_end
+from pystate.runtime.spark.sessions.session import check_session
+from pystate.runtime.spark.slot_job import SlotJob
+from pystate.runtime.spark.workers.python_daemons import PythonDaemons
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkResourceManager:
+    """Runs slots as long tasks of one Spark application.
+
+    Args:
+        spark: The session.
+
+    Attributes:
+        application_id: Spark's id of the application.
+        version: Spark's.
+        one_machine: Whether all its tasks run on this machine.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.application_id = str(spark.sparkContext.applicationId)
+        self.version = str(spark.version)
+        self.one_machine = local_threads(str(spark.sparkContext.master)) is not None
+
+    @property
+    def host(self) -> str:
+        """The address at which slots reach this driver."""
+        return "127.0.0.1" if self.one_machine else driver_address(self._spark)
+
+    def check_session(self) -> None:
+        """Refuse settings under which state would be lost or doubled, and let nobody else into Spark's own connections."""
+        check_session(self._spark)
+        from pystate.runtime.spark.sessions.own_connections import guard_listeners  # late: it imports pyspark
+
+        guard_listeners()  # of a session that the program has made itself
+
+    def notices(self, *, real_time: bool) -> list[str]:
+        """Return what people should know of who may speak to this Spark."""
+        return authentication_notices(self._spark.sparkContext.getConf().get, real_time=real_time)
+
+    def check_slots(
+        self,
+        required: RequiredCores,
+        modules: Sequence[str],
+        timeout_s: float,
+        *,
+        restart: bool,
+        say: Callable[[str], object],
+    ) -> None:
+        """Refuse a job for which there are too few cores, or whose modules an executor lacks."""
+        check_cores(self._spark, required, timeout_s, restart=restart, say=say)
+        if not self.one_machine:
+            check_executors(self._spark, modules)
+
+    def watch(
+        self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
+    ) -> CoreWatch | None:
+        """Return what looks after the executors of a cluster, some of which may be gone with the attempt before."""
+        if self.one_machine:
+            return None
+        # with fewer cores than at first a job may be slower; without one to spare for an epoch it would stand still
+        return CoreWatch(SparkExecutors(self._spark), required.to_go_on(), timeout_s, restart=restart, say=say)
+
+    def allocate(
+        self,
+        description: SlotDescription,
+        engine: SlotEngineFactory,
+        count: int,
+        on_end: Callable[[str | None], None],
+    ) -> SlotJob:
+        """Return the job whose tasks are the slots."""
+        if self.one_machine:
+            PythonDaemons(self._spark).revive()  # the attempt before may have ended while they started
+            blocks = LocalBlockManager(self._spark.sparkContext)
+            blocks.remake_folders()  # whoever cleans up folders for temporary files takes them for old ones
+            blocks.restore()
+        return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
+
+    def lack(self, tasks: int) -> str | None:
+        """Say which of so many tasks can't run at the same time."""
+        return lack_of_cores(self._spark.sparkContext, tasks)
+
+    def loss(self) -> str | None:
+        """Say how the application is lost."""
+        if not is_alive(self._spark):
+            end = jvm_end(self._spark)
+            return "is gone" if end is None else f"is gone ({end})"
+        if is_forgotten(self._spark):
+            return "is not known to the Spark master any more (spark.deploy.recoveryMode)"
+        return None

@@ -1,0 +1,125 @@
+"""A snapshot of one operator in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pystate.common.errors import StateError
+from pystate.core.snapshot import round_robin_repartitioner
+from pystate.core.snapshot.metadata import (
+    CheckpointMetadata,
+    CheckpointType,
+    OperatorState,
+    OperatorSubtaskState,
+    SavepointFormatType,
+)
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
+from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME
+from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+
+UID = "operator"
+"""The uid of the operator in every harness."""
+
+_ANY_SIZE = 1 << 62
+
+
+@dataclass(frozen=True)
+class OperatorSnapshot:
+    """What one subtask wrote at a checkpoint, or what falls to one subtask of another parallelism.
+
+    Attributes:
+        checkpoint_id: Which checkpoint.
+        subtask_index: Which subtask wrote it, or gets it.
+        parallelism: How many there are.
+        max_parallelism: The number of key groups.
+        written: What the subtask wrote; None after a repartition.
+        restored: What a subtask finds that starts from it.
+    """
+
+    checkpoint_id: int
+    subtask_index: int
+    parallelism: int
+    max_parallelism: int
+    written: OperatorSubtaskState | None = field(repr=False)
+    restored: RestoredOperator = field(repr=False)
+
+    @property
+    def state_size(self) -> int:
+        """Bytes that the subtask wrote; 0 after a repartition."""
+        return 0 if self.written is None else self.written.state_size
+
+    @staticmethod
+    def write(
+        frozen: FrozenTask, checkpoint_id: int, subtask_index: int, parallelism: int, max_parallelism: int
+    ) -> OperatorSnapshot:
+        """Write frozen state into memory, with the code that writes it to a checkpoint storage."""
+        location = MemorySnapshotLocation(f"{MEMORY_SCHEME}/test/chk-{checkpoint_id}")
+        try:
+            task = frozen.write(location, subtask_index, _ANY_SIZE)
+        finally:
+            frozen.release()
+        written = task.operators.get(UID, OperatorSubtaskState())
+        restored = RestoredOperator(
+            location.uri,
+            written.keyed_state,
+            round_robin_repartitioner.repartition([written.operator_state], 1)[0],
+            written.raw_keyed_state,
+            round_robin_repartitioner.repartition([written.raw_operator_state], 1)[0],
+        )
+        return OperatorSnapshot(checkpoint_id, subtask_index, parallelism, max_parallelism, written, restored)
+
+
+def repartition(
+    snapshots: Sequence[OperatorSnapshot], old_parallelism: int, new_parallelism: int, max_parallelism: int
+) -> list[OperatorSnapshot]:
+    """Spread the state of all subtasks of an operator over another number of subtasks, as a restore does.
+
+    Args:
+        snapshots: What each old subtask wrote at one checkpoint, in any order.
+        old_parallelism: How many old subtasks there were.
+        new_parallelism: How many new ones there are; may be the same.
+        max_parallelism: The number of key groups, of both.
+
+    Returns:
+        What falls to each new subtask.
+
+    Raises:
+        StateError: A subtask's snapshot is missing, or they don't belong together.
+        RestoreError: The state can't be spread that way.
+    """
+    ordered = sorted(snapshots, key=lambda one: one.subtask_index)
+    if [one.subtask_index for one in ordered] != list(range(old_parallelism)):
+        found = [one.subtask_index for one in ordered]
+        message = f"There must be one snapshot of each of {old_parallelism} subtasks; there are those of {found}."
+        raise StateError(message)
+    if any(one.max_parallelism != max_parallelism or one.parallelism != old_parallelism for one in ordered):
+        message = "The snapshots are of operators with another parallelism or max parallelism."
+        raise StateError(message)
+    if len({one.checkpoint_id for one in ordered}) != 1 or any(one.written is None for one in ordered):
+        message = "The snapshots must be of one checkpoint, and as the subtasks took them."
+        raise StateError(message)
+    checkpoint_id, location = ordered[0].checkpoint_id, ordered[0].restored.location
+    subtasks = {one.subtask_index: one.written for one in ordered if one.written is not None}
+    operator = OperatorState(UID, UID, old_parallelism, max_parallelism, subtasks=subtasks)
+    metadata = CheckpointMetadata(
+        checkpoint_id,
+        CheckpointType.CHECKPOINT,
+        SavepointFormatType.CANONICAL,
+        timestamp_ms=0,
+        job_id="",
+        job_name="",
+        epoch=0,
+        parallelism=old_parallelism,
+        max_parallelism=max_parallelism,
+        operators=[operator],
+    )
+    vertex = JobVertex(UID, UID, new_parallelism, max_parallelism)
+    assignment = StateAssignmentOperation(metadata, [vertex]).assign()
+    shares = [RestoredOperator.of(assignment, UID, index, location) for index in range(new_parallelism)]
+    return [
+        OperatorSnapshot(checkpoint_id, index, new_parallelism, max_parallelism, None, share)
+        for index, share in enumerate(shares)
+    ]
