@@ -1,7 +1,7 @@
 """What an operator keeps in an order of its own, in front of a state and its timers.
 
 Where most of what an epoch adds is gone before the epoch ends, or soon after, overlays and stores are a way round. An
-`EpochBuffer` goes with the epochs of the state before which it stands: the overlay of that state tells it what becomes of them.
+`EpochBuffer` goes with the epochs of the state before which it stands: the overlay of that state tells what becomes of them.
 """
 
 from __future__ import annotations
