@@ -1,0 +1,38 @@
+"""The public names: a change to them is made on purpose, with a line in the changelog.
+
+`python -m tests.test_public_names` writes the list anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+FACE = ("common", "datastream", "queryable", "state_processor", "table", "testing")
+LIST = Path(__file__).with_name("public_names.txt")
+
+
+def public_names() -> list[str]:
+    """Return every name in the `__all__` of a package or module of the face."""
+    names = []
+    for package in FACE:
+        root = importlib.import_module(f"pystate.{package}")
+        modules = [root.__name__, *(found.name for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}."))]
+        for module in modules:
+            names += [f"{module}.{name}" for name in getattr(importlib.import_module(module), "__all__", ())]
+    return sorted(names)
+
+
+def test_no_public_name_comes_or_goes_by_accident() -> None:
+    assert public_names() == LIST.read_text("utf-8").splitlines()
+
+
+def test_the_modules_that_pickled_values_name_stay() -> None:
+    from pystate.common import Row, Types
+
+    assert (Row.__module__, type(Types.LONG()).__module__) == ("pystate.common.row", "pystate.common.type_info")
+
+
+if __name__ == "__main__":
+    LIST.write_text("".join(f"{name}\n" for name in public_names()), "utf-8")
