@@ -3,7 +3,7 @@
     python benchmarks/full_snapshot.py [KEYS] [ROUNDS]
 
 One backend with KEYS (1,000,000) values of 200 bytes of which half compress, driven as a slot drives it, without Spark;
-storage and working folder are on the disk of the temporary folder; *hashmap, forked* has a copy of the process write. The
+storage and working folder are on the disk of the temporary folder. The
 job's cost is measured by a thread that reads and updates random keys all the while, an epoch of 5,000 records after another:
 its records per second before and during the asynchronous part, and the epoch in which the barrier stands.
 """
@@ -58,8 +58,7 @@ class Load(threading.Thread):
 
 def bench_of(root, side):
     """Return a backend, by the name of its side."""
-    backend, _, forked = side.partition(", ")
-    return Bench(root, 1, backend, {"state.backend.hashmap.forked-snapshots": "true"} if forked else {})
+    return Bench(root, 1, side)
 
 
 def under_load(root, side, keys):
@@ -118,7 +117,7 @@ def plain_read(root, handles):
 
 def main(keys, rounds):
     rows, dips = [], []
-    for backend in ("hashmap", "hashmap, forked", "rocksdb"):
+    for backend in ("hashmap", "rocksdb"):
         root = tempfile.mkdtemp(prefix="full-snapshot-")
         rows.append((backend, *at_rest(root, backend, keys, rounds)))
         dips.append((backend, *under_load(root, backend, keys)))

@@ -1,4 +1,4 @@
-"""Uses core in an interpreter where pyspark can't be imported; run by `test_without_spark.py`. Prints the restored counts."""
+"""Uses core in an interpreter where pyspark can't be imported; run by `test_without_spark.py`. Prints the counts."""
 
 from __future__ import annotations
 

@@ -273,13 +273,6 @@ class StateBackendOptions:
         "Write snapshots while the next epochs run. Where it is false, an epoch waits until the snapshot before it is"
         " written; rocksdb can't do that.",
     )
-    FORKED_SNAPSHOTS = ConfigOption[bool](
-        "state.backend.hashmap.forked-snapshots",
-        BooleanType(),
-        False,
-        "Let a copy of the slot's process write full snapshots of the hashmap backend, so that records don't wait for the"
-        " interpreter meanwhile. Linux only, and only where there is memory for a second copy of the slot's state.",
-    )
 
 
 class StateRecoveryOptions:

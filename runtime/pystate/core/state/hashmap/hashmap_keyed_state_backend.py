@@ -9,7 +9,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.options import PystateOptions, StateBackendOptions
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
@@ -17,7 +17,6 @@ from pystate.core.api.state import State, StateDescriptor
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.base.backend_snapshot import canonical_header
 from pystate.core.state.base.canonical_restore import Block, entries_in
-from pystate.core.state.base.forked_writer import FORKS
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.registry import Schema, StateRegistry
 from pystate.core.state.base.state_schema import Migration, StateSchema
@@ -51,7 +50,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     per state; while snapshots are open, flushes go to layers over the frozen tables.
     """
 
-    __slots__ = ("_cleanups", "_forks", "_lock", "_open", "_records", "_registered", "_views")
+    __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered", "_views")
 
     def __init__(
         self,
@@ -78,7 +77,6 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
         self._records = 0
         self._views = HashMapViews()
         self._open: set[HashMapSnapshot] = set()
-        self._forks = FORKS if self.configuration.get(StateBackendOptions.FORKED_SNAPSHOTS) else None
         self._lock = threading.Lock()  # guards _open: snapshots are released on other threads
 
     def _create_table(self, name: str, schema: Schema) -> _TableState:
@@ -157,7 +155,6 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
             views,
             self._snapshot_filters(),
             self._forget,
-            self._forks,
         )
         with self._lock:
             self._open.add(snapshot)

@@ -20,7 +20,6 @@ from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.native_state import NativeUpload
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
-from pystate.core.state.base.forked_writer import ForkFailedError
 from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.core.state.operator.operator_state_backend import OperatorStateSnapshot
 from pystate.core.state.operator.raw_state import RawStateSnapshot
@@ -76,11 +75,7 @@ class FrozenOperator:
         prefix = f"{hashlib.md5(self.uid.encode(), usedforsecurity=False).hexdigest()[:12]}-{subtask}"
         first, last = self.key_groups.start, self.key_groups.end
         if self.keyed is not None:
-            name = f"{prefix}-keyed"
-            try:
-                handle = location.write_state(name, self.keyed.write_canonical, inline_threshold)
-            except ForkFailedError:  # no fault of the state's, and the last one of this process
-                handle = location.write_state(name, self.keyed.write_canonical, inline_threshold)
+            handle = location.write_state(f"{prefix}-keyed", self.keyed.write_canonical, inline_threshold)
             state.keyed_state.append(KeyedStateHandle(first, last, CANONICAL_KEYED_STATE, handle))
         if self.native is not None:
             state.keyed_state.append(self.native.write(location, f"{prefix}-keyed", inline_threshold))
