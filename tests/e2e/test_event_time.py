@@ -155,17 +155,18 @@ class Folder:
         self.files += 1
 
 
-def counting(folder, first, second, *, readers, interval=500, kept=True):
-    """The program over a folder; to its end where there is no interval."""
+def counting(folder, first, second, *, interval=500, kept=True):
+    """The program over a folder; to its end where there is no interval.
+
+    It has one reader: event time of a reader stands still while others get the files, and which one gets one is chance.
+    """
 
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND))
         source = FileSource(str(folder.path), monitor_interval_ms=interval, max_files_per_epoch=1)
         lines = env.from_source(source, strategy.with_timestamp_assigner(Second()), "lines").uid("lines")
-        if readers is not None:
-            lines = lines.set_parallelism(readers)
-        windows(lines, first, second, strategy=False, kept=kept)
+        windows(lines.set_parallelism(1), first, second, strategy=False, kept=kept)
         env.execute("windows of files")
 
     return program
@@ -174,12 +175,9 @@ def counting(folder, first, second, *, readers, interval=500, kept=True):
 @pytest.mark.slow
 @on_micro_batch
 @pytest.mark.timeout(600)
-def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_other_parallelisms(
-    run_job, tmp_path, engine
-):
+def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_other_parallelisms(run_job, tmp_path):
     """Parallelism 2 with checkpoints and a killed slot, then 3 on the other backend, gives what 1 gives in one go."""
     folder, first, second = Folder(tmp_path), Sink(), Sink()
-    readers = 1 if engine == REAL_TIME else None  # event time of a reader without a file stands still
 
     def out(below):
         """Whether all windows that end in front of a time are out, in both levels."""
@@ -190,7 +188,7 @@ def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_
     for number in range(3):
         folder.add(random_lines(number, 60, number * 2_000, 2_500))
     folder.add(["w0,7000"])  # the watermark is 3,999: in the middle of windows
-    job = run_job(counting(folder, first, second, readers=readers), options)
+    job = run_job(counting(folder, first, second), options)
     job.wait_for(out(2_000))
     os.kill(next(iter(job.master.slot_pids.values())), signal.SIGKILL)
     folder.add([f"w{number},{12_000 + number}" for number in range(5)])
@@ -202,14 +200,14 @@ def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_
     assert kept(path) == expected(folder.lines, 9_003), "the larger window is not full yet"
     folder.add(["w1,9001", "w9,9500"])  # in windows that are open, one of them behind the watermark of the savepoint
     resumed_options = {"execution.state-recovery.path": path, "parallelism.default": "3", "state.backend.type": "hashmap"}
-    resumed = run_job(counting(folder, first, second, readers=readers), resumed_options)
+    resumed = run_job(counting(folder, first, second), resumed_options)
     folder.add(["w0,40000"])
     resumed.wait_for(out(36_000))
     saved = resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
     resumed.result()
     assert kept(saved.path) == expected(folder.lines), "draining lets all windows fire, each once"
     golden = Sink(), Sink()
-    run_job(counting(folder, *golden, readers=readers, interval=None, kept=False), {"parallelism.default": "1"}).result()
+    run_job(counting(folder, *golden, interval=None, kept=False), {"parallelism.default": "1"}).result()
     assert (golden[0].rows, golden[1].rows) == kept(saved.path)
 
 
