@@ -51,7 +51,7 @@ def test_a_drain_that_breaks_leaves_the_job_in_front_of_it_and_the_next_one_drai
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND))
         source = FileSource(str(folder.path), monitor_interval_ms=300)
         assigner = strategy.with_timestamp_assigner(Second())
-        # one reader: on the real-time engine one without a file would hold event time up
+        # one reader: one without a file would hold event time up
         lines = env.from_source(source, assigner, "lines").set_parallelism(1).uid("lines")
         carried = lines.rebalance().map(Passing(faults), WORD).uid("carrier")
         windows(carried, first, second, strategy=False, kept=True)
