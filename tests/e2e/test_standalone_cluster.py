@@ -256,8 +256,9 @@ def test_rows_whose_shuffle_files_vanish_under_a_running_job_are_neither_lost_no
 def test_a_cluster_with_too_few_cores_is_refused_in_a_sentence(cluster, start, tmp_path):
     del cluster.hosts[1]
     cluster.start(cores=2)
-    driver = start(Watched(tmp_path), **{"parallelism.default": "2", "pystate.slot.startup-timeout": "3 s"})
-    assert driver.process.wait(90) == 1
+    # long enough for the executor to come: without it the master has given none
+    driver = start(Watched(tmp_path), **{"parallelism.default": "2", "pystate.slot.startup-timeout": "30 s"})
+    assert driver.process.wait(180) == 1
     assert "Parallelism 2 needs 6 cores (2 x parallelism + 2)" in driver.errors
     assert "has given this application 2, none are free; 4 are missing." in driver.errors
     assert "(workers of the cluster, and spark.cores.max where it is set)" in driver.errors
