@@ -31,7 +31,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test test-slow test-slow-in-ci test-all lint format types conf docs lock clean
+.PHONY: help setup java servers demo fidelity peers test test-slow test-slow-in-ci test-all lint format types sizes conf docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ format: $(INSTALLED) ## Lay out the code with ruff, and repair what it can
 
 types: $(INSTALLED) ## Check types with mypy --strict
 	$(BIN)/mypy
+
+sizes: $(INSTALLED) ## Print the largest files, classes, functions and folders
+	$(BIN)/python -m tests.sizes
 
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
 	$(BIN)/python -m pystate.common.configuration.conf_template conf/flink-conf.toml
