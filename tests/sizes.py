@@ -23,9 +23,7 @@ def report() -> str:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None:
                 of = classes if isinstance(node, ast.ClassDef) else functions
                 of[f"{file.relative_to(REPOSITORY)}::{node.name}"] = node.end_lineno - node.lineno + 1
-    parts = [
-        f"{sum(lines.values()):,} lines in {len(files)} files; half of the functions have at most {median(functions.values()):g}."
-    ]
+    parts = [f"{sum(lines.values()):,} lines in {len(files)} files; median of functions: {median(functions.values()):g}."]
     for title, found in (("files", lines), ("classes", classes), ("functions", functions), ("folders (files)", folders)):
         parts += ["", f"Largest {title}", *(f"{count:6}  {name}" for name, count in found.most_common(ROWS))]
     return "\n".join(parts)
