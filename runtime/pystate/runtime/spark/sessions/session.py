@@ -52,8 +52,11 @@ logger.allowlist.name = org.apache.spark.sql.execution.streaming.runtime.RealTim
 logger.allowlist.level = error
 logger.writer.name = org.apache.spark.shuffle.streaming.StreamingShuffleWriter
 logger.writer.level = error
+logger.kafka.name = org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer
+logger.kafka.level = error
 """
-"""Warnings of the stages and the memory that the real-time engine means to use, in each attempt, are left out."""
+"""Left out: warnings of the stages and the memory that the real-time engine means to use, in each attempt, and one for each
+record of Kafka that a Python stage reads (Spark reads for it on a plain thread): hundreds of lines in each epoch."""
 
 _LOCAL_DIR = "spark.local.dir"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
