@@ -236,3 +236,17 @@ def test_a_job_that_has_ended_takes_no_savepoint_and_is_cancelled_by_nobody(job)
     with pytest.raises(JobTerminatedError):
         ended.trigger_savepoint()
     assert ended.get_accumulators().result() == {}
+
+
+def test_a_job_has_the_scheduler_pool_and_the_job_group_of_the_program(spark, job, log):
+    context = spark.sparkContext
+    one = job()
+    found = []
+    one._master.run = lambda: found.append(context.getLocalProperty("spark.scheduler.pool"))
+    context.setLocalProperty("spark.scheduler.pool", "mine")
+    try:
+        ProgramJobs().start(one)
+        wait_until(lambda: found)
+    finally:
+        context.setLocalProperty("spark.scheduler.pool", None)
+    assert found == ["mine"]

@@ -191,7 +191,7 @@ class ProgramJobs:
                 if tell:
                     traceback.print_exc()
 
-        threading.Thread(target=run, name="program-job", daemon=True).start()
+        _thread(run).start()
 
     def wait_for_turn(self) -> None:
         """Wait until no job runs in the background."""
@@ -256,3 +256,17 @@ def _end_of(job: ProgramJob) -> None:
         job.wait()
     except Exception:  # whoever has started it is told
         return
+
+
+def _thread(run: Callable[[], None]) -> threading.Thread:
+    """Return the thread of a job, with the local properties of the program's own: its scheduler pool, its job group."""
+    plain = threading.Thread(target=run, name="program-job", daemon=True)
+    spark = sys.modules.get("pyspark")
+    context = None if spark is None else spark.SparkContext._active_spark_context  # noqa: SLF001 - pyspark's own question
+    try:
+        if spark is None or context is None or context._jsc.sc().isStopped():  # noqa: SLF001
+            return plain
+    except Exception:  # of py4j, where the JVM is gone: the job finds out, and says it
+        return plain
+    inheriting: threading.Thread = spark.InheritableThread(target=run, name="program-job", daemon=True)
+    return inheriting
