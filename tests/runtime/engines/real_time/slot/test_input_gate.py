@@ -187,3 +187,15 @@ def test_a_relay_that_waits_goes_when_the_subtask_ends():
     thread.join(10)
     assert not thread.is_alive()
     assert bench.gate.poll() is None
+
+
+def test_a_channel_that_a_barrier_holds_back_makes_room_for_the_others() -> None:
+    bench = Bench()
+    bench.barrier(0, barrier(1))
+    bench.data(0, "after" * ROOM)
+    other = bench.beside(lambda: bench.data(1, "before"))
+    assert is_waiting(other)
+    assert bench.gate.poll() is None  # the barrier was taken: what follows it waits for the other channel's
+    assert not is_waiting(other)
+    bench.barrier(1, barrier(1))
+    assert bench.drain() == ["before", 1, "after" * ROOM]

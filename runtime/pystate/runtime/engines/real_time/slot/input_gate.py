@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from pystate.common.errors import ControlError
@@ -143,12 +144,11 @@ class InputGate:
 
     def poll(self) -> GateEvent | None:
         """Return what is next; None for nothing."""
-        with self._mailbox.changed:
+        with self._mailbox.changed, self._making_room():
             while not self._closed:
                 event = self._gate.poll()
                 if isinstance(event, InputElement):
                     assert isinstance(event.element, Buffer)  # noqa: S101 - no other is put in
-                    self._mailbox.changed.notify_all()  # there may be room again
                     return unpack_frame(event.element.data)
                 if event is None or isinstance(event, CheckpointEvent):
                     return event
@@ -156,7 +156,7 @@ class InputGate:
 
     def poll_checkpoint(self) -> CheckpointEvent | None:
         """Return what is to be done for a checkpoint before the next element is taken; None for nothing."""
-        with self._mailbox.changed:
+        with self._mailbox.changed, self._making_room():
             event = None if self._closed else self._gate.poll_checkpoint()
             return event if isinstance(event, CheckpointEvent) else None
 
@@ -165,6 +165,14 @@ class InputGate:
         with self._mailbox.changed:
             self._closed = True
             self._gate.close()
+            self._mailbox.changed.notify_all()
+
+    @contextmanager
+    def _making_room(self) -> Iterator[None]:
+        """Wake the relays' threads where there is room afterwards: an element was taken, or a channel is held back now."""
+        had_room = self._gate.has_room
+        yield
+        if not had_room and self._gate.has_room:
             self._mailbox.changed.notify_all()
 
     def _is_open(self) -> bool:
