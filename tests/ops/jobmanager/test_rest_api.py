@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pystate.common.files.home import read_json
+from pystate.ops.jobmanager import job_manager_runner
 from pystate.ops.jobmanager.rest.rest_errors import CLIENT_HEADER
 from tests.ops.jobmanager.harness import eventually
 from tests.runtime.checkpoint.stats.statistics import Statistics
@@ -225,6 +226,14 @@ def test_cancel_reaches_a_driver_that_does_not_listen_yet(manager):
 
     assert manager.request("PATCH", f"/jobs/{job}")[0] == 202
     assert manager.state(job) == "CANCELLING"
+    manager.wait_for(job, "CANCELED")
+
+
+def test_a_driver_that_can_not_be_told_of_a_cancel_is_killed(manager, monkeypatch):
+    monkeypatch.setattr(job_manager_runner, "_CANCEL_SECONDS", 0.2)
+    job = manager.submit("--listen-after", "600")
+
+    assert manager.request("PATCH", f"/jobs/{job}")[0] == 202
     manager.wait_for(job, "CANCELED")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from pystate.common.errors import JobTerminatedError, PystateError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
+from pystate.common.processes.machine_load import PatientDeadline
 from pystate.common.processes.processes import signal_process, started_at, this_machine
 from pystate.ops.jobmanager.drivers.driver_failure_handler import DriverFailureHandler, DueRestart
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverGateway
@@ -37,6 +38,8 @@ _OF_ITS_OWN_CODE = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, sign
 """Signals that a process gets for what it does itself: who kills a driver sends others."""
 
 _CANCEL_RETRY_SECONDS = 0.1
+_CANCEL_SECONDS = 60.0
+"""How long a driver may take to hear of a cancel; longer on a busy machine."""
 
 
 class JobManagerRunner:
@@ -111,9 +114,7 @@ class JobManagerRunner:
         Returns:
             Whether that is done: not while this job manager may have been replaced itself.
         """
-        try:
-            self._services.leadership.check()
-        except LeadershipInDoubtError:
+        if not self._may_act():
             return False
         self._fenced = f"{silence.describe(pid)} It was killed after {silence.idle_ms / 1000:.0f} s."
         signal_process(pid, started, signal.SIGKILL)
@@ -266,16 +267,32 @@ class JobManagerRunner:
         self._deliver_cancel()
 
     def _deliver_cancel(self) -> None:
-        def deliver() -> None:
-            while not self._gateway.wait_until_closed(_CANCEL_RETRY_SECONDS):
-                try:
-                    if not self._status.current().state.is_terminal:
-                        self._gateway.call("cancel")
-                    return
-                except (PystateError, OSError) as error:  # the driver still starts, or is about to end
-                    logger.debug("job %s can't be cancelled yet: %s", self._job_id, error)
+        self._on_a_thread("cancel", self._tell_of_cancel)
 
-        self._on_a_thread("cancel", deliver)
+    def _tell_of_cancel(self) -> None:
+        """Tell the driver, as soon as it listens; one that can't be told for long, whatever holds it, is killed."""
+        pid = self._record.current.pid
+        started = None if pid is None else started_at(pid)
+        deadline = PatientDeadline(_CANCEL_SECONDS)
+        while not self._gateway.wait_until_closed(_CANCEL_RETRY_SECONDS):
+            try:
+                if not self._status.current().state.is_terminal:
+                    self._gateway.call("cancel")
+                return
+            except (PystateError, OSError) as error:  # the driver still starts, or is about to end
+                logger.debug("job %s can't be cancelled yet: %s", self._job_id, error)
+            if pid is not None and deadline.has_passed() and self._record.current.pid == pid and self._may_act():
+                logger.warning("job %s: its driver %d can't be told that it is cancelled: it is killed", self._job_id, pid)
+                signal_process(pid, started, signal.SIGKILL)
+                return
+
+    def _may_act(self) -> bool:
+        """Return whether this job manager leads for sure at this moment."""
+        try:
+            self._services.leadership.check()
+        except LeadershipInDoubtError:
+            return False
+        return True
 
     # -- it has ended
 

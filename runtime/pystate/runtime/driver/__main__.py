@@ -8,7 +8,9 @@ import os
 import runpy
 import signal
 import sys
+import time
 import traceback
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
 
 _LAST_WRITES_SECONDS = 10.0
 """How long an ended driver waits for files that others may ask it for instead, such as a savepoint's result."""
+
+
+_START_ENDS_SECONDS = 5.0
+"""How long a program that is cancelled before its job may take to end itself."""
 
 
 class DriverExecutor(LocalExecutor):
@@ -278,7 +284,7 @@ def run_driver(
         status.wait_until_written()
         return 1
     status = JobStatusStore(directory, submission.initial_name)
-    endpoint = ControlEndpoint(directory, status)
+    endpoint = ControlEndpoint(directory, status, partial(_end_start, status))
     try:
         endpoint.start()
     except OSError as error:
@@ -315,6 +321,14 @@ class _Terminated(SystemExit):
 
 def _exit_on_signal(number: int, _: FrameType | None) -> None:
     raise _Terminated(128 + number)
+
+
+def _end_start(status: JobStatusStore) -> None:
+    """End a program whose job is cancelled before it has come to it: as by a signal, and for sure some seconds later."""
+    status.wait_until_written()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_START_ENDS_SECONDS)
+    end_process(0)
 
 
 def end_process(code: int) -> NoReturn:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from pystate.common.errors import CheckpointFailedError, ControlError, PystateError
+from pystate.common.errors import CheckpointFailedError, ControlError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.common.files.job_files import read_job_file
 from pystate.common.files.regular_files import MAX_WORD_BYTES
+from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
 from pystate.common.processes.processes import started_at
 from pystate.core.snapshot.metadata import SavepointFormatType
@@ -29,12 +32,18 @@ class ControlEndpoint:
     Args:
         directory: The job's files; the secret is read from there and the address written to it.
         status: Where the job stands.
+        end_start: Ends a program that has not come to its job, once that is cancelled; None where no call comes so early.
     """
 
-    def __init__(self, directory: JobDirectory, status: JobStatusStore) -> None:
+    def __init__(
+        self, directory: JobDirectory, status: JobStatusStore, end_start: Callable[[], object] | None = None
+    ) -> None:
         self._directory = directory
         self._status = status
+        self._end_start = end_start
+        self._lock = threading.Lock()
         self._master: JobMaster | None = None
+        self._start_cancelled = False
         self._operations = TriggeredOperations(directory, status.writes)
         self._server = ControlServer(read_job_file(directory.secret, MAX_WORD_BYTES), self._handle)
 
@@ -51,8 +60,26 @@ class ControlEndpoint:
         self._directory.driver.unlink(missing_ok=True)
 
     def serve(self, master: JobMaster) -> None:
-        """Take calls that need a running job from now on."""
-        self._master = master
+        """Take calls that need a running job from now on.
+
+        Raises:
+            JobCancelledError: It was cancelled before the program came to it.
+        """
+        with self._lock:
+            if self._start_cancelled:
+                message = "The job was cancelled before it began."
+                raise JobCancelledError(message)
+            self._master = master
+
+    def _cancel_start(self) -> bool:
+        """Cancel the job of a program that has not come to it; return whether that is so."""
+        with self._lock:
+            if self._master is not None or self._end_start is None:
+                return False
+            self._start_cancelled = True
+        self._status.update(JobStatus.CANCELED)
+        threading.Thread(target=self._end_start, name="cancelled-start", daemon=True).start()
+        return True
 
     def _handle(self, request: dict[str, Any]) -> Any:
         arguments = dict(request)
@@ -61,6 +88,8 @@ class ControlEndpoint:
             return self._full_status()
         if op == "operation":
             return self._operation(parse_job_id(arguments["trigger_id"]))
+        if op == "cancel" and self._cancel_start():
+            return {}
         master = self._master
         if op == "query":
             return not_running() if master is None else master.query(arguments["request"])
