@@ -357,7 +357,15 @@ def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestCli
         from pystate.common.processes.rest_client_security import tls_with
 
         tls = tls_with(entry["ca"])
-    return RestClient(entry["address"], entry["port"], timeout=timeout, token=token, instance=entry["instance"], tls=tls)
+    return RestClient(
+        entry["address"],
+        entry["port"],
+        timeout=timeout,
+        token=token,
+        instance=entry["instance"],
+        tls=tls,
+        pid=entry["pid"],
+    )
 
 
 def _remote_client(

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pystate
 from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
 from pystate.common.processes.machine_load import busy_sentence
+from pystate.common.processes.processes import is_stopped
 from pystate.runtime.rest.cluster_messages import StandbyConfiguration
 from pystate.runtime.rest.message import RestMessage
 
@@ -64,6 +65,7 @@ class RestClient:
         instance: What its answers must be marked with; None takes any.
         rest_token: The token that the options name, shown with every request in place of the home's.
         tls: How to speak TLS; None for none.
+        pid: Its process, where that is one of this machine.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class RestClient:
         instance: str | None = None,
         rest_token: str | None = None,
         tls: ssl.SSLContext | None = None,
+        pid: int | None = None,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._token = token
         self._rest_token = rest_token
         self._tls = tls
+        self._pid = pid
         self._timeout = timeout
         self._instance = instance
         self._peer = (host, port)
@@ -97,6 +101,7 @@ class RestClient:
             instance=self._instance,
             rest_token=self._rest_token,
             tls=self._tls,
+            pid=self._pid,
         )
 
     def is_there(self) -> bool:
@@ -164,6 +169,8 @@ class RestClient:
         except TimeoutError as error:
             message = f"The job manager at {self.address} did not answer within {self._timeout:g} s."
             hint = f"{busy_sentence() or 'look at its log'}; client.timeout sets how long to wait"
+            if self._pid is not None and is_stopped(self._pid):
+                hint = f"its process {self._pid} is stopped: kill -CONT {self._pid} lets it go on"
             raise SilentJobManagerError(message, hint=hint) from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"

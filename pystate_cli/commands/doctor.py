@@ -59,6 +59,7 @@ def _findings(
 ) -> Iterator[Finding]:
     yield machine.check_python()
     yield machine.check_packages()
+    yield machine.check_open_files()
     with session.console.waiting("Looking for Java"):
         java = machine.check_java(session.home)
     yield java

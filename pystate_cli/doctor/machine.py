@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pystate.common.errors import JavaNotFoundError
+from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.processes.machine_load import core_count
 from pystate_cli.console.formats import format_size
 from pystate_cli.doctor.finding import Finding, fail, ok, warn
@@ -59,6 +60,19 @@ def check_python() -> Finding:
     if sys.version_info < _OLDEST_PYTHON:
         return fail("python", f"Python {version} is too old", "use Python 3.10 or newer")
     return ok("python", f"Python {version} ({sys.executable})")
+
+
+def check_open_files() -> Finding:
+    """Look how many files a process may have open."""
+    from pystate.common.processes.open_files import check_files_of_spark
+
+    try:
+        check_files_of_spark()
+    except ConfigurationError as error:
+        return fail("open files", error.message.rstrip("."), error.hint)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard if hard != resource.RLIM_INFINITY else soft
+    return ok("open files", f"up to {most:,} in a process" if most != resource.RLIM_INFINITY else "without a limit")
 
 
 def check_packages() -> Finding:

@@ -156,8 +156,13 @@ def job_path(job_file: str) -> Path:
     """Return the path of the program.
 
     Raises:
-        UsageError: There is no such file.
+        UsageError: There is no such file, or no working directory any more.
     """
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        message = "The working directory was deleted: the program would have none."
+        raise UsageError(message, hint="cd to a directory that exists") from error
     path = Path(job_file).expanduser().absolute()
     if not path.exists():
         message = f"The job file does not exist: {job_file}"

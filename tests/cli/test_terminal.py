@@ -37,7 +37,7 @@ def write_checkpoints(manager, job: str, *numbers: int) -> None:
 
 @pytest.mark.parametrize("size", [{"columns": 80, "rows": 24}, {"columns": 160, "rows": 8}])
 def test_the_live_view_of_a_run_leaves_nothing_behind(manager, terminal, size):
-    words = ("--name", "word count", "--epochs", "20", "--print-every", "120", "--finish", "2.5", "--warn")
+    words = ("--name", "word count", "--epochs", "20", "--print-every", "120", "--finish", "6", "--warn")
     command = terminal("run", manager.job_file, "--", *words, **size)
     job = only_job(manager)
     manager.wait_for(job, "RUNNING")

@@ -167,6 +167,18 @@ def test_a_job_manager_that_does_not_answer_is_said_so(manager_process, pystate,
     assert f"The job manager (process {manager_process.process.pid}) runs, and does not answer." in shown.err
 
 
+def test_a_job_manager_that_was_stopped_is_said_to_be(manager_process, pystate, tmp_path):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "flink-conf.toml").write_text('"client.timeout" = "500 ms"\n')
+    pid = manager_process.process.pid
+    os.kill(pid, signal.SIGSTOP)
+
+    asked = pystate("list")
+
+    assert asked.code == 1
+    assert f"its process {pid} is stopped: kill -CONT {pid} lets it go on" in asked.err
+
+
 def test_commands_find_the_leader(tmp_path, pystate, own_home):
     shared = standby_options(str(tmp_path / "ha"))
     leader, standby = ManagerProcess(tmp_path / "other", shared), ManagerProcess(own_home, shared)

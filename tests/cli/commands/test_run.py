@@ -490,3 +490,11 @@ def test_the_path_of_another_machine_is_left_to_the_job(manager, pystate, tmp_pa
     code, _, _ = pystate("run", "-d", "-m", f"127.0.0.1:{manager.port}", "-s", "/there/only", manager.job_file)
 
     assert code == 0
+
+
+def test_a_working_directory_that_was_deleted_is_named(pystate, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ended = pystate("run", tmp_path / "job.py")
+    assert (ended.code, "The working directory was deleted" in ended.err) == (2, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import sys
 from collections import namedtuple
@@ -12,8 +13,9 @@ import pyspark
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import JavaNotFoundError
+from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
+from pystate.common.processes.open_files import check_files_of_spark
 from pystate_cli.doctor import kafka, machine, service, storage
 from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
 from pystate_cli.views.finding_list import plain_lines, verdict, view
@@ -43,8 +45,8 @@ def test_a_healthy_machine(pystate, conf, own_home):
 
     names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
     assert code == 0, out
-    assert names[:7] == ["python", "packages", "java", "spark", "home", "settings", "kafka"]
-    assert names[7:10] == ["cores", "checkpoints", "savepoints"]
+    assert names[:8] == ["python", "packages", "open files", "java", "spark", "home", "settings", "kafka"]
+    assert names[8:11] == ["cores", "checkpoints", "savepoints"]
     assert names[10:12] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
@@ -96,6 +98,18 @@ def test_a_named_job_manager_that_does_not_answer(pystate, conf):
 
     assert code == 1
     assert "fail  job manager" in out
+
+
+def test_too_few_open_files_fail_where_spark_would_without_a_reason(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    found = machine.check_open_files()
+    assert (found.health, found.text) == (
+        Health.FAIL,
+        "A process may have 256 files open here, and Spark's JVM has 512 soon after its start",
+    )
+    with pytest.raises(ConfigurationError, match="256 files"):
+        check_files_of_spark()
 
 
 def test_python_packages_and_spark(monkeypatch):

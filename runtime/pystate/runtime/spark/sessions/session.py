@@ -19,6 +19,7 @@ from pystate.common.configuration.sensitive_keys import REDACTED
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import write_file_atomically
 from pystate.common.processes.java import find_java
+from pystate.common.processes.open_files import check_files_of_spark
 from pystate.runtime.logs.pipes import descriptor_into, log_bounds
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 from pystate.runtime.spark import worker_site
@@ -217,10 +218,11 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
         output: A descriptor that the noise goes to in the place of the file, beside which settings are written for a while.
 
     Raises:
-        ConfigurationError: A setting is refused.
+        ConfigurationError: A setting is refused, or too few files may be open.
         JavaNotFoundError: No Java is found.
         ExternalSystemError: The cluster doesn't answer.
     """
+    check_files_of_spark()
     add_python_files(configuration)  # the program itself may have named some
     settings = spark_settings(configuration, log)
     target = execution_target(configuration)
