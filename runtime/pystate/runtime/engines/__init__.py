@@ -1,1 +1,1 @@
-"""The engines that move records: one folder each, with what runs in the driver, in slots and in Spark."""
+"""The execution engines, one package each: the parts that run in the driver, in slots and in Spark."""

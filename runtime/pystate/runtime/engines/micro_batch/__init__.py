@@ -1,1 +1,1 @@
-"""The micro-batch engine: one query of Spark, whose batches are epochs."""
+"""The micro-batch engine: one Spark streaming query whose batches are epochs."""

@@ -1,1 +1,1 @@
-"""The micro-batch engine in the driver: one query of Spark, whose batches are epochs."""
+"""The driver side of the micro-batch engine: one Spark streaming query whose batches are epochs."""

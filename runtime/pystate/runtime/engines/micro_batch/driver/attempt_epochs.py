@@ -1,4 +1,4 @@
-"""The epochs of one attempt, from beginning to end of each: what must be sure before one counts."""
+"""The epochs of one execution attempt, and what must hold before each begins, commits and ends."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkChec
 
 @dataclass(frozen=True)
 class BegunEpoch:
-    """An epoch of rows, or one that the clock brings about, which has none.
+    """An epoch that has begun: either with the rows of a Spark batch, or without rows, to fire processing-time timers.
 
     Attributes:
-        epoch: Its number.
-        batch: Spark's number of the batch whose rows it has, or of the one in front of it, up to which the sources are read.
-        clock: Up to when timers by the clock fire in it, ms since 1970; None for the slots' own clocks.
+        epoch: The epoch number.
+        batch: Spark's number of the batch whose rows the epoch has; without rows, that of the last batch before it.
+        clock: The epoch fires processing-time timers up to this time, ms since 1970; None for the slots' own clocks.
     """
 
     epoch: int
@@ -38,16 +38,16 @@ class BegunEpoch:
 
 
 class AttemptEpochs:
-    """Lets the epochs of an attempt begin and end, in step with the checkpoints.
+    """Begins and ends the epochs of an attempt, in step with the checkpoints.
 
     Args:
-        coordinator: The job's checkpoints.
-        barriers: Those among these epochs.
-        tracker: Where the epochs stand.
+        coordinator: The job's checkpoint coordinator.
+        barriers: Places checkpoint barriers among these epochs.
+        tracker: The state of the epochs.
         spark: Spark's logs.
         numbers: The epoch numbers of the job.
-        running_epochs: Where an epoch is written down that is to be run again after a failure; None where none is.
-        records: Counts them.
+        running_epochs: Stores the running epoch so that it can be rerun after a failure; None if epochs are not rerun.
+        records: Counts the epochs' records.
     """
 
     def __init__(
@@ -72,33 +72,33 @@ class AttemptEpochs:
     # -- the beginning of an epoch
 
     def begin_epoch(self, batch: int, clock: int | None = None) -> BegunEpoch:
-        """Begin the epoch of a batch of Spark's, once nothing stands against it, in front of its first task.
+        """Begin the epoch of a Spark batch before its first task starts, once nothing blocks it.
 
-        The term is read only where something is written that the next driver reads: a bound of epoch numbers, the epoch that
-        is run again. Else an epoch of a driver that was replaced is work in its own slots, whose state nobody restores from,
-        until `check_all_prepared` stops it.
+        The term is read only where something is written that the next driver reads: a bound of epoch numbers, or the epoch
+            to rerun. Otherwise an epoch of a replaced driver only changes its own slots, whose state is never restored,
+            until `check_all_prepared` stops it.
 
         Args:
-            batch: Spark's number of it.
-            clock: Up to when timers by the clock fire, of an epoch that is run again.
+            batch: Spark's batch number.
+            clock: For a rerun epoch, the time up to which processing-time timers fire.
 
         Returns:
-            With its own number, one above that of the epoch before, whatever brought that about.
+            The epoch, numbered one above the previous epoch of either kind.
 
         Raises:
             AttemptOverError: The attempt ends instead.
-            DriverReplacedError: Something is to be written, and the job is another driver's.
-            PystateError: The barrier that every epoch is to carry can't be prepared.
+            DriverReplacedError: Something must be written, but another driver runs the job.
+            PystateError: The barrier that every epoch carries can't be prepared.
         """
         self._barriers.await_turn(self._reserve)
         return self._begin_turn(batch, clock, has_rows=True)
 
     def begin_due(self, pause_s: float) -> BegunEpoch:
-        """Begin the epoch that fires timers by the clock, once one is due and no other epoch runs; wait until then.
+        """Wait until a processing-time timer is due and no epoch runs, then begin an epoch that fires it.
 
         Args:
-            pause_s: How long after the beginning of another epoch it begins at the earliest, so that epochs of rows, which
-                fire timers too, come first.
+            pause_s: The minimum time since the last epoch began, so that epochs with rows, which fire timers too, come
+                first.
 
         Raises:
             AttemptOverError: The attempt ends instead.
@@ -114,10 +114,10 @@ class AttemptEpochs:
         return self._begin_turn(tracker.finished_batch, current_time_ms())
 
     def begin_again(self, clock: int) -> BegunEpoch:
-        """Begin an epoch of the clock that ran when the attempt before ended, under its number.
+        """Begin again, under the same number, the timer epoch that ran when the previous attempt ended.
 
         Args:
-            clock: Up to when timers fire in it, ms since 1970.
+            clock: The time up to which timers fire, ms since 1970.
 
         Raises:
             AttemptOverError, PystateError: See `begin_epoch`.
@@ -126,7 +126,7 @@ class AttemptEpochs:
         return self._begin_turn(self._tracker.finished_batch, clock)
 
     def input_available(self) -> None:
-        """Have an epoch take what a source has, as soon as none runs."""
+        """Have an epoch read the available source input as soon as no epoch runs."""
         with self._lock:
             self._tracker.input_available = True
             if self._tracker.running is None:
@@ -140,7 +140,7 @@ class AttemptEpochs:
     def _begin_turn(self, batch: int, clock: int | None, *, has_rows: bool = False) -> BegunEpoch:
         """Begin the next epoch, whose turn it is.
 
-        One of rows that may be run again has the driver's clock, not the slots': that can be written down.
+        An epoch with rows that may be rerun uses the driver's clock, which can be recorded, not the clocks of the slots.
         """
         if clock is None and self._running_epochs is not None:
             clock = current_time_ms()
@@ -160,17 +160,17 @@ class AttemptEpochs:
             self._barriers.turn_over()
 
     def begin_last(self, savepoint: CheckpointRequest | None = None) -> tuple[int, int]:
-        """Begin the epoch behind all others, which no batch of Spark's makes, once none runs.
+        """Begin the last epoch, which belongs to no Spark batch, once no other epoch runs.
 
         Args:
-            savepoint: Rides on it, and the job ends behind it; None where any barrier may.
+            savepoint: Carried by the epoch; the job ends after it. None if the epoch may carry any barrier.
 
         Returns:
-            Its number, and Spark's number of the batch in front of it.
+            The epoch number, and Spark's number of the last batch before it.
 
         Raises:
             AttemptOverError: The attempt ends instead.
-            PystateError: The savepoint can't be prepared. Nothing has changed, other epochs may begin again.
+            PystateError: The savepoint can't be prepared. Nothing has changed, and other epochs may begin again.
         """
         tracker = self._tracker
         brings_barrier = savepoint is not None
@@ -190,7 +190,7 @@ class AttemptEpochs:
         return epoch, batch
 
     def _write_down(self, begun: BegunEpoch, store: RunningEpochStore, *, has_rows: bool) -> None:
-        """Write down the epoch that is about to run, so that the next attempt, or driver, runs the same one again."""
+        """Record the epoch that is about to run, so that the next attempt or driver can rerun it."""
         base = self._coordinator.latest_snapshot()
         self._coordinator.check_term()
         uri = None if base is None else base.location.uri
@@ -202,13 +202,14 @@ class AttemptEpochs:
         """Begin an epoch whose turn it is.
 
         Args:
-            epoch: Which.
-            barrier: The checkpoint that rides on it from the start, or None.
+            epoch: The epoch number.
+            barrier: The checkpoint that the epoch carries from the start, or None.
 
         Raises:
-            ControlError: Another one runs, or it is not behind the last one; AttemptOverError if the attempt has ended.
+            ControlError: Another epoch runs, or this one doesn't follow the last one; AttemptOverError if the attempt has
+                ended.
         """
-        self._coordinator.pending.settle_cuts()  # Spark has committed the epoch before, and keeps commits for a while
+        self._coordinator.pending.settle_cuts()  # Spark has committed the previous epoch, and keeps commits for a while
         with self._lock:
             self._barriers.check_live()
             if barrier is not None and barrier.is_aborted:
@@ -220,27 +221,27 @@ class AttemptEpochs:
     # -- its rows
 
     def subtask_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
-        """Take note that a subtask has got all rows of the running epoch.
+        """Record that a subtask has received all rows of the running epoch.
 
         Raises:
-            ControlError: That epoch doesn't run; AttemptOverError if the attempt has ended.
+            ControlError: That epoch isn't running; AttemptOverError if the attempt has ended.
         """
         with self._lock:
             self._barriers.check_live()
             self._tracker.prepare((uid, subtask), prepared)
 
     def check_all_prepared(self, epoch: int) -> dict[SubtaskId, PreparedEpoch]:
-        """Make sure, before anything of it counts, that every subtask has got the epoch's rows: Spark's word is not enough.
+        """Check that every subtask has received all rows of the epoch, before any of its results count.
 
-        The term is read once per epoch, and here: a driver may be stopped in the midst of an epoch for as long as it takes
-        to replace it, so that what was read at its beginning proves nothing to its sinks.
+        Spark's report alone doesn't prove it. The term is read once per epoch, and here: a driver may be suspended during an
+        epoch long enough to be replaced, so a term read at the beginning of the epoch proves nothing to its sinks.
 
         Returns:
-            What each subtask has told of them.
+            What each subtask has reported about the epoch.
 
         Raises:
-            ControlError: One hasn't; AttemptOverError if the attempt has ended.
-            DriverReplacedError: The job is another driver's.
+            ControlError: A subtask hasn't received them; AttemptOverError if the attempt has ended.
+            DriverReplacedError: Another driver runs the job.
         """
         self._coordinator.check_term()
         with self._lock:
@@ -254,7 +255,7 @@ class AttemptEpochs:
     # -- its end
 
     def decide(self, epoch: int) -> CheckpointBarrier | None:
-        """Return the barrier that an epoch carries, None where it carries none; the same each time.
+        """Return the barrier that an epoch carries, or None; repeated calls return the same.
 
         Raises:
             ControlError: The epoch isn't at its end; AttemptOverError if the attempt has ended.
@@ -264,11 +265,11 @@ class AttemptEpochs:
             return self._barriers.at_end_of(epoch, first=self._tracker.decide(epoch))
 
     def slot_finished(self, slot: int) -> None:
-        """Take note that a slot's subtasks have finished the epoch that is decided, and hang in no barrier of it."""
+        """Record that a slot's subtasks have finished the decided epoch, and so don't delay its barrier."""
         self._coordinator.pending.slot_answered(slot)
 
     def subtasks_finished(self, epoch: int) -> None:
-        """Take note that the changes of an epoch are in all subtasks' backends, and count its records."""
+        """Record that all subtasks' backends hold the epoch's changes, and count its records."""
         with self._lock:
             self._barriers.check_live()
             finished = dict(self._tracker.prepared) if self._tracker.subtasks_finished(epoch) else {}
@@ -276,11 +277,11 @@ class AttemptEpochs:
             self._records.add(uid, share.rows_in, share.rows_out)
 
     def measure_alignment(self, epoch: int, measure: Callable[[str, int, int], int | None]) -> None:
-        """Note for the barrier on an epoch how long its upstream partitions were apart at their ends.
+        """Measure, for the barrier of an epoch, how far apart in time its upstream partitions ended.
 
         Args:
-            epoch: Which; nothing is measured where it carries none.
-            measure: Called with a task's uid, its stage and the trigger's time, ms since 1970; returns ms, None for unknown.
+            epoch: The epoch number; nothing is measured if the epoch carries no barrier.
+            measure: Called with a task's uid, its stage and the trigger time, ms since 1970; returns ms, or None if unknown.
         """
         with self._lock:
             riding = self._barriers.behind(epoch)
@@ -294,7 +295,7 @@ class AttemptEpochs:
                 checkpoint.alignment = measured
 
     def check_live(self) -> None:
-        """Make sure that the attempt isn't over, in front of something that nothing takes back.
+        """Check that the attempt isn't over, before a step that can't be undone.
 
         Raises:
             AttemptOverError: It is.
@@ -303,7 +304,7 @@ class AttemptEpochs:
             self._barriers.check_live()
 
     def finish_epoch(self, epoch: int, batch: int) -> None:
-        """End an epoch: all subtasks have run it and all sinks have its output. Spark commits it next.
+        """End an epoch that all subtasks have run and whose output all sinks have; Spark commits it next.
 
         Raises:
             AttemptOverError: The attempt has ended meanwhile.
@@ -314,22 +315,22 @@ class AttemptEpochs:
             self._tracker.finish(epoch, batch)
             self._barriers.epoch_finished(epoch)
 
-    # -- how far they are
+    # -- progress
 
     @property
     def sources_ended(self) -> bool:
-        """Whether a finished epoch took the last of all sources in slots."""
+        """Whether a finished epoch has read the last element of every source in slots."""
         with self._lock:
             return self._tracker.sources_ended
 
     @property
     def finished(self) -> int | None:
-        """The last finished epoch; None where the attempt is over."""
+        """The last finished epoch; None if the attempt is over."""
         with self._lock:
             return None if self._barriers.over else self._tracker.finished
 
     def running_in(self, slot: int) -> str:
-        """Say which epoch a slot runs, and in which operators it had not ended; nothing between two epochs."""
+        """Return a phrase that names the epoch a slot runs and its unfinished operators; empty between two epochs."""
         with self._lock:
             tracker = self._tracker
             if self._barriers.over or tracker.running is None:

@@ -1,7 +1,7 @@
-"""Which sources that Spark reads are at their end while others of the job go on: their channels hold event time up no more.
+"""Finds sources read by Spark that have ended while others continue, so that they no longer hold back event time.
 
-It follows from how far a batch reads, so it is the same when an epoch is run again, and nothing of it is kept: each epoch
-is told anew.
+The result depends only on how far a batch reads, so it is the same when an epoch is rerun. Nothing is stored: it is sent
+again with each epoch.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class EndedSources:
-    """Those of one attempt.
+    """Finds the ended sources of one attempt.
 
     Args:
         plan: The job.
-        sources: What the lines of the query's offset log are about.
-        offsets: Returns those lines of a batch, which has begun.
-        ends: Of streams whose connector finds them.
+        sources: The sources of the lines in the query's offset log.
+        offsets: Returns those lines for a batch that has begun.
+        ends: The end offsets of streams whose connector finds them.
     """
 
     def __init__(
@@ -47,28 +47,28 @@ class EndedSources:
         known = ends.by_source
         may_end = [source for source in plan.sources if source.step.collection is not None or source.uid in known]
         self._watched: dict[str, SourcePlan] = {}
-        if not plan.bounded:  # else the query ends with all of them
+        if not plan.bounded:  # otherwise the query ends with all of them
             self._watched = {source.uid: source for source in may_end if source.uid in self._channels}
 
     def tell(self, context: SparkContext, batch: int, query: StreamingQuery | None) -> None:
-        """Tell the Spark tasks of an epoch, which this thread starts, which sources are at their end behind it.
+        """Tell the Spark tasks of an epoch, started by this thread, which sources have ended after it.
 
         Args:
-            context: Spark's.
-            batch: Spark's number of the batch up to which the epoch's sources are read; -1 for none.
-            query: The job's; None for none. It may have ended while sources in slots go on.
+            context: The Spark context.
+            batch: Spark's number of the last batch that the epoch's sources have read; -1 for none.
+            query: The job's query; None for none. It may have ended while sources in slots continue.
         """
         all_read = self._outlived and query is not None and not query.isActive and self._ends.reached
         if all_read or self._watched:
             ended = self.channels(batch, all_read=all_read)
-            context.setLocalProperty(ENDED_PROPERTY, json.dumps(ended) if ended else cast("str", None))  # None takes it away
+            context.setLocalProperty(ENDED_PROPERTY, json.dumps(ended) if ended else cast("str", None))  # None removes it
 
     def channels(self, batch: int, *, all_read: bool = False) -> tuple[str, ...]:
-        """Return the channels of the sources that are at their end behind a batch.
+        """Return the channels of the sources that have ended after a batch.
 
         Args:
-            batch: Spark's number of it; -1 for none.
-            all_read: Whether the query has ended since it has read all.
+            batch: Spark's batch number; -1 for none.
+            all_read: Whether the query ended because it had read everything.
         """
         if all_read:
             return tuple(channel for channels in self._channels.values() for channel in channels)

@@ -1,8 +1,9 @@
-"""Where barriers stand among the epochs of one attempt.
+"""Places checkpoint barriers among the epochs of one attempt.
 
-A checkpoint that is triggered while an epoch runs rides on that epoch, unless its subtasks are told already to finish it.
-Between epochs it is taken at once at the last finished epoch, and the next epoch begins when the synchronous part is over.
-So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch begins, unless it fails.
+A checkpoint triggered while an epoch runs is carried by that epoch, unless its subtasks have already been told to finish it.
+Between epochs the checkpoint is taken at once, at the last finished epoch, and the next epoch begins after the synchronous
+part. So an idle stream never delays a savepoint. After the savepoint of a stop or a cancel no epoch begins, unless the
+savepoint fails.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkChec
 from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from pystate.runtime.plan.task import TaskSpec
 
-_LONGEST_WAIT_S = 3600.0  # a lock takes no time that is as far off as timers may be
+_LONGEST_WAIT_S = 3600.0  # a lock's timeout can't be as long as the time to a timer may be
 
 
 class EpochBarriers:
-    """The `BarrierPlacement` of an attempt. Its steps are taken under the coordinator's lock.
+    """The `BarrierPlacement` of an attempt; its methods run under the coordinator's lock.
 
     Args:
-        pending: The checkpoints under way.
-        slots: The attempt's.
+        pending: The pending checkpoints.
+        slots: The attempt's slots.
         spark: Spark's logs.
-        tasks: The job's.
-        tracker: Where the epochs of the attempt stand.
+        tasks: The job's tasks.
+        tracker: The state of the attempt's epochs.
         every_epoch: Whether each epoch carries a barrier.
-        clock: Monotonic seconds.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -57,45 +58,45 @@ class EpochBarriers:
         self._every_epoch = every_epoch
         self._clock = clock
         self._over = False
-        self._drains = False  # the last epoch is asked for
-        self._closed = False  # it brings the barrier behind which the job ends, and no other one may come any more
-        self._epoch_begun = 0.0  # by the clock, of the running epoch
-        self._beginning = False  # an epoch is about to begin: no barrier may be placed in front of it any more
-        self._rider: PendingCheckpoint | None = None  # its place among the epochs is still open
-        self._syncing: PendingCheckpoint | None = None  # between two epochs
+        self._drains = False  # the last epoch has been requested
+        self._closed = False  # the last epoch carries the barrier after which the job ends; no other barrier is accepted
+        self._epoch_begun = 0.0  # when the running epoch began, in seconds of the clock
+        self._beginning = False  # an epoch is about to begin: no barrier may be placed before it any more
+        self._rider: PendingCheckpoint | None = None  # the checkpoint whose place among the epochs is still open
+        self._syncing: PendingCheckpoint | None = None  # the checkpoint that is taken between two epochs
 
-    # -- the coordinator's side
+    # -- called by the coordinator
 
     @property
     def is_open(self) -> bool:
-        """Whether no barrier waits for its place, and another one may have one."""
+        """Whether no barrier waits for its place and another one may be added."""
         return self._rider is None and not self._closed
 
     @property
     def takes_next(self) -> bool:
-        """Whether no barrier waits for its place: behind one there is room for the next."""
+        """Whether no barrier waits for its place, so that the next one can be placed."""
         return self.is_open
 
     @property
     def brings_own(self) -> bool:
-        """Whether an epoch is about to begin that brings a barrier of its own."""
+        """Whether an epoch that carries its own barrier is about to begin."""
         return self._beginning and (self._every_epoch or self._closed)
 
     def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
-        """Let a barrier ride on the epoch that runs, or stand behind it."""
+        """Have a barrier carried by the running epoch, or placed after it."""
         self._rider = checkpoint
         self._wait_for_epoch()
 
     def due(self) -> PendingCheckpoint | None:
-        """Return the barrier that can stand behind the last finished epoch."""
+        """Return the barrier that can be placed after the last finished epoch."""
         between = self._tracker.running is None and not self._beginning and self._syncing is None
         return self._rider if between else None
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
-        """Place a barrier behind the last finished epoch, and let no epoch begin until all have taken it.
+        """Place a barrier after the last finished epoch, and let no epoch begin until all slots have taken it.
 
         Returns:
-            What asks the slots; None where an epoch that began, or is about to, takes the barrier along.
+            The call that asks the slots; None if an epoch that has begun, or is about to, carries the barrier.
         """
         if self._over or self.due() is not checkpoint:
             return None
@@ -103,13 +104,13 @@ class EpochBarriers:
         self._rider = None
         self._syncing = checkpoint
         self._pending.resume_timeout(checkpoint)
-        checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no row is under way that could be waited for
+        checkpoint.alignment = {task.uid: 0 for task in self._tasks}  # no rows are in flight that alignment could wait for
         checkpoint.epoch = self._tracker.finished
         barrier = self._pending.barrier(checkpoint)
         return lambda: self._ask_slots(checkpoint, barrier, batch)
 
     def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
-        """Whether the slots are being asked for it between two epochs."""
+        """Whether the slots are taking the checkpoint between two epochs."""
         return self._syncing is checkpoint
 
     def withdraw(self, checkpoint: PendingCheckpoint) -> None:
@@ -120,18 +121,18 @@ class EpochBarriers:
             self._syncing = None
 
     def waits(self) -> dict[str, int]:
-        """Return `waits_for_epoch` while an epoch runs, which has done so for `epoch_running` ms."""
+        """Return `waits_for_epoch` and `epoch_running`, the running epoch's duration in ms; empty if none runs."""
         epoch = self._tracker.running
         if epoch is None:
             return {}
         return {"waits_for_epoch": epoch, "epoch_running": int((self._clock() - self._epoch_begun) * 1000)}
 
     def end(self) -> None:
-        """The attempt is over: whoever waits gets AttemptOverError."""
+        """End the attempt: waiting callers get AttemptOverError."""
         self._over = True
         self._rider = self._syncing = None
 
-    # -- the side of epochs
+    # -- called by the epochs
 
     @property
     def over(self) -> bool:
@@ -139,7 +140,7 @@ class EpochBarriers:
         return self._over
 
     def check_live(self) -> None:
-        """Make sure that the attempt isn't over.
+        """Check that the attempt isn't over.
 
         Raises:
             AttemptOverError: It is.
@@ -149,14 +150,14 @@ class EpochBarriers:
             raise AttemptOverError(message)
 
     def await_turn(self, reserve: Callable[[], None]) -> None:
-        """Wait until nothing stands against the next epoch; from then on barriers ride on it, until `turn_over`.
+        """Wait until the next epoch may begin; barriers are then carried by it, until `turn_over`.
 
         Args:
-            reserve: Reserves its number; called once it is its turn, so that no barrier comes between.
+            reserve: Reserves the epoch number; called once it is the epoch's turn, so that no barrier comes between.
 
         Raises:
             AttemptOverError: The attempt ends instead.
-            PystateError: The number can't be reserved; it is nobody's turn then.
+            PystateError: The number can't be reserved; the turn is given up.
         """
         with self._lock:
             self._lock.wait_for(lambda: self._over or not (self._is_busy() or self._stands_against()))
@@ -165,11 +166,11 @@ class EpochBarriers:
         self._reserve(reserve)
 
     def await_due_turn(self, wait_s: Callable[[float], float | None], reserve: Callable[[], None]) -> None:
-        """Wait until something is due by the clock, no epoch runs, and nothing stands against one; see `await_turn`.
+        """Wait until a processing-time timer is due, no epoch runs and one may begin; see `await_turn`.
 
         Args:
-            wait_s: Called with the seconds since an epoch began; returns how long there is to wait yet, None for ever.
-            reserve: Reserves its number.
+            wait_s: Called with the seconds since the last epoch began; returns the remaining wait, or None for no limit.
+            reserve: Reserves the epoch number.
 
         Raises:
             AttemptOverError: The attempt ends instead.
@@ -181,7 +182,7 @@ class EpochBarriers:
                 if wait is not None and wait <= 0:
                     if not (self._is_busy() or self._stands_against() or self._tracker.rows_first):
                         break
-                    wait = None  # whatever it is tells when it is over
+                    wait = None  # whatever blocks the epoch notifies when it is over
                 self._lock.wait(None if wait is None else min(wait, _LONGEST_WAIT_S))
             self._beginning = True
         self._reserve(reserve)
@@ -194,12 +195,12 @@ class EpochBarriers:
             raise
 
     def await_last_turn(self, reserve: Callable[[], None], *, brings_barrier: bool) -> None:
-        """Wait until no epoch runs, and let none begin any more but the one that the caller begins now.
+        """Wait until no epoch runs, then let only the caller's epoch begin.
 
         Args:
-            reserve: Reserves its number.
-            brings_barrier: Whether it carries the barrier behind which the job ends. No other one is placed then, on it or
-                behind it: the job would go on from there, at the end of event time, if that one fails.
+            reserve: Reserves the epoch number.
+            brings_barrier: Whether the epoch carries the barrier after which the job ends. No other barrier is placed on it
+                or after it: if the last one fails, the job would resume from the other one, at the end of event time.
 
         Raises:
             AttemptOverError: The attempt ends instead.
@@ -217,30 +218,30 @@ class EpochBarriers:
             raise
 
     def last_given_up(self) -> None:
-        """Take note that the last epoch can't begin: others may again."""
+        """Record that the last epoch can't begin, so that others may again."""
         with self._lock:
             self._drains = self._closed = False
             self.turn_over()
 
     def turn_over(self) -> None:
-        """Take note that the epoch whose turn it was has begun, or failed to."""
+        """Record that the epoch whose turn it was has begun, or failed to begin."""
         with self._lock:
             self._beginning = False
             self._lock.notify_all()
 
     def epoch_begun(self, barrier: PendingCheckpoint | None) -> None:
-        """Take note that an epoch has begun, with a barrier that rides on it from the start, or None."""
+        """Record that an epoch has begun, with the barrier it carries from the start, or None."""
         self._epoch_begun = self._clock()
         if barrier is not None:
             self._rider = barrier
         self._wait_for_epoch()
 
     def at_end_of(self, epoch: int, *, first: bool) -> CheckpointBarrier | None:
-        """Return the barrier that an epoch carries whose rows are all in, None where it carries none; the same each time.
+        """Return the barrier of an epoch that has all its rows, or None; repeated calls return the same.
 
         Args:
-            epoch: Which.
-            first: Whether nobody has asked before: a barrier that comes later stands behind the epoch.
+            epoch: The epoch number.
+            first: Whether this is the first call for the epoch: a later barrier is placed after the epoch.
         """
         rider = self._rider
         if first and rider is not None:
@@ -249,23 +250,24 @@ class EpochBarriers:
         return None if rider is None or rider.epoch != epoch else self._pending.barrier(rider)
 
     def behind(self, epoch: int) -> list[PendingCheckpoint]:
-        """Return the checkpoints under way whose barrier stands behind that epoch.
+        """Return the pending checkpoints whose barrier is placed on or after that epoch.
 
-        None where the attempt is over: those under way then are another one's, whose epochs may have the same numbers.
+        Empty if the attempt is over: checkpoints pending then belong to another attempt, whose epochs may have the same
+            numbers.
         """
         if self._over:
             return []
         return [checkpoint for checkpoint in self._pending if checkpoint.epoch == epoch]
 
     def capture(self, epoch: int, batch: int) -> None:
-        """Have the checkpoints behind an epoch take in how far the sources were read. Reads files, so not under the lock."""
+        """Capture the source offsets in the checkpoints of an epoch. Reads files, so it doesn't hold the lock."""
         with self._lock:
-            riding = self.behind(epoch)  # none is added: the barrier of this epoch is decided
+            riding = self.behind(epoch)  # no other is added: the barrier of this epoch is decided
         for checkpoint in riding:
             checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))
 
     def epoch_finished(self, epoch: int) -> None:
-        """Take note that an epoch has ended: the barrier behind it has its place, and another one can have one."""
+        """Record that an epoch has ended: its barrier has its place, and another barrier can be placed."""
         for checkpoint in self.behind(epoch):
             if self._rider is checkpoint:
                 self._rider = None
@@ -283,7 +285,7 @@ class EpochBarriers:
             self._slots.snapshot(barrier)
         except PystateError as declined:
             failure = CheckpointFailureReason.CHECKPOINT_DECLINED, declined
-        except Exception as broken:  # whatever it was: no epoch would begin again
+        except Exception as broken:  # any error: otherwise no epoch would begin again
             error = CheckpointFailedError(f"The slots could not be asked for their part: {broken!r}")
             failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error
         with self._lock:
@@ -294,25 +296,25 @@ class EpochBarriers:
             self._lock.notify_all()
 
     def _is_busy(self) -> bool:
-        """Whether an epoch begins or runs, or slots are asked for their part of a snapshot between two."""
+        """Whether an epoch begins or runs, or slots take their part of a snapshot between two epochs."""
         return self._beginning or self._tracker.running is not None or self._syncing is not None
 
     def _is_ahead_of_last(self) -> bool:
-        """Whether a barrier comes in front of the last epoch."""
+        """Whether a barrier is to be taken before the last epoch begins."""
         own = self._closed and (self._pending.is_triggering or self._rider is not None or self._pending.hold)
         return own or (self._every_epoch and self._pending.has_checkpoint)
 
     def _stands_against(self) -> bool:
-        """Whether no epoch may begin."""
+        """Whether something keeps the next epoch from beginning."""
         return bool(self._drains or self._syncing or self._pending.hold or self._overtakes())
 
     def _overtakes(self) -> bool:
-        """Whether an epoch that is to carry a barrier would overtake the barrier before, or one that is being triggered."""
+        """Whether an epoch with its own barrier would overtake the previous barrier, or one that is being triggered."""
         placed = self._pending.is_triggering or self._rider is not None
         return self._every_epoch and (placed or self._pending.has_checkpoint)
 
     def _wait_for_epoch(self) -> None:
-        """Let the time of a barrier without a place stand still while an epoch runs, whose end it waits for."""
+        """Suspend the timeout of a barrier without a place while it waits for the end of the running epoch."""
         rider, epoch = self._rider, self._tracker.running
         if rider is None:
             return

@@ -1,4 +1,4 @@
-"""The epochs of a job over all its attempts: their numbers, the one that is to be run again, how far they are."""
+"""The epochs of a job over all its attempts: their numbers, the epoch to rerun, and their progress."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pystate.runtime.plan.task import TaskSpec
 
 
 class EpochCoordinator:
-    """Gives each attempt its epochs.
+    """Creates the epochs of each attempt.
 
     Args:
-        coordinator: The job's checkpoints.
+        coordinator: The job's checkpoint coordinator.
         numbers: The epoch numbers of the job.
-        clock: Monotonic seconds.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class EpochCoordinator:
             self._running = RunningEpochStore(coordinator.task_owned_location)
 
     def describe(self, tasks: list[TaskSpec]) -> None:
-        """Take note of the job's tasks."""
+        """Record the job's tasks."""
         self._tasks = tasks
 
     def close(self, status: JobStatus) -> None:
-        """Delete what a job that has ended needs no more; to be called behind the end of its checkpoints."""
+        """Delete what a finished job no longer needs; call it after its checkpoints are closed."""
         if self._running is not None and status.is_terminal:
             try:
                 self._running.clear()
@@ -59,10 +59,10 @@ class EpochCoordinator:
                 sys.stderr.write(f"WARNING: {error}\n")
 
     def running_epoch(self, base: Snapshot | None) -> RunningEpoch | None:
-        """Return the epoch that ran when the last attempt ended, if it is to be run again behind `base`.
+        """Return the epoch that ran when the last attempt ended, if it is to be rerun after `base`.
 
         Raises:
-            CorruptSnapshotError: It is damaged.
+            CorruptSnapshotError: The stored epoch is damaged.
             SnapshotError: The storage can't be read.
         """
         running = None if self._running is None else self._running.read()
@@ -80,15 +80,15 @@ class EpochCoordinator:
         *,
         rows_first: bool = False,
     ) -> AttemptEpochs:
-        """Begin to take epochs and checkpoints of an attempt; return its epochs.
+        """Start epochs and checkpoints of an attempt; return its epochs.
 
         Args:
-            pool: Its slots.
+            pool: The attempt's slots.
             spark: Spark's logs.
-            epoch: Where the restored state stands.
-            batch: Spark's number of that epoch.
-            on_intolerable: Called when more checkpoints failed in a row than is tolerated.
-            next_timer: When the first timer by the clock is due, ms since 1970, as far as is known; None for none.
+            epoch: The epoch number of the restored state.
+            batch: Spark's batch number of that epoch.
+            on_intolerable: Called when more checkpoints in a row have failed than are tolerated.
+            next_timer: When the first processing-time timer is due, ms since 1970, as far as known; None for none.
             rows_first: See `EpochTracker`.
         """
         coordinator, tasks = self._coordinator, self._tasks
@@ -103,9 +103,9 @@ class EpochCoordinator:
         return self._attempt
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the job is: the last finished epoch, records read and records written by the last task.
+        """Return the job's progress: the last finished epoch, records read, and records written by the last task.
 
-        Records that are read again after a restart count again.
+        Records that are read again after a restart are counted again.
         """
         epoch = None if self._attempt is None else self._attempt.finished
         heads = ((task.uid, task.head) for task in self._tasks)

@@ -1,4 +1,4 @@
-"""What went wrong in an epoch, from what Spark says of it."""
+"""Finds the cause of an epoch's failure in the errors that Spark reports."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def stage_failure(error: Exception, plan: JobPlan | None = None) -> PystateError:
-    """Return what went wrong in an epoch's Spark job: a Python worker's own last line where there is one.
+    """Return the cause of a failed Spark job: the last line of the Python worker's error if there is one.
 
     Args:
-        error: What Spark raised.
-        plan: The job's, whose sources are named where Spark says something about data: all else of an epoch is Python.
+        error: The error that Spark raised.
+        plan: The job's plan, to name its sources if Spark reports a data error: everything else in an epoch is Python.
     """
     text = text_of(error)
     raised = raised_in_python(text)
@@ -39,7 +39,7 @@ def _sources_of(plan: JobPlan) -> str:
 
 
 def _of_wrong_data(last: str, following: list[str]) -> PystateError | None:
-    """Return the error of a Python worker in which data doesn't fit its type, as it was raised; None for any other."""
+    """Return the error of a Python worker whose data doesn't fit its type, as it was raised; None for other errors."""
     name, _, message = last.strip().partition(": ")
     module, _, said = name.rpartition(".")
     if module != PystateError.__module__ or said not in (RecordError.__name__, StateError.__name__):

@@ -1,4 +1,4 @@
-"""What is measured of epochs, and of the stages in front of the slots."""
+"""Metrics of epochs, and of the stages upstream of the slots."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class EpochMetrics:
     """The metrics of one job's epochs in one driver.
 
     Args:
-        context: Spark's.
-        clock: Monotonic seconds.
+        context: The Spark context.
+        clock: Returns monotonic seconds.
 
     Attributes:
-        sources: What the stateless stages in front of the slots report.
+        sources: The metrics of the stateless stages upstream of the slots.
     """
 
     def __init__(self, context: SparkContext, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,33 +40,33 @@ class EpochMetrics:
         self._recent_ms: deque[int] = deque(maxlen=_RECENT_EPOCHS)
 
     def epoch_begun(self) -> None:
-        """Take note that an epoch begins."""
+        """Record that an epoch begins."""
         with self._lock:
             self._begun, self._running = self._clock(), True
 
     def attempt_over(self) -> None:
-        """Take note that the epoch that runs, if one does, will not end."""
+        """Record that the running epoch, if any, will not end."""
         with self._lock:
             self._running = False
 
     def epoch_times(self) -> dict[str, Any]:
-        """Return `epoch_durations`, of the last epochs in ms, and `epoch_running`, for how many ms the next one runs."""
+        """Return `epoch_durations`, of the last epochs in ms, and `epoch_running`, the age of the running epoch in ms."""
         with self._lock:
             running = int((self._clock() - self._begun) * 1000) if self._running else None
             return {"epoch_durations": list(self._recent_ms), "epoch_running": running}
 
     def epoch_finished(self, epoch: int) -> None:
-        """Take note that all subtasks and sinks are done with an epoch."""
+        """Record that all subtasks and sinks have finished an epoch."""
         with self._lock:
             self._epochs += 1
             self._last_epoch = epoch
             self._last_duration_ms = int((self._clock() - self._begun) * 1000)
             self._recent_ms.append(self._last_duration_ms)
             self._running = False
-        self.sources.samples()  # rates are taken from look to look
+        self.sources.samples()  # each call takes the rates since the previous one
 
     def job_samples(self) -> list[MetricSample]:
-        """Return what is measured of the whole job."""
+        """Return the metrics of the whole job."""
         with self._lock:
             return [
                 counter("numberOfFinishedEpochs", self._epochs),
@@ -75,5 +75,5 @@ class EpochMetrics:
             ]
 
     def source_samples(self) -> Mapping[tuple[str, int], list[MetricSample]]:
-        """Return what is measured in front of the slots, by a source's uid and subtask."""
+        """Return the metrics of stages upstream of the slots, by source uid and subtask."""
         return self.sources.samples()

@@ -1,7 +1,7 @@
-"""Epoch numbers that are never given twice within one job, whatever crashes.
+"""Epoch numbers that are never used twice within one job, even after crashes.
 
-Sinks may tell batches apart by number, so after a restore numbers go on above the highest ever tried. Writing each number
-down would cost a disk access per epoch; a bound above it is written instead, and a restart goes on above the bound.
+Sinks may tell batches apart by number, so after a restore numbers continue above the highest ever used. Storing each number
+would cost a disk access per epoch; instead an upper bound is stored, and a restart continues above it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class EpochNumbers:
     """The durable upper bound of the epoch numbers a job has used.
 
     Args:
-        path: The file. It is first read when it is needed: by then this driver has taken the job over from the one before.
-        check_term: Raises DriverReplacedError where another driver runs the job by now.
+        path: The file. It is first read on first use: by then this driver has taken over the job from the previous one.
+        check_term: Raises DriverReplacedError if another driver runs the job by now.
     """
 
     def __init__(self, path: JobFile, check_term: Callable[[], object] = lambda: None) -> None:
@@ -35,17 +35,17 @@ class EpochNumbers:
         return self._read
 
     def resume_above(self, epoch: int) -> int:
-        """Return the number that the restored `epoch` gets: at least its own, and no number above it was ever used."""
+        """Return the new number of the restored `epoch`: at least its own, and not below any number ever used."""
         return max(epoch, self._bound)
 
     def reserve(self, epoch: int) -> None:
-        """Make sure, before `epoch` begins, that no later attempt uses its number again.
+        """Ensure, before `epoch` begins, that no later attempt uses its number.
 
         Raises:
-            DriverReplacedError: A bound is to be written, and the file is another driver's by now.
+            DriverReplacedError: A bound must be written, but the file belongs to another driver by now.
         """
         if epoch > self._bound:
-            self._check_term()  # a lower bound must not replace that of the driver that has taken the job over
+            self._check_term()  # a lower bound must not replace that of the driver that has taken over the job
             bound = epoch + RESERVED_AT_ONCE
             EpochNumbersFile(bound).write_to(self._path)
             self._read = bound

@@ -1,4 +1,4 @@
-"""What the micro-batch engine asks of the slots: to finish an epoch, to take a barrier between two."""
+"""The micro-batch engine's calls to the slots: finish an epoch, take a barrier between two epochs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystate.runtime.execution.slots.slot_pool import SlotPool
 
 
 class EpochSlots:
-    """The slots of one attempt, as far as epochs go.
+    """The slots of one attempt, as seen by its epochs.
 
     Args:
         pool: The slots.
@@ -24,16 +24,16 @@ class EpochSlots:
         """Have all subtasks take the synchronous part of a snapshot.
 
         Raises:
-            PystateError: A slot declined, is gone or not heard of any more, or the attempt has ended.
+            PystateError: A slot declined, is lost or unreachable, or the attempt has ended.
         """
         plain = barrier.to_plain()
         self._pool.call_all("snapshot", lambda _: {"barrier": plain})
 
     def source_messages(self, arguments: dict[str, Any]) -> Any:
-        """Hand a reader's messages to its enumerator, which is in the first slot, and return the answers.
+        """Pass a reader's messages to its enumerator, which runs in the first slot, and return the answers.
 
         Raises:
-            PystateError: What the slot answered, or that it is gone.
+            PystateError: The slot answered with an error, or is lost.
         """
         return self._pool.call(0, "source_messages", **arguments)
 
@@ -44,16 +44,16 @@ class EpochSlots:
         barrier: CheckpointBarrier | None,
         slot_finished: Callable[[int], None],
     ) -> None:
-        """Have all subtasks make an epoch part of their state, and take the synchronous part of its barrier.
+        """Have all subtasks commit an epoch to their state and take the synchronous part of its barrier.
 
         Args:
-            epoch: Which.
-            prepared: What each subtask has told of it; the task attempts that it names are proven to be whole.
-            barrier: The one that the epoch carries; None for none.
-            slot_finished: Called with each slot that has done it.
+            epoch: The epoch number.
+            prepared: What each subtask has reported about it; the task attempts named there are proven complete.
+            barrier: The barrier that the epoch carries, or None.
+            slot_finished: Called with each slot that has finished.
 
         Raises:
-            PystateError: A subtask can't or hangs, a slot is gone or not heard of any more, or the attempt has ended.
+            PystateError: A subtask fails or hangs, a slot is lost or unreachable, or the attempt has ended.
         """
         attempts: dict[int, dict[str, int]] = {}
         for (uid, subtask), share in prepared.items():

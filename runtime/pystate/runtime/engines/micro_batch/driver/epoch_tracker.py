@@ -1,6 +1,6 @@
-"""Where the epochs of an attempt stand: which one runs, who has prepared and finished it, whether its barrier is decided.
+"""Tracks the epochs of an attempt: the running one, the subtasks that have prepared and finished it, its barrier's decision.
 
-Free of threads; callers hold the coordinator's lock.
+It uses no threads; callers hold the coordinator's lock.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoc
 
 
 class EpochTracker:
-    """The epochs of one execution attempt.
+    """The state of the epochs of one execution attempt.
 
     Args:
         subtasks: All subtasks of the job.
-        restored_epoch: The epoch the restored state stands at.
-        restored_batch: Spark's number of that epoch.
-        next_timer: When the first timer by the clock is due; see the attribute.
-        rows_first: Whether rows come first; see the attribute.
+        restored_epoch: The epoch number of the restored state.
+        restored_batch: Spark's batch number of that epoch.
+        next_timer: When the first processing-time timer is due; see the attribute.
+        rows_first: Whether an epoch with rows comes first; see the attribute.
 
     Attributes:
         finished: The last epoch that all subtasks and sinks have finished.
-        finished_batch: Spark's number of it.
+        finished_batch: Spark's batch number of it.
         running: The epoch that has begun and not ended, None between epochs.
-        decided: Whether the running epoch's barrier is decided: all its rows are in, and subtasks are told to finish it.
-        next_timer: When the first timer by the clock of all subtasks is due behind the last finished epoch, ms since 1970;
-            None where there is none.
-        rows_first: The next epoch has rows, which are run again: one that has none, and begins in front of them, would have
-            their number.
-        input_available: A source has something that no epoch has been asked for yet.
-        sources_ended: Whether no source in the slots has more than the last finished epoch took.
-        prepared: What each subtask that has got all rows of the running epoch has told of them.
+        decided: Whether the running epoch's barrier is decided: it has all its rows, and subtasks are told to finish it.
+        next_timer: When the first processing-time timer of all subtasks is due after the last finished epoch, ms since 1970;
+            None if there is none.
+        rows_first: The next epoch reruns rows: an epoch without rows that began before it would take its number.
+        input_available: A source has input that no epoch has been requested for yet.
+        sources_ended: Whether the last finished epoch has read the last element of every source in slots.
+        prepared: The reports of the subtasks that have received all rows of the running epoch.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class EpochTracker:
         """Begin an epoch.
 
         Raises:
-            ControlError: Another one runs, or it is not behind the last one.
+            ControlError: Another epoch runs, or this one doesn't follow the last one.
         """
         if self.running is not None or epoch <= self.finished:
             message = f"Epoch {epoch} can't begin: {self.running} runs, {self.finished} was finished last."
@@ -73,10 +72,10 @@ class EpochTracker:
         self._done = set()
 
     def prepare(self, subtask: SubtaskId, prepared: PreparedEpoch) -> None:
-        """Take note that a subtask has got all rows of an epoch; the newest task attempt that brought them counts.
+        """Record that a subtask has received all rows of an epoch; the newest task attempt that sent them counts.
 
         Raises:
-            ControlError: That epoch doesn't run, or no row of it can come any more.
+            ControlError: That epoch isn't running, or can't receive rows any more.
         """
         if prepared.epoch != self.running or subtask not in self._subtasks or self.decided:
             message = f"Subtask {subtask} is at the end of epoch {prepared.epoch}, but epoch {self.running} runs."
@@ -86,14 +85,14 @@ class EpochTracker:
             self.prepared[subtask] = prepared
 
     def unprepared(self) -> list[SubtaskId]:
-        """Return the subtasks that have not got all rows of the running epoch."""
+        """Return the subtasks that have not received all rows of the running epoch."""
         return sorted(self._subtasks - self.prepared.keys())
 
     def decide(self, epoch: int) -> bool:
-        """Take note that all rows of `epoch` are in; return whether that is news.
+        """Record that `epoch` has all its rows; return whether that is new.
 
         Raises:
-            ControlError: That epoch doesn't run, or a subtask has not got its rows.
+            ControlError: That epoch isn't running, or a subtask has not received its rows.
         """
         missing = self.unprepared()
         if epoch != self.running or missing:
@@ -104,7 +103,7 @@ class EpochTracker:
         return first
 
     def subtasks_finished(self, epoch: int) -> bool:
-        """Take note that the changes of `epoch` are in all subtasks' backends; return whether that is news."""
+        """Record that all subtasks' backends hold the changes of `epoch`; return whether that is new."""
         if epoch != self.running or not self.decided or self._done:
             return False
         self._done = set(self.prepared)
@@ -115,15 +114,15 @@ class EpochTracker:
         return sorted(self._subtasks - self._done)
 
     def left_in(self, index: int) -> list[str]:
-        """Return the tasks whose subtask of that index has not ended the running epoch, in the job's order."""
+        """Return the tasks whose subtask with that index has not finished the running epoch, in the job's order."""
         missing = self.unprepared() or self.missing()
         return [uid for uid, subtask in self._in_order if subtask == index and (uid, subtask) in missing]
 
     def finish(self, epoch: int, batch: int) -> None:
-        """End the running epoch: all subtasks and all sinks are done with it.
+        """End the running epoch, which all subtasks and sinks have finished.
 
         Raises:
-            ControlError: A subtask is missing.
+            ControlError: A subtask has not finished it.
         """
         missing = self.missing()
         if epoch != self.running or missing:

@@ -1,8 +1,8 @@
-"""Epochs that no batch of Spark's makes: those that the clock brings about, and the last one, which ends event time.
+"""Epochs that belong to no Spark batch: those that fire processing-time timers, and the last one, which ends event time.
 
-Each is a job of our own over the same stages, whose sources have no rows, and counts as any other epoch: it has the next
-number, it may carry a barrier, and what it emits goes to the sinks. Spark knows nothing of it, so what its query has read
-stays that of the batch before.
+Each runs as a Spark job of its own over the same stages, whose sources have no rows, and counts as any other epoch: it takes
+    the next number, it may carry a barrier, and its output goes to the sinks. Spark's query doesn't know it, so the query's
+    offsets stay those of the previous batch.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ RunEpoch = Callable[[int, int, Callable[[], "DataFrame"], _Proof], None]
 
 
 class EpochsWithoutRows:
-    """Those of one attempt.
+    """Runs the epochs without rows of one attempt.
 
     Args:
-        spark: The session.
-        plan: What to run.
+        spark: The Spark session.
+        plan: The job's plan.
         frames: The DataFrames of the plan's sources.
-        environment: The job.
-        slots: Where the slots are.
-        epochs: The attempt's.
-        stages: What Spark tells of stages.
-        run: Runs an epoch; has told the attempt if that fails.
-        fail: Tells the attempt that an epoch could not begin.
+        environment: The job's environment.
+        slots: The addresses of the slots.
+        epochs: The attempt's epochs.
+        stages: What Spark reports about stages.
+        run: Runs an epoch; reports a failure to the attempt itself.
+        fail: Reports to the attempt that an epoch could not begin.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class EpochsWithoutRows:
         self._proof = EpochProof(stages, repeatable=True)
         self._run_begun = run
         self._fail = fail
-        self._frame: DataFrame | None = None  # of the clock's
+        self._frame: DataFrame | None = None  # of the timer epochs
         self._group = f"pystate-{environment.job_id}-{environment.attempt}-without-rows"
         self._running: set[threading.Thread] = set()
         self._last_epoch: threading.Thread | None = None
         self._event_time_ended = False
 
     def stop(self, deadline: float) -> None:
-        """Cancel the Spark jobs of the epoch that runs, and wait for its end: a sink may have its output in hand.
+        """Cancel the Spark jobs of the running epoch and wait for its end: a sink may be writing its output.
 
         Args:
-            deadline: Monotonic seconds; a sink that takes longer is left behind.
+            deadline: Monotonic seconds; a sink that takes longer is abandoned.
         """
         running = self._running - {threading.current_thread()}
         if not running:
@@ -96,16 +96,16 @@ class EpochsWithoutRows:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _cancel_jobs(self) -> None:
-        with contextlib.suppress(Exception):  # Spark may be gone
+        with contextlib.suppress(Exception):  # Spark may have stopped
             self._spark.sparkContext.cancelJobGroup(self._group)
 
-    # -- the clock's
+    # -- timer epochs
 
     def start_clock(self, interval_ms: int) -> None:
-        """Bring an epoch about whenever timers by the clock are due and none of rows fires them.
+        """Start a thread that runs an epoch whenever processing-time timers are due and no epoch with rows fires them.
 
         Args:
-            interval_ms: The least time between two epochs' starts.
+            interval_ms: The minimum time between the starts of two epochs.
         """
         pause_s = PAUSE * interval_ms / 1000
 
@@ -116,10 +116,10 @@ class EpochsWithoutRows:
         threading.Thread(target=self._told, args=(bring_about,), name="epoch-clock", daemon=True).start()
 
     def run_again(self, clock: int) -> None:
-        """Run an epoch of the clock again that ran when the attempt before ended; its timers are those of then.
+        """Rerun the timer epoch that ran when the previous attempt ended, with the same timers.
 
         Args:
-            clock: Up to when timers fire, ms since 1970.
+            clock: The time up to which timers fire, ms since 1970.
 
         Raises:
             Exception: It failed.
@@ -139,22 +139,22 @@ class EpochsWithoutRows:
             self._frame = self._without_rows(self._slots)
         return self._frame
 
-    # -- the last one
+    # -- the last epoch
 
     def drain(self, savepoint: CheckpointRequest | None = None) -> None:
-        """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
+        """Accept no more batches, and run the epoch after all rows, in which event time ends.
 
         Args:
-            savepoint: Stands behind the epoch; None for none.
+            savepoint: Taken after the epoch; None for none.
 
         Raises:
-            Exception: The epoch could not begin, and all goes on; or it failed, of which the attempt has been told.
+            Exception: The epoch could not begin, and the job continues; or it failed, and the attempt has been notified.
         """
         epoch, batch = self._epochs.begin_last(savepoint)
         self._run(epoch, batch, lambda: self._without_rows(replace(self._slots, end_of_input=True)))
 
     def end_event_time(self) -> bool:
-        """Have the last epoch run on a thread of its own; return whether it has ended. To be called until it has."""
+        """Run the last epoch on its own thread; return whether it has ended. Call it until it has."""
         if self._last_epoch is None:
             self._last_epoch = threading.Thread(target=self._told, args=(self._drained,), name="last-epoch", daemon=True)
             self._last_epoch.start()
@@ -177,7 +177,7 @@ class EpochsWithoutRows:
         return frame_without_rows(self._spark, self._plan, self._frames, slots, self._environment)
 
     def _told(self, run: Callable[[], None]) -> None:
-        """Be the body of a thread, and tell the attempt of what fails in it."""
+        """Run the body of a thread, and report its failure to the attempt."""
         try:
             run()
         except AttemptOverError:

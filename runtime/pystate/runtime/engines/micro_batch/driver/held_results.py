@@ -1,4 +1,4 @@
-"""Results for a program that iterates over them: which of them may be handed over, and when."""
+"""Holds results for a program that iterates over them until they may be handed over."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _HELD_BYTES = 16 << 20
 class CollectedResults:
     """The results of one job, over all its attempts (Flink's CollectResultFetcher with its buffer).
 
-    What was handed over can't be taken back. So where attempts follow one another from checkpoints, an epoch's results wait
-    for a checkpoint that holds the epoch, or for the job's end; those of epochs that will be run again are dropped. Where no
-    attempt follows, or none of them starts from a checkpoint, they are handed over at the end of their epoch.
+    Results that were handed over can't be taken back. So where an attempt may restart from a checkpoint, an epoch's results
+    wait for a checkpoint that contains the epoch, or for the job's end; those of epochs that will be rerun are dropped.
+    Where no attempt follows, or none restarts from a checkpoint, they are handed over at the end of their epoch.
 
     Args:
-        plan: The job.
-        completed: Returns the last epoch that a checkpoint of the job holds; -1 for none.
+        plan: The job's plan.
+        completed: Returns the last epoch contained in a checkpoint of the job; -1 for none.
         holds: Whether results wait for checkpoints.
     """
 
@@ -45,10 +45,10 @@ class CollectedResults:
         self._thread: threading.Thread | None = None
 
     def begin_attempt(self, restored_epoch: int) -> None:
-        """Drop what is made again behind a restored epoch.
+        """Drop the results of epochs after a restored epoch, which will be rerun.
 
         Raises:
-            RestoreError: A part of it has been handed over.
+            RestoreError: Some of those results have been handed over.
         """
         with self._changed:
             self._attempt_over = False
@@ -60,13 +60,13 @@ class CollectedResults:
                 raise RestoreError(message, where="execute_and_collect()", hint=hint)
 
     def attempt_over(self) -> None:
-        """Let nobody wait for the program any more to hand over what the attempt makes."""
+        """Stop waiting for the program to take the attempt's results."""
         with self._changed:
             self._attempt_over = True
             self._changed.notify_all()
 
     def deliver(self, sink: SinkPlan, epoch: int, batches: Iterable[pa.RecordBatch]) -> None:
-        """Take the results of an epoch; waits while the program has enough of them.
+        """Accept the results of an epoch; waits while the program has enough of them.
 
         Raises:
             AttemptOverError: The attempt ended while they waited.
@@ -86,11 +86,11 @@ class CollectedResults:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._hand_over_what_is_sure, name="collect-results", daemon=True)
                 self._thread.start()
-            # what is sure and not taken yet holds the next epoch up, so that the disk doesn't fill
+            # confirmed results that are not taken yet block the next epoch, so that the disk doesn't fill
             self._changed.wait_for(lambda: self._attempt_over or not self._sure())
 
     def close(self, *, finished: bool) -> None:
-        """End: hand over all that waits where the job has come to its end, and drop it where it hasn't."""
+        """Close: hand over all held results if the job has finished, otherwise drop them."""
         with self._changed:
             self._finished, self._dropped, self._attempt_over = finished, not finished, True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The micro-batch engine: one streaming query of Spark, each batch of which is an epoch."""
+"""The micro-batch engine: one Spark streaming query, each batch of which is an epoch."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ class MicroBatchEngine:
     """Runs the query of one attempt.
 
     Args:
-        spark: The session.
-        plan: What to run.
+        spark: The Spark session.
+        plan: The job's plan.
         frames: The streaming DataFrames of the plan's sources.
         environment: The job, as subtasks see it.
-        restored: Where the query goes on.
-        epochs: Gives the attempt its epochs.
-        scratch: A folder of this attempt alone.
-        trigger_interval_ms: The least time between two epochs' starts.
-        metrics: Takes what epochs and sources measure.
-        collected: Takes results for the program; None where it takes none.
-        ends: Of streams whose connector finds them.
+        restored: The position from which the query continues.
+        epochs: Creates the attempt's epochs.
+        scratch: A directory used by this attempt only.
+        trigger_interval_ms: The minimum time between the starts of two epochs.
+        metrics: Receives the metrics of epochs and sources.
+        collected: Receives results for the program; None if it takes none.
+        ends: The end offsets of streams whose connector finds them.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MicroBatchEngine:
         self._stages = StageStore(spark.sparkContext)
         self._block_manager = LocalBlockManager(spark.sparkContext)
         repeatable = not any(non_determinism(frame).expressions for frame in frames)
-        shuffles = [source_shuffles(frame) for frame in frames]  # a walk through the plan in the JVM
+        shuffles = [source_shuffles(frame) for frame in frames]  # traverses the plan in the JVM
         proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
         self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=proven)
         self._query: StreamingQuery | None = None
@@ -127,11 +127,11 @@ class MicroBatchEngine:
 
     @property
     def slot_engine(self) -> MicroBatchSlotEngineFactory:
-        """Makes the engine's half in each slot, at the restored epoch."""
+        """The factory of the engine's slot side, at the restored epoch."""
         return MicroBatchSlotEngineFactory(self._restored.epoch)
 
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
-        """Start the query behind the restored epoch."""
+        """Start the query after the restored epoch."""
         restored, slots = self._restored, pool.description
         self._pool, self._events = EpochSlots(pool), events
         self._slots = SlotDirectory(slots.job_id, slots.attempt, slots.secret, pool.addresses)
@@ -139,7 +139,7 @@ class MicroBatchEngine:
         plan, environment = self._plan, self._environment
         own = bool(plan.own_sources)
         has_timers = (own or waits_for_time(plan)) and not plan.batch
-        overdue = current_time_ms() if has_timers and (own or restored.with_state) else None  # the first epoch tells more
+        overdue = current_time_ms() if has_timers and (own or restored.with_state) else None  # the first epoch reports more
         began, at, failed = self._job_epochs.attempt_started, (restored.epoch, restored.batch_id), events.checkpoints_failed
         self._epochs = began(pool, self._logs, *at, failed, overdue, rows_first=restored.again)
         self._without_rows = EpochsWithoutRows(
@@ -156,7 +156,7 @@ class MicroBatchEngine:
         plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
         assert slots is not None  # noqa: S101 - `start` has set them
         self._ends.query_starts()
-        if plan.batch:  # Spark sorts no stream, so the levels stand behind it, in the only epoch
+        if plan.batch:  # Spark doesn't sort streams, so the levels come after it, in the only epoch
             frame = staged_frame(plan, self._frames, environment, sources)
         else:
             frame = streaming_frame(plan, self._frames, slots, environment, sources)
@@ -176,7 +176,7 @@ class MicroBatchEngine:
         return alignment_ms(self._stages.ends(stage - 1), triggered)
 
     def look(self) -> None:
-        """Tell the attempt if the query has ended, and the sources in the slots."""
+        """Report to the attempt if the query and the sources in slots have ended."""
         query, events, own = self._query, self._events, self._plan.own_sources
         if events is None or (query is None and not own) or (query is not None and query.isActive):
             return
@@ -196,10 +196,10 @@ class MicroBatchEngine:
             events.sources_read()
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
-        """Answer a call of a subtask about its epochs.
+        """Answer a subtask's call about its epochs.
 
         Raises:
-            ControlError: It knows no such call, or that epoch doesn't run.
+            ControlError: The call is unknown, or that epoch isn't running.
         """
         if op == "epoch_prepared":
             prepared = PreparedEpoch.from_plain(arguments["prepared"])
@@ -214,20 +214,20 @@ class MicroBatchEngine:
         raise ControlError(message)
 
     def running_in(self, slot: int) -> str:
-        """Say which epoch a slot runs, as the end of a sentence."""
+        """Return a phrase that names the epoch a slot runs, for the end of a sentence."""
         return "" if self._epochs is None else self._epochs.running_in(slot)
 
     def backlog(self) -> int | None:
-        """Return how many rows the sources had not delivered yet at the end of the last epoch; None where they don't say."""
+        """Return how many rows the sources had not delivered at the end of the last epoch; None if they don't report it."""
         return None if self._query is None else backlog_rows(self._query)
 
     def stop(self) -> None:
-        """Stop the query, and epochs that are none of its batches; wait for what runs, but not for ever."""
+        """Stop the query and the epochs outside of its batches; wait for running work up to a timeout."""
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         if self._collected is not None:
             self._collected.attempt_over()
         if self._query is not None:
-            # stop() waits for the running batch; a user's function may hold it, and the attempt must end all the same
+            # stop() waits for the running batch; a user function may block it, and the attempt must end all the same
             stopper = threading.Thread(target=self._stop_query, name="query-stop", daemon=True)
             stopper.start()
             stopper.join(_STOP_TIMEOUT_S)
@@ -240,10 +240,10 @@ class MicroBatchEngine:
                 self._query.stop()
 
     def _run_epoch(self, frame: DataFrame, batch_id: int) -> None:
-        """Be the body of the query's `foreachBatch`, which gives Spark no more than a line of what fails in it.
+        """Run as the query's `foreachBatch` function; give Spark only one line of an error.
 
-        Spark looks through the text with a pattern whose recursion overflows its stack (`StreamExecution`), and what it
-        would find there are its own errors, told already.
+        Spark searches the text with a pattern whose recursion overflows its stack (`StreamExecution`), for its own errors,
+        which have been reported already.
         """
         try:
             self._run_batch(frame, batch_id)
@@ -270,20 +270,20 @@ class MicroBatchEngine:
         self._run(epoch, batch_id, lambda: self._whole(frame), lambda prepared: self._proof.check(epoch, prepared, group))
 
     def _whole(self, frame: DataFrame) -> DataFrame:
-        """Return the DataFrame that brings a batch through all tasks."""
+        """Return the DataFrame that takes a batch through all tasks."""
         if not self._plan.batch:
             return frame
         assert self._slots is not None  # noqa: S101 - epochs run after start
         return frame_of_levels(self._plan, frame, replace(self._slots, end_of_input=True), self._environment)
 
     def drain(self, savepoint: CheckpointRequest | None = None) -> None:
-        """Let no batch follow, and run the epoch behind all rows, in which event time is at its end.
+        """Accept no more batches, and run the epoch after all rows, in which event time ends.
 
         Args:
-            savepoint: Stands behind the epoch; None for none.
+            savepoint: Taken after the epoch; None for none.
 
         Raises:
-            Exception: The epoch could not begin, and all goes on; or it failed, of which the attempt has been told.
+            Exception: The epoch could not begin, and the job continues; or it failed, and the attempt has been notified.
         """
         self._live()
         assert self._without_rows is not None  # noqa: S101 - there are epochs, so the query has started
@@ -296,13 +296,13 @@ class MicroBatchEngine:
         frame: Callable[[], DataFrame],
         prove: Callable[[Mapping[SubtaskId, PreparedEpoch]], None],
     ) -> None:
-        """Run one epoch that has begun.
+        """Run an epoch that has begun.
 
         Args:
-            epoch: Which.
-            batch_id: Spark's number of the batch that the sources are read up to at its end.
-            frame: Returns the DataFrame whose evaluation runs it.
-            prove: Makes sure that it is whole.
+            epoch: The epoch number.
+            batch_id: Spark's number of the last batch that the sources have read at its end.
+            frame: Returns the DataFrame whose evaluation runs the epoch.
+            prove: Checks that the epoch is complete.
         """
         epochs, pool = self._live(), self._pool
         assert pool is not None  # noqa: S101 - epochs run after start
@@ -318,7 +318,7 @@ class MicroBatchEngine:
             epochs.measure_alignment(epoch, self._alignment)
             self._block_manager.look()
             for sink in self._plan.sinks:
-                epochs.check_live()  # the sink before may have held this thread past the attempt's end
+                epochs.check_live()  # the previous sink may have blocked this thread past the attempt's end
                 self._deliver(sink, epoch, prepared)
             epochs.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)
@@ -354,7 +354,7 @@ class MicroBatchEngine:
         function = sink.step.function
         assert function is not None  # noqa: S101 - for_each_batch() takes no less
         frame = output_frame(self._spark, self._plan, sink, self._slots, epoch, prepared)
-        self._block_manager.restore()  # the epoch may have lost shuffle files, and the function wants results
+        self._block_manager.restore()  # the epoch may have lost shuffle files, and the function needs results
         try:
             function(frame, epoch)
         except BaseException as error:  # sys.exit() would end the thread that Spark calls, and Spark would wait for ever
@@ -368,10 +368,9 @@ class MicroBatchEngine:
 
 
 def _started(spark: SparkSession, writer: DataStreamWriter) -> StreamingQuery:
-    """Start the query without adaptive execution, which would run all stages but the last in front of `foreachBatch`.
+    """Start the query without adaptive execution, which would run all stages but the last before `foreachBatch`.
 
-    An epoch would then run before it has begun. The query keeps a copy of the settings, so the job's own queries keep
-    the user's.
+    An epoch would then run before it has begun. The query copies the settings, so the job's own queries keep the user's.
     """
     settings = spark.conf
     before = settings.get(_ADAPTIVE, None)

@@ -1,4 +1,4 @@
-"""The micro-batch engine of one job: its sources as DataFrames, its epochs over all attempts, where a query goes on."""
+"""The micro-batch engine of one job: its source DataFrames, its epochs over all attempts, and its restore positions."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class MicroBatchJobEngine:
 
     Args:
         job: The job.
-        spark: The session.
+        spark: The Spark session.
 
     Attributes:
-        worker_modules: What its stages in Spark's workers import.
-        metrics: What epochs and sources measure.
-        epochs: The job's.
+        worker_modules: The modules that its stages import in Spark's workers.
+        metrics: The metrics of epochs and sources.
+        epochs: The job's epochs.
     """
 
     worker_modules = ("pystate.runtime.engines.micro_batch.spark.exchange",)
@@ -85,16 +85,16 @@ class MicroBatchJobEngine:
         self._reports: OffsetReports | None = None
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Have files read in slots, and leave those sources there that a job of the real-time engine had there."""
-        self._notices = []  # of a try before this one
+        """Read file sources in slots, and keep those sources there that a job of the real-time engine had there."""
+        self._notices = []  # of a previous try
         stay = SourcesKeptInSlots(self._job).uids()
         for name in sources_in_slots(graph, uids, self._spark, stay.__contains__):
             self._notices.append(f"The source {name!r} goes on in slots, as the snapshot has it.")
-        if not graph.batch:  # which has the timers of a key fire at its end
+        if not graph.batch:  # which fires the timers of a key at its end
             self._notices.extend(timer_notices(graph.transformations()))
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
-        """Make the streaming DataFrames, and return what elements each source gives."""
+        """Create the streaming DataFrames, and return the element type of each source."""
         frames = [source_frame(self._spark, source) for source in sources]
         bounded = [self._limited(frame, source.name) for frame, source in zip(frames, sources, strict=True)]
         self._frames = [frame for frame, _ in bounded]
@@ -111,23 +111,23 @@ class MicroBatchJobEngine:
         return [source_type(source, frame) for source, frame in zip(sources, self._frames, strict=True)]
 
     def _limited(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
-        """Limit what an epoch reads of a source, see `EpochBounds.bound`."""
+        """Limit how much of a source an epoch reads, see `EpochBounds.bound`."""
         configuration = self._job.configuration
-        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads all there is
+        if configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH:  # one epoch reads everything
             return frame, []
         return EpochBounds(configuration, configuration.get(CoreOptions.DEFAULT_PARALLELISM)).bound(frame, where)
 
     def notices(self) -> list[str]:
-        """Return what the author of the program should know of epochs and sources."""
+        """Return notices about epochs and sources for the program's author."""
         return self._notices
 
     def planned(self, plan: JobPlan) -> None:
-        """Take note of the job.
+        """Record the job's plan.
 
         Raises:
-            JobGraphError: A source in slots is to repeat epochs; or two of its sources read the same stream of Spark's; or a
-                source can't be read to its end.
-            PystateError: What a source reads doesn't say where it ends.
+            JobGraphError: A source in slots would have to repeat epochs; two sources read the same Spark stream; or a source
+                can't be read to its end.
+            PystateError: An external system doesn't report where a source ends.
         """
         own, every_epoch = plan.own_sources, self._job.configuration.get(CheckpointingOptions.EVERY_EPOCH)
         if own and every_epoch:
@@ -162,11 +162,11 @@ class MicroBatchJobEngine:
         return -1 if snapshot is None or snapshot.starting else snapshot.metadata.epoch
 
     def required_cores(self, plan: JobPlan) -> RequiredCores:
-        """Return those of slots, exchanges, and what feeds them."""
+        """Return the cores that slots, exchanges and their upstream stages need."""
         return micro_batch_cores(plan.width)
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> MicroBatchEngine:
-        """Return the engine of an attempt, whose query goes on behind a snapshot."""
+        """Return the engine of an attempt whose query continues after a snapshot."""
         plan, bounded = self._plan, self._bounded
         assert plan is not None and bounded is not None  # noqa: S101 - the job is planned before its first attempt
         if snapshot is not None and snapshot.metadata.has_data_in_flight:
@@ -197,7 +197,7 @@ class MicroBatchJobEngine:
         restore = SourceRestore(plan, self._sources, allow_non_restored=allow, taken_over=taken)
         running = self.epochs.running_epoch(snapshot)
         if not all(source.keeps_place for source in self._sources):
-            running = None  # its rows are gone
+            running = None  # its rows are lost
         self._say_what_is_lost(plan, snapshot)
         if running is not None:
             self._job.say(f"Epoch {running.epoch} is run again, with the same rows.")
@@ -207,7 +207,7 @@ class MicroBatchJobEngine:
         return restore.from_snapshot(snapshot, above, self._job.job_id, running)
 
     def _say_what_is_lost(self, plan: JobPlan, snapshot: Snapshot | None) -> None:
-        """Tell of sources that can't be read again, where the job has run before."""
+        """Report sources that can't be read again, if the job has run before."""
         lossy = [source.step for source in plan.sources if source.step.not_replayable is not None]
         if snapshot is None and self._job.status.attempt == 0:
             return
@@ -216,14 +216,14 @@ class MicroBatchJobEngine:
             self._job.say(f"The source {step.name!r} goes on with what comes: what it gave {behind} is not read again.")
 
     def attempt_over(self) -> None:
-        """The epoch that ran will not end."""
+        """Record that the running epoch will not end."""
         self.metrics.attempt_over()
         self._running = None
 
     def how_far(self, snapshot: Snapshot) -> int:
-        """Return Spark's number of the last batch that a snapshot holds the rows of; -1 for none.
+        """Return Spark's number of the last batch that a snapshot contains; -1 for none.
 
-        Of sources in slots Spark knows nothing: where a job has such, the number of the checkpoint, as on the other engine.
+        Spark doesn't know sources in slots: for a job with such sources it is the checkpoint number, as on the other engine.
         """
         if self._plan is not None and self._plan.own_sources:
             return snapshot.metadata.checkpoint_id
@@ -231,13 +231,13 @@ class MicroBatchJobEngine:
         return -1 if position is None else position.epoch
 
     def progress(self) -> dict[str, Any]:
-        """Return the last finished epoch, records, how long the last epochs took, and the backlog."""
+        """Return the last finished epoch, record counts, the durations of the last epochs, and the backlog."""
         running = self._running
         backlog = None if running is None else running.backlog()
         return {**self.epochs.progress(), **self.metrics.epoch_times(), "backlog": backlog}
 
     def close(self, status: JobStatus) -> None:
-        """Delete what a job that has ended needs no more, and hand its last results over."""
+        """Delete what a finished job no longer needs, and hand over its last results."""
         self.epochs.close(status)
         for one in (self._reports, self._bounded):
             if one is not None:

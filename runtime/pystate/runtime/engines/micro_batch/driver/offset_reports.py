@@ -1,4 +1,4 @@
-"""Tells sources how far completed checkpoints have them read, off the way of checkpoints."""
+"""Reports the offsets of completed checkpoints to sources, asynchronously to checkpoints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CLOSE_S = 10.0
 
 
 class OffsetReports:
-    """Those of one job. Where a source takes its time, what is told next is the newest.
+    """The offset reports of one job. If a source is slow, only the newest offsets are reported next.
 
     Args:
-        plan: The job.
+        plan: The job's plan.
     """
 
     def __init__(self, plan: JobPlan) -> None:
@@ -29,7 +29,7 @@ class OffsetReports:
         self._told: Future[None] | None = None
 
     def completed(self, checkpoint: CompletedCheckpoint) -> None:
-        """Take note of a checkpoint; waits for nothing."""
+        """Record a completed checkpoint, without waiting."""
         position = checkpoint.metadata.source_position
         if self._thread is None or position is None:
             return
@@ -41,7 +41,7 @@ class OffsetReports:
                 self._told = self._thread.submit(self._tell)
 
     def close(self) -> None:
-        """Wait a while until all is told."""
+        """Wait up to a timeout until everything is reported."""
         if self._thread is None:
             return
         if self._told is not None:

@@ -1,4 +1,4 @@
-"""How many records the tasks of a job have read and written."""
+"""Counts the records that the tasks of a job have read and written."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 
 @dataclass
 class RecordCounts:
-    """Records that the subtasks of a task have read and written since the driver started."""
+    """Records read and written by the subtasks of a task since the driver started."""
 
     read: int = 0
     written: int = 0
 
 
 class RecordCounter:
-    """Counts by task. Records that are read again after a restart count again."""
+    """Counts records by task. Records that are read again after a restart are counted again."""
 
     def __init__(self) -> None:
         self._counts: dict[str, RecordCounts] = {}
 
     def add(self, uid: str, read: int, written: int) -> None:
-        """Count what a subtask of task `uid` has done."""
+        """Add the counts of a subtask of task `uid`."""
         counts = self._counts.setdefault(uid, RecordCounts())
         counts.read += read
         counts.written += written
 
     def to_plain(self, uids: Iterable[str], sources: Collection[str] = ()) -> dict[str, Any]:
-        """Return what the job has read and the last of its tasks has written, and the counts of each.
+        """Return the records read by the job and written by its last task, and the counts of each task.
 
         Args:
             uids: The tasks, in the order rows reach them.
-            sources: Those that are sources themselves: they read nothing, and what they write is what the job reads.
+            sources: The tasks that are sources: they read nothing, and what they write counts as read by the job.
         """
         counts = {uid: self._counts.get(uid, RecordCounts()) for uid in uids}
         made = sum(count.written for uid, count in counts.items() if uid in sources)

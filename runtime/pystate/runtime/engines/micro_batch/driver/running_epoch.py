@@ -1,7 +1,8 @@
-"""The epoch that is running, written down before it runs, so that it can be run again with the same rows under its number.
+"""Stores the running epoch before it runs, so that it can be rerun with the same rows under the same number.
 
-Needed where every epoch carries a barrier: a sink that tells batches apart by number then sees the same batch again after a
-failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own logs.
+It is needed where every epoch carries a barrier: a sink that tells batches apart by number then sees the same batch again
+    after a failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own
+    logs.
 
 Layout of a file, numbers big-endian: magic "PYSTEPOC", version u16, body length u32, body (msgpack), crc32 u32 of everything
 before. The files lie in the job's `taskowned` directory, one per epoch that was begun.
@@ -36,13 +37,13 @@ class RunningEpoch:
     """An epoch that was begun.
 
     Attributes:
-        epoch: Its number.
-        batch: Spark's number of it.
-        base: URI of the snapshot that stands right before it; None for the job's very beginning.
-        files: Spark's files that make it the same batch again: content by path below Spark's checkpoint directory. Empty
-            where the clock brought it about.
-        clock: Up to when timers by the clock fire in it, ms since 1970, where the clock brought it about; else None.
-        rows_clock: The same for an epoch of rows; None there where an older version wrote it.
+        epoch: The epoch number.
+        batch: Spark's batch number.
+        base: URI of the snapshot right before it; None for the beginning of the job.
+        files: Spark's files that recreate the same batch: content by path below Spark's checkpoint directory. Empty for a
+            timer epoch.
+        clock: For a timer epoch, the time up to which processing-time timers fire, ms since 1970; else None.
+        rows_clock: The same for an epoch with rows; None if an older version wrote the file.
     """
 
     epoch: int
@@ -58,7 +59,7 @@ class RunningEpoch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RunningEpoch:
-        """Rebuild it.
+        """Return the epoch stored in a file's content.
 
         Raises:
             CorruptSnapshotError: The file is damaged.
@@ -74,7 +75,7 @@ class RunningEpoch:
 
 
 class RunningEpochStore:
-    """The running epochs of one job.
+    """Stores the running epochs of one job.
 
     Args:
         location: The job's `taskowned` directory.
@@ -84,7 +85,7 @@ class RunningEpochStore:
         self._location = location
 
     def write(self, running: RunningEpoch) -> None:
-        """Write down the epoch that is about to run, in the place of the one before.
+        """Store the epoch that is about to run, in place of the previous one.
 
         Raises:
             SnapshotError: The storage failed.
@@ -97,7 +98,7 @@ class RunningEpochStore:
                 self._location.remove(name)
 
     def read(self) -> RunningEpoch | None:
-        """Return the last epoch that was begun; None where none was.
+        """Return the last epoch that was begun, or None.
 
         Raises:
             CorruptSnapshotError: Its file is damaged.
@@ -114,7 +115,7 @@ class RunningEpochStore:
         return running
 
     def clear(self) -> None:
-        """Forget all.
+        """Delete all stored epochs.
 
         Raises:
             SnapshotError: The storage failed.

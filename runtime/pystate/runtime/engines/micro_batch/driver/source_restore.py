@@ -1,4 +1,4 @@
-"""From a snapshot to the logs with which Spark's query goes on: which files, which batch, which epoch."""
+"""Turns a snapshot into the logs, batch and epoch from which Spark's query continues."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from pystate.runtime.spark.spark_collection_source import check_collection_offse
 
 @dataclass
 class RestoredSources:
-    """Where an attempt's query goes on.
+    """The position from which an attempt's query continues.
 
     Attributes:
-        spark_files: Spark's logs at the cut; empty for a start from nothing.
+        spark_files: Spark's logs at the cut; empty for a start without a snapshot.
         batch_id: Spark's number of the batch at the cut, -1 for none.
-        epoch: The epoch number that batch gets in this job.
-        keep_query_id: Whether the query stays the same to sinks.
+        epoch: The epoch number of that batch in this job.
+        keep_query_id: Whether sinks see the same query as before.
         with_state: Whether there is a snapshot, whose timers may be due.
-        clock: The first epoch is one that the clock brought about, to be run again: up to when its timers fire, ms since
-            1970. None where it is none.
-        again: The first epoch is one of rows, to be run again.
-        rows_clock: Up to when its timers fire; None where that isn't known.
+        clock: If the first epoch reruns a timer epoch, the time up to which its timers fire, ms since 1970; else None.
+        again: The first epoch reruns an epoch with rows.
+        rows_clock: The time up to which its timers fire; None if unknown.
     """
 
     spark_files: dict[str, bytes]
@@ -46,13 +45,13 @@ class RestoredSources:
 
 
 class SourceRestore:
-    """Fits the sources of snapshots to those of one job.
+    """Maps the sources of snapshots to those of one job.
 
     Args:
-        plan: The job.
+        plan: The job's plan.
         sources: The job's sources, in the order Spark reads them.
-        allow_non_restored: Whether sources that the job has no more may be left behind.
-        taken_over: The uids of those that go on in slots, where Spark has read them so far.
+        allow_non_restored: Whether state of sources that are no longer in the job may be dropped.
+        taken_over: The uids of sources that Spark has read so far and that continue in slots.
     """
 
     def __init__(
@@ -69,14 +68,14 @@ class SourceRestore:
         self._taken_over = taken_over
 
     def nothing(self, epoch: int, running: RunningEpoch | None = None) -> RestoredSources:
-        """Return the start from nothing; the first epoch's number is `epoch` + 1.
+        """Return the position of a start without a snapshot; the first epoch's number is `epoch` + 1.
 
         Args:
-            epoch: As said.
-            running: The first epoch, to be run again.
+            epoch: See above.
+            running: The epoch to rerun first.
 
         Raises:
-            RestoreError: Its sources don't fit.
+            RestoreError: The sources of that epoch don't match.
         """
         if running is None:
             return RestoredSources({}, epoch=epoch)
@@ -86,17 +85,17 @@ class SourceRestore:
     def from_snapshot(
         self, snapshot: Snapshot, epoch: int, job_id: str, running: RunningEpoch | None = None
     ) -> RestoredSources:
-        """Return where a snapshot's sources go on.
+        """Return the position from which a snapshot's sources continue.
 
         Args:
-            snapshot: What to restore.
-            epoch: The number that the snapshot's epoch gets in this job.
-            job_id: This job; sinks see a query of its own where the snapshot is another job's.
-            running: The epoch behind the snapshot, to be run again under its number.
+            snapshot: The snapshot to restore.
+            epoch: The number of the snapshot's epoch in this job.
+            job_id: The ID of this job; for another job's snapshot, sinks see a new query.
+            running: The epoch after the snapshot, to rerun under its number.
 
         Raises:
-            RestoreError: They don't fit.
-            CorruptSnapshotError: It is damaged.
+            RestoreError: The sources don't match.
+            CorruptSnapshotError: The snapshot is damaged.
         """
         position = snapshot.metadata.source_position
         files: dict[str, bytes] = {}
@@ -112,12 +111,12 @@ class SourceRestore:
             allow, taken = self._allow_non_restored, self._taken_over
             files = fit_sources(files, self._sources, allow_non_restored=allow, taken_over=taken)
         if not self._sources and self._taken_over:
-            files, batch_id = {}, -1  # there is no query to go on
+            files, batch_id = {}, -1  # there is no query to continue
         keep_query_id = running is not None or snapshot.metadata.job_id == job_id
         return _run_again(RestoredSources(files, batch_id, epoch, keep_query_id=keep_query_id, with_state=True), running)
 
     def _check_collections(self, files: dict[str, bytes], batch: int) -> None:
-        """Refuse to go on in collections that are not those that were read."""
+        """Reject collections that differ from those that were read."""
         offsets = source_offsets(files[f"offsets/{batch}"]) if files else []
         read = {old.uid: offset for old, offset in zip(captured_sources(files), offsets, strict=True)}
         for source in self._plan.sources:

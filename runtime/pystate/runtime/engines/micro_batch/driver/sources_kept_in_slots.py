@@ -1,8 +1,8 @@
-"""Which sources of a job on the micro-batch engine stay in slots: those that its snapshot has there.
+"""Finds the sources of a job on the micro-batch engine that stay in slots, since its snapshot has them there.
 
-A job that ran on the real-time engine has its sources' positions as state of slots, maybe in the middle of a file, where
-Spark's source of files can't go on. The same source reads on in slots, in epochs. That is so for as long as the job lives,
-also when the snapshot is gone: so it is written down.
+A job that ran on the real-time engine has its source positions in slot state, possibly in the middle of a file, where
+Spark's file source can't continue. The same source then continues in slots, in epochs. That holds for the lifetime of the
+job, even after the snapshot is deleted, so it is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pystate.runtime.job_folder.small_files import SourcesInSlotsFile
 
 
 class SourcesKeptInSlots:
-    """Those of one job.
+    """The sources of one job that stay in slots.
 
     Args:
         job: The job.
@@ -25,10 +25,10 @@ class SourcesKeptInSlots:
         self._job = job
 
     def uids(self) -> set[str]:
-        """Return the uids of operators with state in the snapshot that the job was started from: its sources are among them.
+        """Return the uids of the operators with state in the snapshot that the job was started from, including its sources.
 
-        None where the snapshot is gone or damaged and nothing is written down. A job that needs it is refused by its
-        restore, with the reason; one that doesn't has checkpoints of its own, and ran before anything could stay.
+        None if the snapshot is lost or damaged and nothing is stored. A job that needs it is rejected by its restore, with
+        the reason; a job that doesn't has its own checkpoints, and ran before sources could stay in slots.
         """
         path = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)
         if path is None:
@@ -41,6 +41,6 @@ class SourcesKeptInSlots:
             except PystateError:
                 return set()
             written = SourcesInSlotsFile(path, [operator.uid for operator in operators if operator.has_state])
-            self._job.term.check()  # the folder is another driver's where that has taken the job over
+            self._job.term.check()  # the directory belongs to another driver if that has taken over the job
             written.write_to(file)
         return set(written.uids)

@@ -1,4 +1,4 @@
-"""Sources in slots that go on where Spark was with them: in a snapshot of the micro-batch engine, or of an older version."""
+"""Lets sources in slots continue where Spark stopped: from a snapshot of the micro-batch engine, or of an older version."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
-    """Tell the sources of a job without a source of Spark's where to begin, in front of the deployment of an attempt.
+    """Set the start positions of sources before an attempt is deployed, for a job without Spark sources.
 
     Args:
-        plan: The job.
-        snapshot: What the attempt starts from; None for nothing.
-        allow_non_restored: Whether sources that the job has no more may be left behind.
+        plan: The job's plan.
+        snapshot: The snapshot that the attempt starts from, or None.
+        allow_non_restored: Whether state of sources that are no longer in the job may be dropped.
 
     Raises:
-        RestoreError: A source was read by Spark and can't go on here, or the job has it no more.
+        RestoreError: A source was read by Spark and can't continue here, or is no longer in the job.
         CorruptSnapshotError: The snapshot is damaged.
     """
     sources = own_sources(plan)
@@ -50,17 +50,17 @@ def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_re
 
 
 def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
-    """Tell sources in slots that can go on where Spark was where to begin, in front of the deployment of an attempt.
+    """Set the start positions of sources in slots that can continue where Spark stopped, before an attempt is deployed.
 
     Args:
-        plan: The job.
-        snapshot: What the attempt starts from; None for nothing.
+        plan: The job's plan.
+        snapshot: The snapshot that the attempt starts from, or None.
 
     Returns:
-        The uids of those that Spark has read in the snapshot.
+        The uids of the sources that Spark had read in the snapshot.
 
     Raises:
-        RestoreError: One can't go on there.
+        RestoreError: A source can't continue there.
         CorruptSnapshotError: The snapshot is damaged.
     """
     sources = {uid: source for uid, source in own_sources(plan).items() if isinstance(source, GoesOnBehindSpark)}
@@ -78,7 +78,7 @@ def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
 
 
 def own_sources(plan: JobPlan) -> dict[str, Any]:
-    """Return what a job's sources in slots run, by uid: a `SourceFunction` or a `Source` each."""
+    """Return a job's sources in slots by uid, each a `SourceFunction` or a `Source`."""
     return {
         task.uid: operator.source
         for task in plan.own_sources
@@ -87,7 +87,7 @@ def own_sources(plan: JobPlan) -> dict[str, Any]:
 
 
 def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[str, bytes]]]]:
-    """Return, by uid, the offset of each of a source's streams, and the files of its log."""
+    """Return by source uid the offset of each of its streams, and the files of its log."""
     position = None if snapshot is None else snapshot.metadata.source_position
     if snapshot is None or position is None or position.epoch < 0:
         return {}

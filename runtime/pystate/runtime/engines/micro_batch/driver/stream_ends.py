@@ -1,7 +1,7 @@
-"""Where bounded streams end whose connector finds it: once, kept in snapshots, and waited for where it isn't there yet.
+"""Finds the end offsets of bounded streams: once per job, kept in snapshots, and waited for if not reached yet.
 
-Spark ends a query at what is there when it starts, and a query that goes on behind a snapshot would ask anew. So what is
-behind the end is filtered out, and a query that ends in front of it is started again once there is more.
+Spark ends a query at the data available when it starts, and a query that continues from a snapshot would look again. So rows
+after the end are filtered out, and a query that ends before it is restarted once there is more data.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _End(NamedTuple):
 
 
 class StreamEnds:
-    """Those of one attempt.
+    """The end offsets of the streams of one attempt.
 
     Args:
-        ends: Of each stream that has one and that is waited for.
-        clock: Monotonic seconds.
-        by_source: Of each stream that has one, by the uid of its source.
+        ends: The end of each stream that has one and is waited for.
+        clock: Returns monotonic seconds.
+        by_source: The end of each stream that has one, by the uid of its source.
     """
 
     def __init__(
@@ -50,31 +50,31 @@ class StreamEnds:
         self._look_at = 0.0
 
     def query_starts(self) -> None:
-        """Take note of what is there: the query reads no less.
+        """Record the available offsets when the query starts: it reads at least up to there.
 
         Raises:
-            PystateError: A system that is read doesn't say.
+            PystateError: An external system doesn't report its offsets.
         """
         self._seen = self._latest()
         self._look_at = self._clock() + _LOOK_EACH_S
 
     @property
     def reached(self) -> bool:
-        """Whether the query that was started last, and has ended, has read all."""
+        """Whether the last started query, which has ended, has read everything."""
         return all(one.stopping.missing(one.end, seen) is None for one, seen in zip(self._ends, self._seen, strict=True))
 
     def start_again(self, start: Callable[[], object]) -> None:
-        """Start the query again where there is more than when it started last; asks once in a while.
+        """Restart the query if there is more data than at its last start; checks at intervals.
 
         Args:
-            start: Starts it.
+            start: Starts the query.
         """
         if self._clock() < self._look_at:
             return
         self._look_at = self._clock() + _LOOK_EACH_S
         try:
             latest = self._latest()
-        except PystateError:  # it may be away for a while
+        except PystateError:  # the system may be unavailable for a while
             return
         if latest != self._seen:
             start()
@@ -87,13 +87,13 @@ class BoundedStreams:
     """The bounded streams of one job.
 
     Args:
-        plan: The job.
-        sources: What the lines of the query's offset log are about.
-        bound: Limits what an epoch reads of a source: of its DataFrame and its name.
+        plan: The job's plan.
+        sources: The sources of the lines in the query's offset log.
+        bound: Limits how much of a source an epoch reads, given its DataFrame and its name.
 
     Raises:
-        ExternalSystemError: An end isn't there yet, and the job can't wait for it.
-        PystateError: The system that a stream reads doesn't say where it ends.
+        ExternalSystemError: An end isn't available yet, and the job can't wait for it.
+        PystateError: The external system doesn't report where a stream ends.
     """
 
     def __init__(self, plan: JobPlan, sources: Sequence[SparkSource], bound: Callable[[DataFrame, str], DataFrame]) -> None:
@@ -107,14 +107,14 @@ class BoundedStreams:
     def begin(
         self, frames: list[DataFrame], files: dict[str, bytes]
     ) -> tuple[list[DataFrame], dict[str, bytes], StreamEnds]:
-        """Return an attempt's DataFrames, Spark's logs, and the ends.
+        """Return an attempt's DataFrames, Spark's logs and the end offsets.
 
         Args:
             frames: The DataFrames of the plan's sources, without an end.
-            files: Spark's logs at the cut that the attempt goes on from.
+            files: Spark's logs at the cut from which the attempt continues.
 
         Raises:
-            PystateError: The system that a stream reads doesn't say where partitions end that a snapshot doesn't know.
+            PystateError: The external system doesn't report the end of partitions that a snapshot doesn't contain.
         """
         if not self._stopping:
             return frames, files, StreamEnds()
@@ -132,12 +132,12 @@ class BoundedStreams:
         return frames, files, StreamEnds(list(ends.values()) if self._plan.bounded else (), by_source=ends)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for stopping in self._stopping.values():
             stopping.close()
 
     def _check_there(self) -> None:
-        """Refuse an end that isn't there yet where the job can't start its query again."""
+        """Reject an end that isn't available yet if the job can't restart its query."""
         if not self._plan.bounded:
             return
         others = [

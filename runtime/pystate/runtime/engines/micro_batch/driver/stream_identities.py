@@ -1,4 +1,4 @@
-"""Whether what streams read is what a snapshot's offsets are of: a topic may have been deleted and made anew."""
+"""Checks that streams still read what a snapshot's offsets refer to: a topic may have been deleted and recreated."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FILE = "sources/{}/pystate-identity"
 
 
 def checked_identities(plan: JobPlan, sources: Sequence[SparkSource], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return Spark's logs with what their offsets are offsets of.
+    """Return Spark's logs, extended with the identities that their offsets refer to.
 
     Args:
-        plan: The job.
-        sources: What the lines of the query's offset log are about.
-        files: Spark's logs at the cut that an attempt goes on from.
+        plan: The job's plan.
+        sources: The sources of the lines in the query's offset log.
+        files: Spark's logs at the cut from which an attempt continues.
 
     Raises:
-        PystateError: It is something else by now, or what is read doesn't say.
+        PystateError: The identity has changed, or the external system doesn't report it.
     """
     logs, found = {source.uid: source.log for source in sources}, dict(files)
     for source in plan.sources:

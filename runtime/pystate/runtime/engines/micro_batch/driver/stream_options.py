@@ -1,4 +1,4 @@
-"""Options that only the real-time engine follows: nothing is ignored in silence."""
+"""Notices about options that only the real-time engine uses, so that none is ignored silently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHOUT_EFFECT: dict[ConfigOption[Any], str] = {
 
 
 def stream_option_notices(configuration: Configuration) -> Iterator[str]:
-    """Yield a sentence for each of them that is set."""
+    """Yield a sentence for each such option that is set."""
     for option, why in _WITHOUT_EFFECT.items():
         if configuration.contains(option):
             yield f"{option.key} has no effect on the micro-batch engine: {why}"

@@ -1,1 +1,1 @@
-"""The micro-batch engine in a slot: epochs as transactions, fed by exchanges."""
+"""The slot side of the micro-batch engine: epochs as transactions, fed by exchanges."""

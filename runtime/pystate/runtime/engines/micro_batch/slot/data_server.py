@@ -1,4 +1,4 @@
-"""The end of the exchange that stands in the slot."""
+"""The slot's side of the exchange."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class DataServer(AttemptServer):
     """Serves the exchanges of one slot.
 
     Args:
-        secret: What an exchange must prove.
-        job_id: Headers of other jobs are refused.
-        attempt: So are headers of other execution attempts.
+        secret: The secret that an exchange must prove to know.
+        job_id: The job's ID; headers of other jobs are rejected.
+        attempt: The execution attempt; headers of other attempts are rejected.
         subtasks: The slot's subtasks by uid.
         host: The address to bind to; ignored with `path`.
-        ports: The first of these that is free is taken; ignored with `path`.
+        ports: The first free one of these is used; ignored with `path`.
         path: Bind to a Unix socket at this path instead.
     """
 
@@ -52,18 +52,18 @@ class DataServer(AttemptServer):
         self._subtasks = subtasks
 
     def serve(self, connection: Peer) -> None:
-        """Answer an exchange, and refuse what isn't for this slot."""
+        """Answer an exchange, and reject one that isn't for this slot."""
         try:
             header = EpochHeader(**receive_message(connection))
             try:
                 self._answer(header, connection)
             except PystateError as error:
                 refuse(connection, error)
-                # an asker that still sends must get to the answer: closing now would cut it off with a broken pipe
+                # a peer that still sends must receive the answer: closing now would cut it off with a broken pipe
                 while True:
                     connection.recv_bytes()
         except (EOFError, OSError):
-            return  # the asker is gone; whatever it had begun has been rolled back
+            return  # the peer is gone; the epoch it had begun has been rolled back
 
     def _answer(self, header: EpochHeader, connection: Peer) -> None:
         self.check_attempt(header.job_id, header.attempt)

@@ -1,4 +1,4 @@
-"""How the micro-batch engine's subtasks reach their side in the driver."""
+"""The calls of the micro-batch engine's subtasks to the driver."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class DriverEpochGateway(EpochGateway):
     """Calls the driver.
 
     Args:
-        gateway: The slot's way to it.
+        gateway: The slot's gateway to the driver.
     """
 
     def __init__(self, gateway: CoordinatorGateway) -> None:
         self._gateway = gateway
 
     def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
-        """Say that all rows of an epoch are in."""
+        """Report that all rows of an epoch have been received."""
         self._gateway.call("epoch_prepared", uid=uid, subtask=subtask, prepared=prepared.to_plain())
 
     def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
-        """Ask what became of a Spark task attempt."""
+        """Ask for the outcome of a Spark task attempt."""
         answer = self._gateway.call(
             "task_outcome", uid=uid, subtask=subtask, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id
         )
@@ -41,6 +41,6 @@ class DriverEpochGateway(EpochGateway):
         return answers
 
     def input_available(self) -> None:
-        """Say that a source has something."""
+        """Report that a source has input."""
         with contextlib.suppress(PystateError):  # the attempt is over
             self._gateway.call("input_available")

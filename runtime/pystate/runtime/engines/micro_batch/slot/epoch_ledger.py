@@ -1,10 +1,10 @@
-"""Who may run an epoch in a subtask: the rules of the epoch transaction, free of threads and sockets.
+"""The rules that decide which task attempt may run an epoch in a subtask, without threads and sockets.
 
-Spark may ask for the same epoch more than once: a task is retried, or runs twice at the same time, or a second action needs
-the same rows. An epoch changes state exactly once all the same.
+Spark may request the same epoch more than once: a task is retried, runs twice at the same time, or a second action needs the
+    same rows. Even so, an epoch changes state exactly once.
 
-An epoch whose last row is in is *prepared*, not finished: input that ended may be input that broke, and only Spark knows
-which of the two it was. Until the driver says that Spark counts the attempt as successful the epoch can be rolled back.
+An epoch that has its last row is *prepared*, not finished: the input may have ended or broken off, and only Spark knows
+    which. Until the driver reports that Spark counts the attempt as successful, the epoch can be rolled back.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from enum import Enum
 
 
 class ClaimResult(Enum):
-    """What an asker has to do."""
+    """What a task attempt that requests an epoch must do."""
 
-    RUN = "run"  # nobody runs it: it is yours
-    FENCE = "fence"  # an older attempt runs it: stop that one, then it is yours
+    RUN = "run"  # no attempt runs it: run it
+    FENCE = "fence"  # an older attempt runs it: stop that one, then run it
     WAIT = "wait"  # another stage runs it: wait for its end, then ask again
-    PREPARED = "prepared"  # another attempt has brought it to its end: ask Spark what became of that one
-    REPLAY = "replay"  # it is finished, or yours: take the kept output
-    STALE = "stale"  # a newer attempt of your task runs or has run it
-    PAST = "past"  # a later epoch has begun: its output is no longer kept
-    UNCONFIRMED = "unconfirmed"  # an earlier epoch is prepared, and nobody has said what becomes of it
+    PREPARED = "prepared"  # another attempt has prepared it: ask Spark for the outcome of that attempt
+    REPLAY = "replay"  # it is finished, or prepared by this attempt: take the kept output
+    STALE = "stale"  # a newer attempt of the same task runs or has run it
+    PAST = "past"  # a later epoch has begun: the output is no longer kept
+    UNCONFIRMED = "unconfirmed"  # an earlier epoch is prepared, and its outcome is unknown
 
 
 class TaskOutcome(Enum):
-    """What Spark says of a task attempt."""
+    """The outcome of a task attempt, as Spark reports it."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
-    FAILED = "failed"  # or killed: Spark uses nothing of it
+    FAILED = "failed"  # or killed: Spark uses none of its output
     UNKNOWN = "unknown"  # Spark has no record of it (yet)
 
 
 @dataclass(frozen=True)
 class Asker:
-    """A Spark task attempt. Retries of one task share the stage; a second action has a stage of its own.
+    """A Spark task attempt that requests an epoch. Retries of a task share its stage; a second action has its own stage.
 
     Attributes:
-        task_attempt_id: Spark's number, unique and growing over all attempts of all tasks.
+        task_attempt_id: Spark's number, unique and increasing over all attempts of all tasks.
     """
 
     stage_id: int
@@ -56,12 +56,12 @@ class EpochLedger:
 
     Attributes:
         finished: The last epoch whose changes are in the backend, -1 before the first.
-        begun: The last epoch that anyone began; past `finished` while it runs and after it was rolled back.
-        running: The epoch in the overlay whose rows still come, and who brings them; None if there is none.
-        prepared: The epoch in the overlay whose rows are all in, and who brought them; None if there is none.
+        begun: The last epoch that any attempt began; above `finished` while it runs and after it was rolled back.
+        running: The epoch in the overlay that still receives rows, and the attempt that sends them; None if there is none.
+        prepared: The epoch in the overlay that has all its rows, and the attempt that sent them; None if there is none.
 
     Args:
-        finished: The epoch the restored state stands at, -1 for none.
+        finished: The epoch number of the restored state, -1 for none.
     """
 
     def __init__(self, finished: int = -1) -> None:
@@ -72,11 +72,11 @@ class EpochLedger:
 
     @property
     def is_between_epochs(self) -> bool:
-        """Whether all state is as a finished epoch has left it."""
+        """Whether all state is that of a finished epoch."""
         return self.running is None and self.prepared is None
 
     def claim(self, epoch: int, asker: Asker) -> ClaimResult:
-        """Say what `asker` has to do to get `epoch`; RUN records it as the runner."""
+        """Return what `asker` must do to get `epoch`; RUN records it as the runner."""
         if epoch < self.begun:
             return ClaimResult.PAST
         if self.running is not None:
@@ -105,14 +105,14 @@ class EpochLedger:
         return ClaimResult.PREPARED
 
     def prepare(self) -> None:
-        """Record that all rows of the running epoch are in."""
+        """Record that the running epoch has all its rows."""
         if self.running is None:
             message = "no epoch is running"
             raise RuntimeError(message)
         self.prepared, self.running = self.running, None
 
     def finish(self) -> int:
-        """Record that the prepared epoch is finished and return it."""
+        """Record that the prepared epoch is finished, and return it."""
         if self.prepared is None:
             message = "no epoch is prepared"
             raise RuntimeError(message)
@@ -121,6 +121,6 @@ class EpochLedger:
         return self.finished
 
     def roll_back(self) -> None:
-        """Record that the epoch in the overlay was given up."""
+        """Record that the epoch in the overlay was rolled back."""
         self.running = None
         self.prepared = None

@@ -1,4 +1,4 @@
-"""The output of a subtask's last epoch, kept until the next epoch begins, in memory up to a bound and on disk past it."""
+"""The output of a subtask's last epoch, kept until the next epoch begins, in memory up to a bound and beyond it on disk."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Chunk = bytes | tuple[int, int]
 
 
 class KeptOutput:
-    """Serialized record batches by output tag, in the order they were made.
+    """Serialized record batches by output tag, in the order they were written.
 
     Args:
-        memory_bound: Bytes held in memory; batches past it go to a file that has no name.
-        directory: Where that file lies.
+        memory_bound: Bytes held in memory; further batches go to an unnamed file.
+        directory: The directory of that file.
     """
 
     def __init__(self, memory_bound: int, directory: str | None = None) -> None:
@@ -45,7 +45,7 @@ class KeptOutput:
             self._spill = tempfile.TemporaryFile(dir=self._directory, prefix="kept-output-", buffering=0)
         offset = self._spill.seek(0, 2)
         rest = memoryview(data)
-        while rest:  # one call to the system takes 2 GiB at most
+        while rest:  # one system call writes at most 2 GiB
             rest = rest[self._spill.write(rest) :]
         self.spilled_bytes += len(data)
         chunks.append((offset, len(data)))
@@ -54,7 +54,7 @@ class KeptOutput:
         """Yield the batches of one output.
 
         Raises:
-            EOFError: It was dropped meanwhile.
+            EOFError: The output was dropped meanwhile.
         """
         for chunk in self._chunks.get(tag, ()):
             if isinstance(chunk, bytes):
@@ -66,7 +66,7 @@ class KeptOutput:
                 yield _read(self._spill.fileno(), *chunk)
 
     def close(self) -> None:
-        """Drop everything."""
+        """Drop all output."""
         self._chunks.clear()
         if self._spill is not None:
             self._spill.close()
@@ -74,9 +74,9 @@ class KeptOutput:
 
 
 def _read(file: int, offset: int, length: int) -> bytes:
-    """Read without the file's position, which askers that read at once would share."""
+    """Read without using the file position, which concurrent readers would share."""
     data = os.pread(file, length, offset)
-    while len(data) < length:  # one call to the system gives 2 GiB at most
+    while len(data) < length:  # one system call reads at most 2 GiB
         more = os.pread(file, length - len(data), offset + len(data))
         if not more:
             message = f"The spilled output ends at byte {offset + len(data)}, {length - len(data)} bytes too early."

@@ -18,10 +18,10 @@ from pystate.runtime.slot.subtask_checkpoints import Upload
 
 @dataclass(frozen=True)
 class MicroBatchSlotEngineFactory:
-    """Makes the engine in each slot of an attempt.
+    """Creates the engine in each slot of an attempt.
 
     Attributes:
-        finished_epoch: The epoch that the restored state stands at.
+        finished_epoch: The epoch number of the restored state.
     """
 
     finished_epoch: int
@@ -32,11 +32,11 @@ class MicroBatchSlotEngineFactory:
 
 
 class MicroBatchSlotEngine:
-    """Takes epochs from exchanges, finishes them and places barriers between them when the driver says so.
+    """Serves epochs to exchanges, and finishes them and takes barriers between them when the driver asks.
 
     Args:
-        slot: Where.
-        finished_epoch: The epoch that the restored state stands at.
+        slot: The slot.
+        finished_epoch: The epoch number of the restored state.
     """
 
     def __init__(self, slot: SlotContext, finished_epoch: int) -> None:
@@ -51,15 +51,15 @@ class MicroBatchSlotEngine:
 
     @property
     def address(self) -> str | tuple[str, int]:
-        """Where exchanges find the slot."""
+        """The address at which exchanges reach the slot."""
         return self._data.address
 
     def start(self) -> None:
-        """Let exchanges come."""
+        """Start to accept exchanges."""
         self._data.start()
 
     def close(self) -> None:
-        """Let no more come."""
+        """Stop accepting exchanges."""
         self._data.close()
 
     def make_subtask(
@@ -74,16 +74,16 @@ class MicroBatchSlotEngine:
         )
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
-        """Bring epochs to subtasks that are open by now."""
+        """Serve epochs to the subtasks, which are open by now."""
         for uid, subtask in subtasks.items():
             assert isinstance(subtask, MicroBatchSubtask)  # noqa: S101 - this engine's own
             self._subtasks[uid] = subtask
 
     def handle(self, request: dict[str, Any]) -> Any:
-        """Answer a call of the engine's side in the driver.
+        """Answer a call of the engine's driver side.
 
         Raises:
-            ControlError: It knows no such call.
+            ControlError: The call is unknown.
         """
         op = request["op"]
         if op == "snapshot":

@@ -1,9 +1,9 @@
-"""A subtask's epochs as transactions: run once, roll back what died half way, keep the output, take snapshots.
+"""Runs a subtask's epochs as transactions: each runs once, is rolled back if it fails, keeps its output and takes snapshots.
 
-An epoch goes three steps. It runs while its rows come. It is prepared when the last one is in: its changes still lie in the
-overlay, its output may go on to the next tasks. It is finished when the driver says so, once Spark counts the task attempt
-that brought the rows as successful; its changes then go to the backend, and its barrier is taken. An attempt that Spark
-doesn't count is rolled back as soon as a newer one asks.
+An epoch has three phases. It is running while its rows arrive. It is prepared when it has the last row: its changes are
+still in the overlay, its output may continue to the next tasks. It is finished when the driver says so, once Spark counts
+the task attempt that sent the rows as successful; its changes then go to the backend, and its barrier is taken. An attempt
+that Spark doesn't count is rolled back as soon as a newer one requests the epoch.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ GIVE_UP_TIMEOUT_S = 5.0
 
 
 class EpochGateway(Protocol):
-    """What a subtask of this engine tells the driver besides, and asks of it."""
+    """The further calls of this engine's subtasks to the driver."""
 
     def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
-        """Say that all rows of an epoch are in."""
+        """Report that all rows of an epoch have been received."""
 
     def task_outcome(self, uid: str, subtask: int, asker: Asker) -> TaskOutcome:
-        """Ask what became of the Spark task attempt that brought an epoch's rows."""
+        """Ask for the outcome of the Spark task attempt that sent an epoch's rows."""
 
     def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
         """Send a reader's messages to its enumerator, and return the answers."""
 
     def input_available(self) -> None:
-        """Say that a source has something, and no epoch is on its way to take it."""
+        """Report that a source has input and no epoch is about to read it."""
 
 
 class _Claim:
-    """The right of one task attempt to run an epoch.
+    """The claim of one task attempt to run an epoch.
 
     Attributes:
-        hang_up: Cuts its connection.
-        fenced: A newer attempt wants the epoch.
-        at_end: All rows are in: too late to be fenced.
+        hang_up: Closes the attempt's connection.
+        fenced: A newer attempt requests the epoch.
+        at_end: All rows have been received: too late to be fenced.
     """
 
     def __init__(self, hang_up: Callable[[], None]) -> None:
@@ -81,13 +81,13 @@ class MicroBatchSubtask(Subtask):
     """One subtask of a task in its slot, fed with epochs.
 
     Args:
-        task: What to run.
-        index: Which share.
-        environment: The job.
-        gateway: Whom to tell what all subtasks tell.
-        epochs: Whom to ask and tell of epochs.
+        task: The task to run.
+        index: The subtask index.
+        environment: The job's environment.
+        gateway: Reports to the driver what every kind of subtask reports.
+        epochs: Reports to the driver about epochs, and asks it about them.
         upload: Runs the asynchronous part of a snapshot on another thread.
-        finished_epoch: The epoch the restored state stands at.
+        finished_epoch: The epoch number of the restored state.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class MicroBatchSubtask(Subtask):
         self._most_file_bytes = get(PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH)
         self._epochs = epochs
         self._ledger = EpochLedger(finished_epoch)
-        self._claim: _Claim | None = None  # of the epoch that runs or is prepared
+        self._claim: _Claim | None = None  # of the running or prepared epoch
         self._prepared: PreparedEpoch | None = None
         self._run_ms = 0
         self._kept = self._new_output()
@@ -120,7 +120,7 @@ class MicroBatchSubtask(Subtask):
         checkpoint_id: int | None = None,
         checkpoint_timestamp: int | None = None,
     ) -> None:
-        """Restore the state and open the functions; a source gets its ways to the driver."""
+        """Restore the state and open the functions; connect a source to the driver."""
         super().open(restored, checkpoint_id, checkpoint_timestamp)
         if self.versions is not None:
             self.versions.begin(self._ledger.finished, checkpoint_id, checkpoint_timestamp)
@@ -131,11 +131,11 @@ class MicroBatchSubtask(Subtask):
 
     @property
     def source(self) -> SourceInput | None:
-        """What the task's head takes from elsewhere than its input; None where it is no source."""
+        """The input of the task's head, if it is a source; None otherwise."""
         return self.chain.operators[-1].source if self.chain.operators else None
 
     def close(self) -> None:
-        """Close functions, backend and kept output, once an epoch that waits for calls has given them up."""
+        """Close functions, backend and kept output, after an epoch that waits for asynchronous calls has given them up."""
         if self.chain.interrupt():
             with self._changed:
                 self._changed.wait_for(lambda: self._claim is None or self._prepared is not None, GIVE_UP_TIMEOUT_S)
@@ -153,22 +153,22 @@ class MicroBatchSubtask(Subtask):
         clock: int | None = None,
         ended: Sequence[str] = (),
     ) -> KeptOutput:
-        """Run an epoch up to its last row, or return its kept output if that has been done.
+        """Run an epoch up to its last row, or return its kept output if it has run before.
 
         Args:
-            epoch: Which.
-            asker: The task attempt that brings the rows.
-            hang_up: Cuts the asker's connection, from another thread.
-            batches: Called if the rows are needed: each batch with the index of its input, that of watermarks counted on
-                behind all inputs, and in the end the number of rows that the asker has read, other tasks' included. Raises
-                ControlError if the asker dies before its last row.
-            end_of_input: Whether no epoch follows: event time is at its end behind the rows.
-            clock: Up to when timers by the clock fire, ms since 1970; None for what the subtask's clock says.
-            ended: The channels of sources that are at their end behind the rows.
+            epoch: The epoch number.
+            asker: The task attempt that sends the rows.
+            hang_up: Closes the attempt's connection, from another thread.
+            batches: Called if the rows are needed: yields each batch with its input index, where watermark indexes follow
+                those of all inputs, and returns the number of rows that the attempt has read, including those for other
+                tasks. Raises ControlError if the attempt dies before its last row.
+            end_of_input: Whether no epoch follows: event time ends after the rows.
+            clock: The time up to which processing-time timers fire, ms since 1970; None for the subtask's clock.
+            ended: The channels of sources that have ended after the rows.
 
         Raises:
             FencedError: A newer attempt took over, or the epoch is past.
-            ControlError: Spark doesn't say what became of the attempt that has brought the rows before.
+            ControlError: Spark doesn't report the outcome of the attempt that sent the rows before.
         """
         claim = self._obtain(epoch, asker, hang_up)
         if claim is None:
@@ -214,17 +214,17 @@ class MicroBatchSubtask(Subtask):
         return self._kept
 
     def finish_epoch(self, epoch: int, task_attempt_id: int, barrier: CheckpointBarrier | None) -> None:
-        """Make a prepared epoch part of the state, and take the synchronous part of its barrier.
+        """Commit a prepared epoch to the state, and take the synchronous part of its barrier.
 
-        Done already, nothing is done again: the driver may have lost the answer.
+        Repeated calls have no effect: the driver may have lost the answer.
 
         Args:
-            epoch: Which.
-            task_attempt_id: The task attempt that has brought its rows and is successful, as Spark says.
-            barrier: The one that the epoch carries; None for none.
+            epoch: The epoch number.
+            task_attempt_id: The task attempt that sent the rows and was successful, as Spark reports.
+            barrier: The barrier that the epoch carries, or None.
 
         Raises:
-            ControlError: The epoch isn't prepared, or another attempt has brought its rows.
+            ControlError: The epoch isn't prepared, or another attempt sent its rows.
             PystateError: The epoch's changes can't be written back.
         """
         with self._changed:
@@ -237,7 +237,7 @@ class MicroBatchSubtask(Subtask):
             started = time.perf_counter()
             finished = False
             try:
-                with self._user_code():  # a value of the wrong type shows when it is written back
+                with self._user_code():  # a value of the wrong type is detected when it is written back
                     self.chain.finish_epoch()
                 self._ledger.finish()
                 self._claim = self._prepared = None
@@ -257,7 +257,7 @@ class MicroBatchSubtask(Subtask):
         """Return the output of the last epoch.
 
         Raises:
-            FencedError: Another epoch was asked for.
+            FencedError: Another epoch was requested.
         """
         with self._changed:
             if self._ledger.begun != epoch or self._ledger.finished != epoch:
@@ -269,7 +269,7 @@ class MicroBatchSubtask(Subtask):
         """Take the synchronous part of a snapshot at the last finished epoch.
 
         Raises:
-            ControlError: The subtask stands at another epoch.
+            ControlError: The subtask is at another epoch.
         """
         with self._changed:
             if self._ledger.finished != barrier.epoch or not self._ledger.is_between_epochs:
@@ -296,7 +296,7 @@ class MicroBatchSubtask(Subtask):
                 if before is None:
                     self._changed.wait()
                     continue
-            # whoever brought the rows has seen them end; whether that was their end Spark alone can say
+            # the sender of the rows has seen them end; only Spark can tell whether that was their real end
             outcome = self._epochs.task_outcome(self.task.uid, self.index, before.bringer)
             if outcome is TaskOutcome.SUCCEEDED:
                 return None  # a later task may have read the output
@@ -312,7 +312,7 @@ class MicroBatchSubtask(Subtask):
                     self._changed.wait(_OUTCOME_POLL_S)
 
     def _try_claim(self, epoch: int, asker: Asker) -> ClaimResult:
-        """Claim an epoch, under the lock; fence the attempt that runs it where that is older."""
+        """Claim an epoch under the lock; fence the attempt that runs it if it is older."""
         if self._failed is not None:
             raise self._failed
         result = self._ledger.claim(epoch, asker)
@@ -326,7 +326,7 @@ class MicroBatchSubtask(Subtask):
         return result
 
     def _give_up(self, prepared: PreparedEpoch) -> None:
-        """Roll a prepared epoch back of whose bringer Spark uses nothing."""
+        """Roll back a prepared epoch whose task attempt Spark doesn't use."""
         with self._changed:
             if self._prepared is prepared:
                 if self._claim is not None:
@@ -336,7 +336,7 @@ class MicroBatchSubtask(Subtask):
                 self._changed.notify_all()
 
     def _process(self, claim: _Claim, epoch: int, batches: Generator[tuple[int, pa.RecordBatch], None, int]) -> int:
-        """Run the functions over all batches; return the number of rows that the asker has read."""
+        """Run the functions over all batches; return the number of rows that the attempt has read."""
         inputs = len(self.task.inputs)
         while True:
             try:
@@ -367,12 +367,12 @@ class MicroBatchSubtask(Subtask):
         return KeptOutput(self._environment.kept_output_bytes, self._environment.working_directory)
 
     def _roll_back(self) -> None:
-        """Give the epoch in the overlay up; the task fails if its functions can't go back."""
+        """Roll back the epoch in the overlay; the task fails if its functions can't be rolled back."""
         beyond = self.chain.roll_back_epoch()
         self.chain.records_in = self._rows_before
         self._filling.close()
         self._ledger.roll_back()
         self._claim = self._prepared = None
         if beyond is not None and self._failed is None:
-            with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+            with contextlib.suppress(ControlError):  # the attempt is over
                 self.fail(beyond, "")

@@ -1,4 +1,4 @@
-"""What a subtask tells of an epoch whose rows are all in: enough to hold it against what Spark has counted."""
+"""A subtask's report about an epoch that has all its rows: enough to compare it with what Spark has counted."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ SubtaskId = tuple[str, int]
 
 @dataclass(frozen=True)
 class PreparedEpoch:
-    """One subtask's share of an epoch.
+    """One subtask's report about an epoch.
 
     Attributes:
-        epoch: Which.
-        stage_id: The stage of the Spark task that brought the rows.
-        task_attempt_id: That task attempt, by Spark's number.
-        rows_read: The rows that the task attempt has read behind its shuffle: the subtask's own, and those that pass.
-        rows_in: The subtask's own.
-        rows_out: The rows of its output; those of a stream that several steps read count once.
-        source_ended: Of the subtask of a source: whether no element follows; None for all others.
-        next_timer: When the subtask's first timer by the clock is due behind it, ms since 1970; None where it has none.
+        epoch: The epoch number.
+        stage_id: The stage of the Spark task that sent the rows.
+        task_attempt_id: Spark's number of that task attempt.
+        rows_read: The rows that the task attempt has read from its shuffle: the subtask's own, and those it passes on.
+        rows_in: The subtask's own input rows.
+        rows_out: The rows of its output; rows of a stream that several steps read count once.
+        source_ended: For the subtask of a source: whether no element follows; None for all others.
+        next_timer: When the subtask's first processing-time timer is due after the epoch, ms since 1970; None if it has
+            none.
     """
 
     epoch: int
@@ -37,14 +38,14 @@ class PreparedEpoch:
 
     @property
     def bringer(self) -> Asker:
-        """The task attempt that brought the rows."""
+        """The task attempt that sent the rows."""
         return Asker(self.stage_id, self.task_attempt_id)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data, for the wire."""
+        """Return the report as plain data, for the wire."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> PreparedEpoch:
-        """Return what `to_plain` made plain."""
+        """Return the report from what `to_plain` returned."""
         return cls(**plain)
