@@ -1,1 +1,1 @@
-"""The real-time engine: records flow from slot to slot, and barriers among them."""
+"""The real-time engine: records flow from slot to slot, with barriers in the stream."""

@@ -2,8 +2,9 @@
 
 Over an authenticated connection the task sends a header; the slot answers what to do; the task sends its record batches, an
 empty frame and a trailer with the number of rows; the slot answers with the outcome and the output. A connection that ends
-without its trailer is a task that died: nothing of it counts. A trailer proves only that the task has sent what it got:
-where Spark's side of the task breaks, its rows just end. What counts is decided when Spark has said how the attempt ended.
+without a trailer means that the task died, and nothing of it counts. A trailer proves only that the task has sent what it
+got: if Spark's side of the task breaks, its rows just end. What counts is decided when Spark has reported the outcome of the
+attempt.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _INPUT = struct.Struct(">I")
 
 
 class ExchangeOp(str, Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     PROCESS = "process"  # run an epoch over the rows that follow
     FETCH = "fetch"  # read one kept output of the last epoch
@@ -41,14 +42,14 @@ class Admission(str, Enum):
 
 @dataclass(frozen=True)
 class EpochHeader:
-    """Who asks for what.
+    """The header of a request: the requesting task attempt, and what it requests.
 
     Attributes:
-        epoch: Its number in the job.
+        epoch: The epoch number in the job.
         tags: The outputs to send back, one after another: edges to the next tasks, or the output to fetch.
-        end_of_input: Whether no epoch follows: event time is at its end behind the rows.
-        clock: Up to when timers by the clock fire in it, ms since 1970; None for what the slot's clock says.
-        ended: The channels of event time of sources that are at their end behind the epoch's rows.
+        end_of_input: Whether no epoch follows: event time ends after the rows.
+        clock: The time up to which processing-time timers fire; None for the slot's clock.
+        ended: The event-time channels of sources that have ended after the epoch's rows.
     """
 
     op: str
@@ -66,7 +67,7 @@ class EpochHeader:
 
     @property
     def asker(self) -> Asker:
-        """The Spark task attempt that asks."""
+        """The requesting Spark task attempt."""
         return Asker(self.stage_id, self.task_attempt_id)
 
     def to_plain(self) -> dict[str, Any]:
@@ -77,10 +78,10 @@ class EpochHeader:
 class BatchSender:
     """Sends record batches, each with the index of the task's input it belongs to.
 
-    A frame of four bytes names the input of the batches that follow; behind an input's first one stands its schema.
+    A frame of four bytes names the input of the batches that follow; an input's first such frame is followed by its schema.
 
     Args:
-        connection: To the slot.
+        connection: The connection to the slot.
     """
 
     def __init__(self, connection: Peer) -> None:
@@ -101,13 +102,13 @@ class BatchSender:
         self._rows += rows
 
     def end(self) -> int:
-        """Say that no batch follows; return the number of rows."""
+        """Signal that no batch follows; return the number of rows."""
         self._connection.send_bytes(_END)
         return self._rows
 
 
 def receive_batches(connection: Peer) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield what a `BatchSender` sent: input index and batch."""
+    """Yield the input index and batch of each batch that a `BatchSender` sent."""
     index = 0
     schemas: dict[int, pa.Schema] = {}
     while (frame := connection.recv_bytes()) != _END:
@@ -120,7 +121,7 @@ def receive_batches(connection: Peer) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def send_kept(connection: Peer, schema: pa.Schema, batches: Iterable[bytes]) -> None:
-    """Send the batches of one output, serialized already: a schema frame, a frame per batch, and the end."""
+    """Send the serialized batches of one output: a schema frame, a frame per batch, and an end frame."""
     first = True
     for data in batches:
         if first:
@@ -141,15 +142,15 @@ def receive_kept(connection: Peer) -> Iterator[pa.RecordBatch]:
 
 
 def send_trailer(connection: Peer, rows: int, rows_read: int) -> None:
-    """Say that all rows were sent, of `rows_read` that the task has read."""
+    """Report that all rows were sent, and that the task has read `rows_read` rows."""
     send_message(connection, {"rows": rows, "read": rows_read})
 
 
 def receive_trailer(connection: Peer, rows: int) -> int:
-    """Check that as many rows came as were sent; return how many the task has read.
+    """Check that all sent rows were received; return how many the task has read.
 
     Raises:
-        ControlError: They differ.
+        ControlError: The numbers differ.
     """
     trailer = receive_message(connection)
     sent, read = int(trailer["rows"]), int(trailer["read"])
@@ -160,12 +161,12 @@ def receive_trailer(connection: Peer, rows: int) -> int:
 
 
 def refuse(connection: Peer, error: PystateError) -> None:
-    """Answer with an error, whatever was asked."""
+    """Answer any request with an error."""
     send_message(connection, {"admission": Admission.REFUSED.value, "error": error.to_dict()})
 
 
 def admit(connection: Peer, admission: Admission) -> None:
-    """Answer what the asker is to do."""
+    """Answer what the task attempt has to do."""
     send_message(connection, {"admission": admission.value})
 
 
@@ -173,7 +174,7 @@ def receive_admission(connection: Peer) -> Admission:
     """Return the slot's answer.
 
     Raises:
-        PystateError: The slot refuses.
+        PystateError: The slot rejects the request.
     """
     answer = receive_message(connection)
     admission = Admission(answer["admission"])

@@ -1,1 +1,1 @@
-"""What the micro-batch engine needs of Spark: query, stages and exchange, proofs of whole epochs, logs as a `SourceCut`."""
+"""The Spark side of the micro-batch engine: query, stages and exchange, proofs of complete epochs, logs as a `SourceCut`."""

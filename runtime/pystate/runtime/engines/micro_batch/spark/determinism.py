@@ -1,8 +1,8 @@
-"""What in the DataFrame part of a job may come out otherwise when Spark runs a stage again: `rand()`, `uuid()`, such UDFs.
+"""Finds non-deterministic expressions in the DataFrame part of a job: `rand()`, `uuid()` and UDFs marked as such.
 
-Rows reach the subtasks through shuffles. When a file of one is lost, Spark runs the tasks again that wrote it, and gives
-what they write now to the subtasks that have not read yet. A row whose key came out otherwise then reaches two subtasks, or
-none; the number of rows stays the same, so no count shows it.
+Rows reach the subtasks through shuffles. When a shuffle file is lost, Spark reruns the tasks that wrote it, and sends the
+new output to the subtasks that have not read yet. A row whose key changed then reaches two subtasks, or none; the number of
+rows stays the same, so no count reveals it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PLAIN = frozenset({"SparkPartitionID", "InputFileName", "InputFileBlockStart", 
 
 @dataclass(frozen=True)
 class NonDeterminism:
-    """What is found in a DataFrame.
+    """The non-deterministic parts of a DataFrame.
 
     Attributes:
-        expressions: How people know them, each once.
-        columns: The columns of the DataFrame that come from them.
+        expressions: Their names in SQL or Python, each once.
+        columns: The columns of the DataFrame that depend on them.
     """
 
     expressions: tuple[str, ...]
@@ -46,7 +46,7 @@ class NonDeterminism:
 
 
 def non_determinism(frame: DataFrame) -> NonDeterminism:
-    """Return which expressions of a streaming DataFrame are not deterministic, and which of its columns come from them."""
+    """Return the non-deterministic expressions of a streaming DataFrame, and the columns that depend on them."""
     found: dict[str, None] = {}
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
     tainted = _walk(plan, found)
@@ -55,7 +55,7 @@ def non_determinism(frame: DataFrame) -> NonDeterminism:
 
 
 def non_determinism_notices(source: SourceTransformation, frame: DataFrame) -> list[str]:
-    """Return what the author should know of a source whose DataFrame is not deterministic."""
+    """Return notices for the author of a source whose DataFrame is not deterministic."""
     found = non_determinism(frame)
     if not found.expressions:
         return []
@@ -70,7 +70,7 @@ def non_determinism_notices(source: SourceTransformation, frame: DataFrame) -> l
 
 
 def _key_columns(step: Transformation) -> Iterator[str]:
-    """Yield the columns that the rows of a step are keyed by before any function changes them."""
+    """Yield the columns by which the rows of a step are keyed before any function changes them."""
     for child in step.children:
         if isinstance(child, KeyByTransformation):
             if child.column is not None:
@@ -82,14 +82,14 @@ def _key_columns(step: Transformation) -> Iterator[str]:
 
 
 def _walk(plan: Any, found: dict[str, None]) -> set[int]:
-    """Return the ids of the columns below or in a node that come from such expressions; add the expressions to `found`."""
+    """Return the ids of the columns in or below a node that depend on such expressions; add the expressions to `found`."""
     children = list(_items(plan.children()))
-    below = [_walk(child, found) for child in children]  # batch ones too: they are joined in each epoch
+    below = [_walk(child, found) for child in children]  # batch plans too: they are joined in each epoch
     tainted = set().union(*below)
     for expression in _items(plan.expressions()):
         names = dict.fromkeys(_culprits(expression))
         found.update(names)
-        # a named expression of a projection makes a column; the columns it refers to hand their taint on
+        # a named expression of a projection makes a column, which is tainted by the columns it refers to
         if _class_name(expression) == "Alias" and (names or _refers_to(expression, tainted)):
             tainted.add(expression.exprId().id())
     name = str(plan.nodeName()).strip()
@@ -103,7 +103,7 @@ def _walk(plan: Any, found: dict[str, None]) -> set[int]:
 
 
 def _culprits(expression: Any) -> Iterator[str]:
-    """Yield the innermost expressions that are not deterministic."""
+    """Yield the innermost non-deterministic expressions."""
     if expression.deterministic():
         return
     inner = [name for child in _items(expression.children()) for name in _culprits(child)]

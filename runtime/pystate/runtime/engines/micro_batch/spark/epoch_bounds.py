@@ -1,7 +1,7 @@
-"""Bounds what one epoch reads of a source that sets no limit of its own: else the first epoch of a backlog is the backlog.
+"""Bounds how much one epoch reads of a source without a limit of its own: otherwise the first epoch reads the whole backlog.
 
-A barrier waits for the end of its epoch, a restart runs the epoch again, and what an epoch changes must fit in memory.
-The limit is put into the plan of the DataFrame as the option of the source that the author could have set.
+A barrier waits for the end of its epoch, a restart reruns the epoch, and the changes of an epoch must fit in memory. The
+limit is put into the plan of the DataFrame as the source option that the author could have set.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SELF_LIMITED = ("rate", "rate-micro-batch", "memory", "pystate_collection_", "d
 
 @dataclass(frozen=True)
 class Limit:
-    """How a kind of source is told to read less.
+    """The limit option of one kind of source.
 
     Attributes:
         option: The source's option.
-        own: The options, in lower case, by which an author limits it.
-        value: What an epoch reads at most; 0 for no limit.
-        said: The same for people.
-        key: The option of pystate that says so.
+        own: The options, in lower case, by which an author limits the source.
+        value: The most that an epoch reads; 0 for no limit.
+        said: The same as text for users.
+        key: The pystate option that sets it.
     """
 
     option: str
@@ -43,11 +43,11 @@ class Limit:
 
 
 class EpochBounds:
-    """The limits of one job.
+    """The read limits of one job.
 
     Args:
-        configuration: The options in force.
-        parallelism: The job's; a limit is that of one subtask, this many times.
+        configuration: The effective options.
+        parallelism: The job's parallelism; the limit of a source is that of one subtask times this.
     """
 
     def __init__(self, configuration: Configuration, parallelism: int) -> None:
@@ -69,7 +69,7 @@ class EpochBounds:
         )
 
     def bound(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
-        """Return the DataFrame with limits where its streams have none, and a sentence about each kind that got one.
+        """Return the DataFrame with limits for streams that have none, and a sentence about each kind that got one.
 
         Args:
             frame: A streaming DataFrame.
@@ -106,7 +106,7 @@ class EpochBounds:
 
 
 def relation_options(relation: Any) -> dict[str, str]:
-    """Return the options of a stream in a plan, its keys in lower case; none for other nodes."""
+    """Return the options of a stream in a plan, with keys in lower case; none for other nodes."""
     name = _node_name(relation)
     options: dict[str, str] = {}
     if name == _V1:
@@ -124,7 +124,7 @@ def _node_name(plan: Any) -> str:
 
 
 def _rewritten(plan: Any, limited: Callable[[Any], Any]) -> Any:
-    """Return a plan with other streams in it; their columns, and so all that stands above them, stay."""
+    """Return a plan with its streams replaced; their columns, and so all nodes above them, stay the same."""
     if _node_name(plan) in (_V1, _V2):
         return limited(plan)
     children = [plan.children().apply(index) for index in range(plan.children().length())]
@@ -147,7 +147,7 @@ def _with_option(relation: Any, key: str, value: str) -> Any:
 
 
 def _copy(product: Any, **changes: Any) -> Any:
-    """Return a Scala case class with other fields, whatever further ones this version of Spark has."""
+    """Return a copy of a Scala case class with changed fields; further fields of other Spark versions are kept."""
     from pyspark import SparkContext
 
     count = int(product.productArity())

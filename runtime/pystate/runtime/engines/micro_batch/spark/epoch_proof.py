@@ -1,4 +1,4 @@
-"""The proof that an epoch is whole, with the patience that Spark's record of it takes."""
+"""Proves that an epoch is complete, and waits as long as Spark needs to record it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _POLL_S = 0.02
 
 
 class StageRecord(Protocol):
-    """What is known of stages, which may lag behind what has happened."""
+    """The known facts about stages, which may lag behind what has happened."""
 
     def stage(self, stage_id: int) -> StageFacts:
-        """Return what is known of a stage."""
+        """Return what is known about a stage."""
 
     def stages_of(self, job_group: str, stage_id: int) -> list[int]:
         """Return all stages of the job that a stage belongs to, in order."""
 
     def catch_up(self, timeout_s: float) -> None:
-        """Wait until all that has happened is known, or for so long."""
+        """Wait until everything that has happened is known, or until the timeout."""
 
 
 class EpochProof:
-    """Holds epochs against Spark's record of its stages.
+    """Compares epochs with Spark's record of its stages.
 
     Args:
-        record: The record.
-        repeatable: Whether the sources' rows are the same each time they are read, as far as is known.
-        source_shuffles: Whether sources have shuffles of their own of which all rows must be read.
-        clock: Monotonic seconds.
-        sleep: Waits for so many seconds.
+        record: Spark's record.
+        repeatable: Whether the sources return the same rows each time they are read, as far as known.
+        source_shuffles: Whether sources have shuffles of their own whose rows must all be read.
+        clock: Returns monotonic seconds.
+        sleep: Sleeps for the given number of seconds.
     """
 
     def __init__(
@@ -58,19 +58,19 @@ class EpochProof:
         self._sleep = sleep
 
     def check(self, epoch: int, prepared: Mapping[SubtaskId, PreparedEpoch], job_group: str = "") -> None:
-        """Make sure that what Spark counts in its tasks and shuffles is what the subtasks got.
+        """Check that the rows Spark counts in its tasks and shuffles are those the subtasks received.
 
         Args:
-            epoch: Which; all tasks of its Spark job have ended.
-            prepared: What each subtask has told of it.
-            job_group: That of the epoch's Spark job.
+            epoch: The epoch number; all tasks of its Spark job have ended.
+            prepared: What each subtask has reported about it.
+            job_group: The job group of the epoch's Spark job.
 
         Raises:
-            IncompleteInputError: It isn't, or Spark doesn't tell.
+            IncompleteInputError: The rows differ, or Spark doesn't report them.
         """
         started = self._clock()
         verdict = self._judge(prepared, job_group)
-        # Spark's wait for its listeners looks every 10 ms, and most often they are done sooner
+        # Spark's own wait for its listeners polls every 10 ms, and they are usually done sooner
         while not verdict.is_final and self._clock() < started + _QUICK_S:
             self._sleep(_QUICK_POLL_S)
             verdict = self._judge(prepared, job_group)

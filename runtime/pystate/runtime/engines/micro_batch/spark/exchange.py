@@ -1,7 +1,7 @@
-"""The exchange: the Python stage of the query behind a shuffle, which hands rows to the slots.
+"""The exchange: the query's Python stage after a shuffle, which sends rows to the slots.
 
-It runs in Spark's Python workers, in tasks of the micro-batch. A new worker reads, and in a cluster compiles, all that is
-imported here while its slot waits: what runs functions stays out of it.
+It runs in Spark's Python workers, in tasks of the micro-batch. A new worker reads, and in a cluster compiles, all modules
+imported here while its slot waits, so nothing that runs functions is imported.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ ENDED_PROPERTY = "pystate.ended"
 
 @dataclass(frozen=True)
 class SlotDirectory:
-    """Where the slots of one execution attempt are.
+    """The addresses of the slots of one execution attempt.
 
     Attributes:
         addresses: The exchange address of each slot, by index.
-        end_of_input: Whether the epoch is the one behind all rows.
+        end_of_input: Whether the epoch is the last one, after all rows.
     """
 
     job_id: str
@@ -58,13 +58,13 @@ class SlotDirectory:
 
 
 def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None, held_bytes: int) -> BatchStage:
-    """Return the stage that hands a partition's rows to the slot that owns the subtask, and passes on what isn't for it.
+    """Return the stage that sends a partition's rows to the slot that owns the subtask, and passes on all other rows.
 
     Args:
-        slots: Where the slots are.
-        level: The tasks behind the shuffle.
-        next_level: The next one; None where the outputs of these tasks are only kept.
-        held_bytes: How much of the rows that wait for broadcast ones is held in memory.
+        slots: The addresses of the slots.
+        level: The tasks after the shuffle.
+        next_level: The next level; None if the outputs of these tasks are only kept.
+        held_bytes: The memory bound for rows that wait for broadcast rows.
     """
     edges = {
         task.uid: [(edge.tag, level_index(next_level, edge)) for edge in with_watermarks(edges_of(task))]
@@ -108,7 +108,7 @@ def forward_rows(
     """Send the rows for a task's inputs, and yield those for tasks of later levels in the next level's schema.
 
     Returns:
-        The number of rows read, which need not be all: where Spark's side of the task breaks, they just end.
+        The number of rows read, possibly not all: if Spark's side of the task breaks, they just end.
     """
     own, rows_read = len(level.ports), 0
     for batch in batches:
@@ -122,21 +122,21 @@ def forward_rows(
 
 
 class InputSender:
-    """Sends the rows of an epoch to a task's slot: those of broadcast inputs at once, others behind all of them.
+    """Sends the rows of an epoch to a task's slot: those of broadcast inputs at once, the others after all of them.
 
-    Only a task that has both kinds of inputs lets rows wait: in memory up to a bound, in a file past it.
+    Rows wait only for a task that has both kinds of inputs: in memory up to a bound, beyond it in a file.
 
     Args:
-        connection: To the slot.
+        connection: The connection to the slot.
         task: The task.
-        held_bytes: The bound.
+        held_bytes: The memory bound.
     """
 
     def __init__(self, connection: Peer, task: TaskSpec, held_bytes: int) -> None:
         self._sender = BatchSender(connection)
         broadcast = [read.broadcast for read in task.inputs]
         self._waits = [any(broadcast) and not first for first in broadcast]
-        self._waits += [False] * len(task.inputs)  # watermarks, which take effect behind all rows
+        self._waits += [False] * len(task.inputs)  # watermarks, which take effect after all rows
         self._held = KeptOutput(held_bytes)
         self._schemas: dict[int, pa.Schema] = {}
 
@@ -145,7 +145,7 @@ class InputSender:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Drop what is held."""
+        """Drop the held rows."""
         self._held.close()
 
     def send(self, input_index: int, rows: pa.RecordBatch) -> None:
@@ -157,7 +157,7 @@ class InputSender:
             self._sender.send(input_index, rows.schema, rows.serialize(), rows.num_rows)
 
     def finish(self) -> int:
-        """Send what was held back, and the end; return the number of rows sent."""
+        """Send the held rows and the end; return the number of rows sent."""
         for input_index, schema in self._schemas.items():
             for data in self._held.batches(input_index):
                 self._sender.send(input_index, schema, data)
@@ -169,7 +169,7 @@ ANSWER_TIMEOUT_S = 50.0
 
 
 def fetch_stage(slots: SlotDirectory, uid: str, tag: int, epoch: int) -> BatchStage:
-    """Return the stage that reads the kept output of the subtasks named by the rows that come in."""
+    """Return the stage that fetches the kept output of the subtasks named by its input rows."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -185,7 +185,7 @@ def fetch_output(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one subtask's kept output."""
     header = _header(slots, ExchangeOp.FETCH, uid, subtask, epoch, context, (tag,))
-    # a task is cancelled; the driver's own thread would wait for ever, and the next attempt's query for it
+    # Spark cancels a task; the driver's own thread would wait for ever, and the next attempt's query for it
     timeout = patient(ANSWER_TIMEOUT_S) if context is None else None
     with connect(slots.addresses[subtask], slots.secret, timeout=timeout) as connection:
         send_message(connection, header.to_plain())
@@ -196,10 +196,10 @@ def fetch_output(
 def current_epoch(context: TaskContext) -> int:
     """Return the number of the epoch that the task belongs to.
 
-    Spark's batch id isn't it: batch ids of a query that starts anew begin at 0 again, and not every epoch is a batch.
+    It differs from Spark's batch id: batch ids of a new query begin at 0 again, and not every epoch is a batch.
 
     Raises:
-        JobGraphError: The task belongs to none.
+        JobGraphError: The task belongs to no epoch.
     """
     epoch = context.getLocalProperty(EPOCH_PROPERTY)
     if epoch is None:

@@ -1,15 +1,15 @@
-"""Whether an epoch's rows have all arrived: what slots took, held against what Spark's stages wrote and read.
+"""Checks that all rows of an epoch have arrived, by comparing the slots' counts with those of Spark's stages.
 
-A second proof, independent of the slots: where Spark's side of a Python stage breaks, the rows just end, and whoever counts
-them behind that counts too few and finds them complete. Spark counts on its own, in the JVM, where a shuffle is written and
-where it is read. Three things must hold for the tasks behind each shuffle:
+This proof is independent of the slots: if Spark's side of a Python stage breaks, the rows just end, and a count downstream
+    is too low without any sign of it. Spark counts separately, in the JVM, where a shuffle is written and where it is read.
+    Three things must hold for the tasks after each shuffle:
 
-1. Spark counts the task attempt that brought a subtask's rows as successful.
+1. Spark counts the task attempt that sent a subtask's rows as successful.
 2. That attempt has read as many rows in the JVM as it has seen in Python.
-3. All of them together have read what the stage in front of the shuffle has written. A partition that was written more than
-   once, because its files were lost, must have had as many rows each time.
+3. All of them together have read what the stage before the shuffle has written. A partition that was written more than once,
+because its files were lost, must have had the same number of rows each time.
 
-Pure decisions; `StageStore` brings the facts from Spark.
+The module only decides; `StageStore` gets the facts from Spark.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoc
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """A task attempt, as Spark tells it.
+    """A task attempt, as Spark reports it.
 
     Attributes:
-        partition: Of its stage.
-        read: Rows read behind a shuffle.
-        written: Rows written for the next one.
+        partition: Its partition in the stage.
+        read: Rows read from a shuffle.
+        written: Rows written to the next one.
     """
 
     task_attempt_id: int
@@ -44,10 +44,10 @@ class StageFacts:
     """A stage, over all its attempts.
 
     Attributes:
-        partitions: How many it has.
-        is_clean: Every partition was run once, at the first try: the sums are exact, and `tasks` are not needed.
-        read: Rows that all task attempts together have read behind a shuffle.
-        written: Rows that they have written for the next one.
+        partitions: The number of partitions.
+        is_clean: Every partition ran once, at the first try: the sums are exact, and `tasks` are not needed.
+        read: Rows that all task attempts together have read from a shuffle.
+        written: Rows that they have written to the next one.
         tasks: Every task attempt; empty for a clean stage.
     """
 
@@ -61,12 +61,12 @@ class StageFacts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of holding an epoch against Spark's figures.
+    """The result of comparing an epoch with Spark's counts.
 
     Attributes:
-        waits_for: What Spark has not told yet; None where it has told everything.
-        wrong: What doesn't agree, a sentence each.
-        is_clean: Every task of the epoch was run once and has ended: Spark has nothing more to tell.
+        waits_for: What Spark has not reported yet; None if it has reported everything.
+        wrong: The mismatches, one sentence each.
+        is_clean: Every task of the epoch ran once and has ended: Spark has nothing more to report.
     """
 
     waits_for: str | None = None
@@ -75,20 +75,20 @@ class Verdict:
 
     @property
     def is_final(self) -> bool:
-        """Whether the epoch is whole whatever Spark may still tell."""
+        """Whether the epoch is complete whatever Spark may still report."""
         return self.is_clean and self.waits_for is None and not self.wrong
 
 
 def judge(
     prepared: Mapping[SubtaskId, PreparedEpoch], stage: Callable[[int], StageFacts], *, repeatable: bool = True
 ) -> Verdict:
-    """Say whether all rows of an epoch have arrived.
+    """Decide whether all rows of an epoch have arrived.
 
     Args:
-        prepared: What each subtask has told.
-        stage: Returns what Spark says of a stage.
-        repeatable: Whether a partition that is written again has the same rows, as far as is known. Where it hasn't, rows
-            may have moved between subtasks of which some had read before; no number shows it, so none may be written again.
+        prepared: What each subtask has reported.
+        stage: Returns what Spark reports about a stage.
+        repeatable: Whether a rewritten partition has the same rows, as far as known. If not, rows may have moved between
+            subtasks, some of which had read before. No count reveals that, so no partition may be rewritten.
     """
     behind: dict[int, dict[SubtaskId, PreparedEpoch]] = defaultdict(dict)
     for subtask, share in prepared.items():
@@ -96,8 +96,8 @@ def judge(
     wrong: list[str] = []
     is_clean = True
     for stage_id, shares in sorted(behind.items()):
-        # a stage with one shuffle in front of it is numbered right behind the one that writes it: Spark's scheduler makes
-        # the stages of a job in one step, what is read first, first
+        # a stage that reads one shuffle is numbered right after the stage that writes it: Spark's scheduler creates the
+        # stages of a job in one step, in the order in which they are read
         reading, writing = stage(stage_id), stage(stage_id - 1)
         is_clean = is_clean and reading.is_clean and writing.is_clean
         for verdict in (_tasks(reading, shares), _shuffle(writing, reading, shares, repeatable)):
@@ -108,13 +108,13 @@ def judge(
 
 
 def judge_sources(first: int, stages: Iterable[StageFacts]) -> Verdict:
-    """Say whether what the sources' own shuffles have written was read.
+    """Decide whether everything that the sources' own shuffles have written was read.
 
-    More may be read than was written: a shuffle that two branches share is read by both.
+    More rows may be read than were written: a shuffle shared by two branches is read by both.
 
     Args:
-        first: The first stage whose tasks feed subtasks; the one before it writes for it.
-        stages: All stages in front of it.
+        first: The first stage whose tasks feed subtasks; the stage before it writes to it.
+        stages: All stages before it.
     """
     written = read = 0
     is_clean = True
@@ -134,7 +134,7 @@ def judge_sources(first: int, stages: Iterable[StageFacts]) -> Verdict:
 
 
 def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verdict:
-    """Hold the task attempts that brought rows against Spark's word on each of them."""
+    """Compare the task attempts that sent rows with Spark's report on each."""
     taken = sum(share.rows_read for share in shares.values())
     if facts.is_clean:
         if facts.partitions != len(shares):
@@ -159,7 +159,7 @@ def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verd
 def _shuffle(
     writing: StageFacts, reading: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch], repeatable: bool
 ) -> Verdict:
-    """Hold the rows that were read behind a shuffle against those that were written in front of it."""
+    """Compare the rows read from a shuffle with those written to it."""
     taken = sum(share.rows_read for share in shares.values())
     written = writing.written
     if not writing.is_clean:
@@ -174,7 +174,7 @@ def _shuffle(
         if again and not repeatable:
             ran = f"partitions {_listed(again)} of {_name(writing)} were run again"
             return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
-        # so Spark does where rows have moved between partitions, and subtasks that had read before keep what they had
+        # so does Spark if rows have moved between partitions, and subtasks that had read before keep their rows
         if again and any(len(runs) > 1 for runs in _successes(reading).values()):
             both = f"{_name(writing)} and {_name(reading)} behind it"
             return Verdict(wrong=(f"tasks of {both} were run again after they had succeeded",))
@@ -186,7 +186,7 @@ def _shuffle(
 
 
 def _successes(facts: StageFacts) -> dict[int, list[TaskFacts]]:
-    """Return the successful task attempts of a stage by partition; none for a clean one, which has one each."""
+    """Return the successful task attempts of a stage by partition; none for a clean stage, which has one each."""
     by_partition: dict[int, list[TaskFacts]] = defaultdict(list)
     for task in facts.tasks:
         if task.outcome is TaskOutcome.SUCCEEDED:

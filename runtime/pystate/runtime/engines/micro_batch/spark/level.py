@@ -1,12 +1,11 @@
-"""One level of tasks behind one shuffle: how rows for several tasks travel together, and how each finds its subtask.
+"""One level of tasks after one shuffle: how rows for several tasks share a shuffle, and how each row finds its subtask.
 
-A port is a way into a task: rows of one schema that are routed alike. A level with one port and nothing else is fed by rows
-as they are. Else the rows of all ports share one schema: the index of the port, and a struct column per port of which only
-the row's own is filled. Partition numbers count through the subtasks of the level's first task, then those of the second,
-and so on.
+A port is an input of a task: rows of one schema with one routing. A level with a single port receives its rows unchanged.
+    Otherwise the rows of all ports share one schema: the index of the port, and a struct column per port, of which only the
+    row's own is filled. Partition numbers count the subtasks of the level's first task, then those of the second, and so on.
 
-Rows for a port of a later level pass through: they ride on any partition of the levels between, those of one partition
-together, so that they stay in order, and no slot sees them.
+Rows for a port of a later level pass through the levels between, on any partition, where those of one partition stay
+together and so in order. No slot sees them.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ PortKey = tuple[str, int, Routing]
 
 @dataclass(frozen=True)
 class Port:
-    """A way into a task.
+    """An input of a task.
 
     Attributes:
         task: The task.
-        input_index: Which of its inputs.
-        routing: Which subtask gets a row.
-        edge: One of the edges that lead here; None where Spark's columns do.
+        input_index: The index of the input.
+        routing: The routing of rows to subtasks.
+        edge: One of the edges that lead to the port; None if Spark's columns do.
     """
 
     task: TaskSpec
@@ -55,16 +54,16 @@ class Port:
 
     @property
     def key(self) -> KeyColumn | None:
-        """Where the key stands in the rows."""
+        """The position of the key in the rows."""
         return None if self.routing is Routing.WATERMARK else self.task.inputs[self.input_index].key
 
     @property
     def frame_index(self) -> int:
-        """The number under which a slot gets the rows: that of the input; for watermarks, counted on behind all inputs."""
+        """The index under which a slot receives the rows: the input index, or for watermarks one after all inputs."""
         return self.input_index + (len(self.task.inputs) if self.routing is Routing.WATERMARK else 0)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows, with the number that rows sent in turn have."""
+        """Return the schema of the rows, including the number column of round-robin rows."""
         assert self.edge is not None  # noqa: S101 - rows that come as Spark's columns are never wrapped
         schema = self.edge.schema()
         return schema.append(pa.field(TURN_FIELD, pa.int32())) if self.routing.takes_turns else schema
@@ -72,13 +71,13 @@ class Port:
 
 @dataclass(frozen=True)
 class Level:
-    """The tasks of a level, and the ways of the rows in front of it.
+    """The tasks of a level, and the ports of the shuffle before it.
 
     Attributes:
         tasks: The tasks.
-        ports: The ways into these tasks.
-        passing: The ways into tasks of later levels.
-        in_order: Rows behind the shuffle are sorted by key and time, over all ports of a task.
+        ports: The ports of these tasks.
+        passing: The ports of tasks of later levels.
+        in_order: Rows after the shuffle are sorted by key and time, over all ports of a task.
     """
 
     tasks: tuple[TaskSpec, ...]
@@ -88,23 +87,23 @@ class Level:
     _index: dict[PortKey, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Number the ports: first those of this level, then those that pass."""
+        """Number the ports: those of this level, then the passing ones."""
         all_ports = enumerate((*self.ports, *self.passing))
         object.__setattr__(self, "_index", {_key(port): index for index, port in all_ports})
 
     def without_functions(self) -> Level:
-        """Return the level as those need it who only hand rows on: reading it imports nothing of the job's."""
+        """Return the level for stages that only pass rows on: unpickling it imports no code of the job."""
         ports, passing = tuple(map(_without_functions, self.ports)), tuple(map(_without_functions, self.passing))
         return replace(self, tasks=tuple(map(_bare, self.tasks)), ports=ports, passing=passing)
 
     @property
     def is_single(self) -> bool:
-        """Whether rows travel as they are."""
+        """Whether rows travel unchanged."""
         return len(self.ports) == 1 and not self.passing
 
     @property
     def partitions(self) -> int:
-        """The number of partitions behind the shuffle: all subtasks of all tasks."""
+        """The number of partitions after the shuffle: all subtasks of all tasks."""
         return sum(task.parallelism for task in self.tasks)
 
     def first_partition(self, task: TaskSpec) -> int:
@@ -112,7 +111,7 @@ class Level:
         return sum(before.parallelism for before in self.tasks[: [other.uid for other in self.tasks].index(task.uid)])
 
     def owner_of(self, partition: int) -> tuple[TaskSpec, int]:
-        """Return the task and the subtask that a partition belongs to."""
+        """Return the task and the subtask that own a partition."""
         for task in self.tasks:
             if partition < task.parallelism:
                 return task, partition
@@ -121,19 +120,19 @@ class Level:
         raise ValueError(message)
 
     def index_of(self, edge: OutputSpec) -> int | None:
-        """Return the index of the port that an edge leads to; None where its rows don't come this way."""
+        """Return the index of the port that an edge leads to; None if its rows don't pass this level."""
         return self._index.get((str(edge.target), edge.input_index, edge.routing))
 
     def index_of_port(self, port: Port) -> int:
-        """Return the index that a port which passes through the level before has here."""
+        """Return this level's index of a port that passes through the previous level."""
         return self._index[_key(port)]
 
     def port(self, index: int) -> Port:
-        """Return a port of this level, or one whose rows pass."""
+        """Return a port of this level, or a passing one."""
         return (*self.ports, *self.passing)[index]
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows in front of the shuffle."""
+        """Return the schema of the rows before the shuffle."""
         if self.is_single:
             return self.ports[0].schema()
         structs = [
@@ -143,7 +142,7 @@ class Level:
         return pa.schema([pa.field(PORT_FIELD, pa.int32()), *structs])
 
     def wrap(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of a port's schema in the level's schema."""
+        """Convert rows of a port's schema to the level's schema."""
         if self.is_single:
             return rows
         schema, count = self.schema(), rows.num_rows
@@ -156,9 +155,9 @@ class Level:
         return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     def unwrap(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the rows of a batch behind the shuffle, port by port.
+        """Yield the rows of a batch after the shuffle, port by port.
 
-        Rows for a keyed input of this level have their key groups with them, passing rows have the port's schema.
+        Rows for a keyed input of this level include their key groups; passing rows have the port's schema.
         """
         if self.is_single:
             yield 0, batch
@@ -179,7 +178,7 @@ class Level:
 
     @staticmethod
     def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield rows that follow one another and are for one port: a key's elements come on both inputs of its task."""
+        """Yield runs of consecutive rows for one port; a key may alternate between both inputs of its task."""
         start = 0
         for index, count in _lengths(batch.column(PORT_FIELD).to_pylist()):
             yield index, batch.slice(start, count)
@@ -187,17 +186,17 @@ class Level:
 
 
 def _lengths(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield each number with how often it follows itself."""
+    """Yield each number with the length of its run."""
     for number, same in itertools.groupby(numbers):
         yield number, sum(1 for _ in same)
 
 
 class LevelWriter:
-    """Puts the rows that one Spark task makes into a level's schema.
+    """Converts the output rows of one Spark task to a level's schema.
 
     Args:
-        level: The level they go to.
-        partition: The partition of the Spark task; rows sent in turn begin at another subtask in each.
+        level: The level that the rows go to.
+        partition: The partition of the Spark task; round-robin rows start at a different subtask in each.
     """
 
     def __init__(self, level: Level, partition: int) -> None:
@@ -206,10 +205,9 @@ class LevelWriter:
         self._turns: dict[int, int] = {}
 
     def write(self, index: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows as their edge has made them, for the port `index`.
+        """Return the rows of an edge in the level's schema, for the port `index`.
 
-        Rows sent in turn are numbered here: the order in which a slot gives its output is the same each time it is asked,
-        that behind a shuffle is not.
+        Round-robin rows are numbered here: a slot returns its output in the same order each time, a shuffle doesn't.
         """
         if self.level.port(index).routing.takes_turns:
             turn = self._turns.get(index, self._first)
@@ -220,10 +218,10 @@ class LevelWriter:
 
 
 def level_index(level: Level | None, edge: OutputSpec) -> int:
-    """Return the number of the port that an edge leads to.
+    """Return the index of the port that an edge leads to.
 
     Raises:
-        ControlError: The rows don't come this way.
+        ControlError: The rows don't pass this level.
     """
     index = None if level is None else level.index_of(edge)
     if index is None:
@@ -233,7 +231,7 @@ def level_index(level: Level | None, edge: OutputSpec) -> int:
 
 
 def levels_of(plan: JobPlan) -> list[Level]:
-    """Return the levels of a plan with the ways into and through each."""
+    """Return the levels of a plan, with the ports into and through each."""
     level_of = {task.uid: number for number, tasks in enumerate(plan.levels) for task in tasks}
     ports: list[dict[PortKey, Port]] = [{} for _ in plan.levels]
     passing: list[dict[PortKey, Port]] = [{} for _ in plan.levels]

@@ -1,7 +1,7 @@
-"""The output of an epoch as a batch DataFrame, for functions that write it on: fetched where it is small, else in the slots.
+"""The output of an epoch as a batch DataFrame for user functions: small output is fetched, large output stays in the slots.
 
-A DataFrame over the slots takes a stage of Python workers, which fetch the rows: some 40 ms that an epoch of few rows does
-little else in. Few rows are fetched here and handed to Spark with the DataFrame, as `createDataFrame` does.
+A DataFrame over the slots needs a stage of Python workers to fetch the rows, some 40 ms that dominate an epoch of few rows.
+Few rows are fetched here and shipped with the DataFrame, as `createDataFrame` does.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def output_frame(
     epoch: int,
     prepared: Mapping[SubtaskId, PreparedEpoch],
 ) -> DataFrame:
-    """Return a batch DataFrame over what one sink gets of an epoch; reshape it at will.
+    """Return a batch DataFrame over the output of one sink in an epoch; it may be transformed freely.
 
     Args:
-        spark: The session.
-        plan: The job's.
+        spark: The Spark session.
+        plan: The job's plan.
         sink: The sink.
-        slots: Where the slots are.
-        epoch: Which epoch; it has not ended.
-        prepared: What each subtask has told of it.
+        slots: The addresses of the slots.
+        epoch: The epoch number; it has not ended.
+        prepared: What each subtask has reported about it.
     """
     task = plan.task(sink.task_uid)
     schema = task.output(sink.tag).schema()
@@ -53,12 +53,12 @@ def output_frame(
 
 
 def local_frame(spark: SparkSession, table: pa.Table, partitions: int) -> DataFrame:
-    """Return rows as a DataFrame that has them with it, with so many partitions at most."""
+    """Return rows as a DataFrame that contains them, with at most so many partitions."""
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema)).coalesce(partitions)
 
 
 def _few(sink: SinkPlan, slots: SlotDirectory, epoch: int, parallelism: int, schema: pa.Schema) -> pa.Table | None:
-    """Return the sink's rows; None where they are too many bytes."""
+    """Return the sink's rows; None if they are too large."""
     batches, size = [], 0
     for subtask in range(parallelism):
         for batch in fetch_output(slots, sink.task_uid, sink.tag, epoch, subtask):

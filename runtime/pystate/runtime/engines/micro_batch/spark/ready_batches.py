@@ -1,4 +1,4 @@
-"""What a stage has made and not yet handed to Spark."""
+"""A buffer for the output of a stage that Spark has not taken yet."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _TAG = 0
 
 
 class ReadyBatches:
-    """Record batches of one schema, in the order they came: in memory up to a bound, in a file past it.
+    """Buffers record batches of one schema in order: in memory up to a bound, beyond it in a file.
 
-    A stage hands them on between two elements; only what a function makes of one element can be more than the bound.
+    A stage empties it between two elements, so only the output for a single element can exceed the bound.
 
     Args:
-        memory_bound: Bytes held in memory; a single batch may be more.
+        memory_bound: Bytes held in memory; a single batch may be larger.
 
     Attributes:
-        in_memory: Those held in memory, always the same list; empty where none waits.
+        in_memory: The batches held in memory, always the same list; empty if none waits.
     """
 
     def __init__(self, memory_bound: int) -> None:
@@ -30,7 +30,7 @@ class ReadyBatches:
         self._spilled: KeptOutput | None = None
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Let a batch wait."""
+        """Add a batch."""
         if not self.in_memory or (self._spilled is None and self._bytes + batch.nbytes <= self._memory_bound):
             self._bytes += batch.nbytes
             self.in_memory.append(batch)
@@ -40,7 +40,7 @@ class ReadyBatches:
         self._spilled.append(_TAG, batch.serialize().to_pybytes(), batch.num_rows)
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Yield what waits, the oldest first."""
+        """Yield and remove all batches, the oldest first."""
         batches, spilled = list(self.in_memory), self._spilled
         self.in_memory.clear()
         self._bytes, self._spilled = 0, None
@@ -53,7 +53,7 @@ class ReadyBatches:
                 spilled.close()
 
     def close(self) -> None:
-        """Drop what waits."""
+        """Drop all batches."""
         self.in_memory.clear()
         if self._spilled is not None:
             self._spilled.close()

@@ -1,4 +1,4 @@
-"""How far a query is behind its sources, from what Spark tells at the end of each micro-batch."""
+"""Computes how far a query lags behind its sources, from Spark's progress report of each micro-batch."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 def backlog_rows(query: StreamingQuery) -> int | None:
-    """Return how many rows the sources have that no epoch has read yet; None where one doesn't say."""
+    """Return how many rows of the sources no epoch has read yet; None if a source doesn't report it."""
     try:
         progress = query.lastProgress
         if progress is None:
             return None
         sources = json.loads(progress.json)["sources"]
-    except Exception:  # the JVM may be gone; the one who looks after the query finds out
+    except Exception:  # the JVM may be gone; the thread that watches the query detects it
         return None
     return rows_behind(sources)
 
 
 def rows_behind(sources: list[dict[str, Any]]) -> int | None:
-    """Return the rows that all sources of a progress report are behind; None where one doesn't say.
+    """Return how many rows all sources of a progress report lag; None if one doesn't report it.
 
-    Sources with numbered partitions, such as Kafka's, tell where they have read to and where the last row is.
+    Sources with numbered partitions, such as Kafka's, report the offset they have read and the latest offset.
     """
     total = 0
     for source in sources:

@@ -1,6 +1,6 @@
-"""What may not stand in the DataFrame part of a job: Spark's own state, and queries of the program.
+"""Checks what the DataFrame part of a job must not contain: Spark's own state, and other queries of the program.
 
-State that Spark keeps would not be in our checkpoints, and would be lost without an error at a restore.
+State kept by Spark would not be in pystate's checkpoints, and would be lost without an error at a restore.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class PlanNode:
     """A node of a DataFrame's plan.
 
     Attributes:
-        name: Its kind.
-        streaming_children: How many of its inputs are streams.
-        options: A source's options, lower-case keys.
-        source: A source's implementation.
+        name: The kind of node.
+        streaming_children: The number of its inputs that are streams.
+        options: A source's options, with keys in lower case.
+        source: A source's implementation class.
     """
 
     name: str
@@ -60,20 +60,20 @@ class PlanNode:
 
 
 def check_frame(frame: DataFrame, where: str) -> None:
-    """Refuse a streaming DataFrame that a restore could not bring back.
+    """Reject a streaming DataFrame that can't be restored.
 
     Raises:
-        JobGraphError: Names what is in the way, and the way out.
+        JobGraphError: It can't; the error names the obstacle and the alternative.
     """
     for node in plan_nodes_of(frame):
         check_node(node, where)
 
 
 def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
-    """Return what the lines of the query's offset log will be about, in their order.
+    """Return the sources of the lines in the query's offset log, in order.
 
     Raises:
-        JobGraphError: Two sources of the job read the same stream of Spark's.
+        JobGraphError: Two sources of the job read the same Spark stream.
     """
     found: list[SparkSource] = []
     relations: list[tuple[Any, str]] = []
@@ -92,10 +92,10 @@ def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
 
 
 def check_no_other_query(spark: SparkSession) -> None:
-    """Refuse a program that has started queries of its own: they would not be part of its checkpoints.
+    """Reject a program that has started other queries: they would not be part of its checkpoints.
 
     Raises:
-        JobGraphError: It has.
+        JobGraphError: Another query runs.
     """
     others = [query for query in spark.streams.active if not (query.name or "").startswith(OUR_QUERIES)]
     if others:
@@ -107,12 +107,12 @@ def check_no_other_query(spark: SparkSession) -> None:
 
 
 def plan_nodes_of(frame: DataFrame) -> Iterator[PlanNode]:
-    """Yield the nodes of a streaming DataFrame's plan through which its streams go."""
+    """Yield the nodes of a streaming DataFrame's plan that process streams."""
     yield from _nodes(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - pyspark has no public way to the plan
 
 
 def check_node(node: PlanNode, where: str) -> None:
-    """Refuse one node; see `check_frame`."""
+    """Reject an invalid node; see `check_frame`."""
     known = _STATEFUL.get(node.name)
     if node.name == "Join" and node.streaming_children > 1:
         known = _JOIN
@@ -123,7 +123,7 @@ def check_node(node: PlanNode, where: str) -> None:
 
 
 def streams_of(plan: Any) -> Iterator[Any]:
-    """Yield the streams that a plan in the JVM reads, in the order of Spark's offset log."""
+    """Yield the streams that a JVM plan reads, in the order of Spark's offset log."""
     if str(plan.nodeName()).strip() in _RELATIONS:
         yield plan
     for index in range(plan.children().length()):

@@ -1,4 +1,4 @@
-"""Source positions as text for people. No Spark is needed for it."""
+"""Formats source positions as text for users, without Spark."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LOG_ENTRY = re.compile(r"sources/(\d+)/(\d+)(\.compact)?")
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """A source.
+    """The position of one source.
 
     Attributes:
-        uid: Its identity in the job.
-        words: How far it was read.
-        offset: The same as Spark keeps it.
+        uid: The source's uid in the job.
+        words: Its position as text.
+        offset: Its offset as Spark stores it.
     """
 
     uid: str
@@ -36,7 +36,7 @@ class SourceProgress:
     offset: str
 
     def to_json(self) -> dict[str, str]:
-        """Return it as JSON-able data."""
+        """Return it as data for JSON."""
         return {"uid": self.uid, "position": self.words, "offset": self.offset}
 
 
@@ -44,7 +44,7 @@ def check_logs(position: SourcePosition, archive: bytes) -> dict[str, bytes]:
     """Return the files in the archive of Spark's logs.
 
     Raises:
-        CorruptSnapshotError: It is none, or not that of the position.
+        CorruptSnapshotError: The archive is damaged, or not the one of the position.
     """
     files = unpack_archive(archive)
     if position.epoch >= 0:
@@ -61,14 +61,14 @@ def check_logs(position: SourcePosition, archive: bytes) -> dict[str, bytes]:
 
 
 def source_progress(position: SourcePosition, archive: bytes) -> list[SourceProgress]:
-    """Say of each source how far it was read.
+    """Return how far each source was read.
 
     Args:
-        position: What the metadata says.
+        position: The position in the metadata.
         archive: Spark's logs.
 
     Raises:
-        CorruptSnapshotError: The logs are unsound.
+        CorruptSnapshotError: The logs are damaged.
     """
     files = check_logs(position, archive)
     logs = [source.log for source in captured_sources(files)] if position.epoch >= 0 else []
@@ -83,10 +83,10 @@ def source_progress(position: SourcePosition, archive: bytes) -> list[SourceProg
 
 
 def words(offset: str, files: Mapping[str, bytes], log: int) -> str:
-    """Return an offset in words; where it is of a source that we don't know, the offset itself.
+    """Return an offset as text; for a source of unknown kind, the offset itself.
 
     Args:
-        offset: As Spark keeps it.
+        offset: The offset as Spark stores it.
         files: Spark's logs.
         log: The number of the source's own log.
     """
@@ -110,7 +110,7 @@ def words(offset: str, files: Mapping[str, bytes], log: int) -> str:
 
 
 def _file_words(log_offset: int, files: Mapping[str, bytes], log: int) -> str:
-    """Count the files in a file source's log: a compact entry holds all before it."""
+    """Count the files in a file source's log: a compact entry contains all earlier ones."""
     entries: dict[int, tuple[bool, bytes]] = {}
     for name, content in files.items():
         match = _LOG_ENTRY.fullmatch(name)
@@ -121,7 +121,7 @@ def _file_words(log_offset: int, files: Mapping[str, bytes], log: int) -> str:
         return f"file batches up to log offset {log_offset} read"
     count = sum(
         content.count(b"\n") for number, (_, content) in entries.items() if number >= first
-    )  # the first line of an entry is its version, and none ends with a new line
+    )  # the first line of an entry is its version, and no entry ends with a newline
     return f"{_counted(count, 'file')} read (log offset {log_offset})"
 
 

@@ -1,7 +1,7 @@
-"""Which of Spark's streams can be read again behind a failure, and who has asked for one that can't.
+"""Checks which Spark streams can be replayed after a failure, and that the others were allowed by name.
 
-After a failure a job goes on at its latest checkpoint, so a source has to give what came behind it once more. One that
-doesn't loses that; a job reads it only where its author says so by name.
+After a failure a job resumes from its latest checkpoint, so a source has to replay what came after it. A source that can't
+loses that data; a job reads it only if its author allows it by name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CLEANS = "cleanSource"
 
 
 class SourceReplay:
-    """Looks at the sources of one job.
+    """Checks the sources of one job.
 
     Args:
-        configuration: The options in force.
+        configuration: The effective options.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -35,14 +35,14 @@ class SourceReplay:
         self._met: set[str] = set()
 
     def look(self, source: SourceTransformation, frame: DataFrame) -> None:
-        """Note in a source whether it can be read again, and where it begins.
+        """Record in a source whether it can be replayed, and where it begins.
 
         Args:
-            source: Of the job.
-            frame: What it reads.
+            source: The source transformation.
+            frame: Its DataFrame.
 
         Raises:
-            JobGraphError: It can't, and nobody has asked for it by name.
+            JobGraphError: It can't be replayed, and is not allowed by name.
         """
         for node in plan_nodes_of(frame):
             if "Kafka" in node.source:
@@ -52,7 +52,7 @@ class SourceReplay:
             self.check(source, node)
 
     def check(self, source: SourceTransformation, node: PlanNode) -> None:
-        """Look at one node of a source's DataFrame; see `look`."""
+        """Check one node of a source's DataFrame; see `look`."""
         found = not_replayable(node)
         if found is None:
             return
@@ -64,10 +64,10 @@ class SourceReplay:
             raise JobGraphError(message, where=source.place or source.name, hint=hint)
         self._met.update(asked)
         source.not_replayable = f"{why}: what it gave behind the latest checkpoint is lost"
-        source.gives_some_again |= name == _CLEANS  # files that aren't removed yet
+        source.gives_some_again |= name == _CLEANS  # files that have not been removed yet
 
     def notices(self) -> list[str]:
-        """Return a sentence for each name that no such source has."""
+        """Return a sentence for each allowed name that matches no such source."""
         return [
             f"{_OPTION.key} names {name!r}, and no source that can't be read again is called so."
             for name in self._allowed
@@ -76,7 +76,7 @@ class SourceReplay:
 
 
 def not_replayable(node: PlanNode) -> tuple[str, str, str] | None:
-    """Return by which name a stream is asked for that can't be read again, why it can't, and the way out; None if it can."""
+    """Return the name by which a stream that can't be replayed is allowed, the reason, and the alternative; else None."""
     clean = node.options.get(_CLEANS.lower(), "off").lower()
     if clean != "off":
         way_out = "leave cleanSource out, and remove files once no savepoint needs them"

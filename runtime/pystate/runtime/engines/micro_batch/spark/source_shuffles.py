@@ -1,4 +1,4 @@
-"""Shuffles in the DataFrame of a source, in front of those that pystate makes."""
+"""Finds shuffles in the DataFrame of a source, upstream of those that pystate adds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OTHERS = ("Join", "Aggregate", "Deduplicate", "Distinct", "Window", "Sort", "Gl
 
 @dataclass(frozen=True)
 class SourceShuffles:
-    """What a source's DataFrame has of them.
+    """The shuffles of a source's DataFrame.
 
     Attributes:
-        moves: It moves rows between partitions, all of which are read again behind it (`repartition`).
-        others: Operations that may shuffle, and need not read all that was written, by Spark's names: a join ends with the
-            shorter side.
+        moves: The DataFrame moves rows between partitions, and reads all of them afterwards (`repartition`).
+        others: Spark's names of operations that may shuffle and need not read everything that was written: a join ends with
+            the shorter side.
     """
 
     moves: bool
@@ -33,7 +33,7 @@ class SourceShuffles:
 
 
 def source_shuffles(frame: DataFrame) -> SourceShuffles:
-    """Return which shuffles a streaming DataFrame has, as far as its plan tells."""
+    """Return the shuffles of a streaming DataFrame, as far as its plan shows them."""
     nodes = list(_nodes(frame._jdf.queryExecution().analyzed()))  # noqa: SLF001 - pyspark has no public way to the plan
     # coalesce() is a Repartition without a shuffle
     moves = any(name in _MOVES and (name != "Repartition" or node.shuffle()) for name, node in nodes)
@@ -41,7 +41,7 @@ def source_shuffles(frame: DataFrame) -> SourceShuffles:
 
 
 def source_shuffle_notices(name: str, frame: DataFrame) -> list[str]:
-    """Return what the author should know of a source whose own shuffles can't be proven."""
+    """Return notices for the author of a source whose own shuffles can't be verified."""
     others = source_shuffles(frame).others
     if not others:
         return []

@@ -1,4 +1,4 @@
-"""A source's stateless chain at work, in one Python worker of Spark's."""
+"""Runs a source's stateless chain in one of Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from pystate.runtime.spark.source_metrics import StageReport
 
 @dataclass
 class SourceStageSpec:
-    """What a stage runs.
+    """The specification of a source stage.
 
     Attributes:
         task: The source with its chain.
-        environment: The job.
-        level: The first level of tasks, to which, or through which, all outputs of the chain lead.
+        environment: The job's environment.
+        level: The first level of tasks; all outputs of the chain lead to it or through it.
     """
 
     task: TaskSpec
@@ -46,10 +46,10 @@ class SourceStageSpec:
 
 
 class SourceStage:
-    """A chain whose functions are opened once, and then run over the rows of one partition after another.
+    """A chain whose functions are opened once and then process one partition after another.
 
     Args:
-        spec: What to run.
+        spec: The chain to run.
     """
 
     def __init__(self, spec: SourceStageSpec) -> None:
@@ -68,7 +68,7 @@ class SourceStage:
         self._begin(0)
 
     def open(self, partition: int) -> None:
-        """Open the functions, for the first partition that is run."""
+        """Open the functions before the first partition."""
         self._begin(partition)
         self._compiled.open()
 
@@ -79,12 +79,12 @@ class SourceStage:
     def run(
         self, partition: int, batches: Iterator[pa.RecordBatch], report: StageReport | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what the chain makes of the rows of a partition.
+        """Yield the chain's output for the rows of a partition.
 
         Args:
-            partition: Which.
+            partition: The partition number.
             batches: Its rows.
-            report: Takes what was measured of this partition alone.
+            report: Receives the metrics of this partition alone.
         """
         self._begin(partition)
         ready, metrics, emit = self._ready, self._metrics, self._compiled.emit
@@ -111,7 +111,7 @@ class SourceStage:
             ready.close()
 
     def _decoded(self, batch: pa.RecordBatch) -> Iterator[Any]:
-        """Yield the elements of rows, None for a row without one; each is given its time right when it is asked for."""
+        """Yield the elements of rows, None for a row without one; the time of each is set just before it is used."""
         decoder, time = self._spec.task.inputs[0].decoder, self._time
         assert decoder is not None  # noqa: S101 - else rows are decoded by their type
         for element, time.timestamp in decoder.decode(batch):
@@ -131,7 +131,7 @@ class SourceStage:
             self._metrics.operators[operator.uid] = context.metrics
 
     def _append_watermarks(self) -> None:
-        """Say behind all rows how far they reach; nothing where there were none, so that an idle source is known."""
+        """Append the watermarks after all rows; none if there were no rows, so that an idle source is recognized."""
         for partition in self._partitions.partitions():
             for edge in self._timed:
                 watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
@@ -150,9 +150,9 @@ class SourceStage:
         self._ready.append(self._writer.write(self._index_of[edge.tag], batch))
 
     def _since_last(self, sample: MetricSample) -> MetricSample:
-        """Return what a function's own metric has counted since it was last told: those who listen add up."""
+        """Return the increase of a user metric since the last report: listeners add up."""
         if system_metric(sample.name, sample.groups) is not None:
-            return sample  # measured of this partition alone
+            return sample  # already measured for this partition alone
         before, self._told[sample.key] = self._told.get(sample.key), sample.value
         return replace(sample, value=since(sample.kind, before, sample.value))
 

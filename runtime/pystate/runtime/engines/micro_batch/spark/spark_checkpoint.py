@@ -1,8 +1,8 @@
 """Spark's own checkpoint directory: its offset, commit and source logs.
 
-For us it is scratch: the part of it that says how far the sources were read at an epoch is copied into each checkpoint,
-and a directory rebuilt from that copy makes a new query go on there. The layout is that of Spark's `checkpointLocation`
-(metadata, offsets/, commits/, sources/), read off Spark 4.3.
+It is only a working copy: the files that describe the source positions at an epoch are copied into each checkpoint, and a
+    directory rebuilt from that copy makes a new query continue there. The layout is that of Spark's `checkpointLocation`
+    (metadata, offsets/, commits/, sources/), as observed in Spark 4.3.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SOURCES = "pystate-sources"
 
 @dataclass(frozen=True)
 class SparkSource:
-    """What one line of Spark's offset log is about.
+    """The source of one line in Spark's offset log.
 
     Attributes:
-        uid: The source of the job.
-        part: The source may be made of several streams of Spark's: which one.
-        log: The number of the stream's folder in `sources/`.
-        keeps_place: Whether the stream goes on where it was; else it begins anew with each query.
+        uid: The uid of the job's source.
+        part: Which of the source's Spark streams it is, as there may be several.
+        log: The number of the stream's directory in `sources/`.
+        keeps_place: Whether the stream continues at its offset; otherwise it begins anew with each query.
     """
 
     uid: str
@@ -47,15 +47,15 @@ class SparkSource:
 
 
 class SparkCheckpointDirectory:
-    """One query's checkpoint directory on the driver's own disk.
+    """One query's checkpoint directory on the driver's local disk.
 
     Args:
-        path: The directory; made when the query starts.
+        path: The directory; created when the query starts.
         sources: The query's sources, in the order of the offset log.
 
     Attributes:
-        path: As said.
-        sources: The same.
+        path: The directory.
+        sources: The query's sources, in the order of the offset log.
     """
 
     def __init__(self, path: Path, sources: Sequence[SparkSource]) -> None:
@@ -67,10 +67,9 @@ class SparkCheckpointDirectory:
         return batch < 0 or (self.path / "commits" / str(batch)).exists()
 
     def capture(self, batch: int) -> dict[str, bytes]:
-        """Return the files that say how far the sources were read at `batch`, without its commit.
+        """Return the files that describe the source positions at `batch`, without its commit.
 
-        To be called before the batch after it is over, while Spark's purging can't have reached them. Empty before the first
-        batch (-1).
+        Call it before the next batch is over, while Spark can't have purged them. Empty before the first batch (-1).
 
         Raises:
             SnapshotError: A file is missing.
@@ -95,9 +94,9 @@ class SparkCheckpointDirectory:
         return files
 
     def capture_running(self, batch: int) -> dict[str, bytes]:
-        """Return the files that make a query run `batch` again, with the same rows.
+        """Return the files with which a query reruns `batch` with the same rows.
 
-        They are added to those of the batch before. To be called while the batch runs.
+        They are used together with those of the previous batch. Call it while the batch runs.
 
         Raises:
             SnapshotError: A file is missing.
@@ -113,11 +112,11 @@ class SparkCheckpointDirectory:
         return {f"commits/{batch}": self._read(f"commits/{batch}")} if batch >= 0 else {}
 
     def rebuild(self, files: dict[str, bytes], *, keep_query_id: bool) -> None:
-        """Lay out a directory from which a query goes on behind the batch that `files` were captured at.
+        """Create a directory from which a query continues after the batch at which `files` were captured.
 
         Args:
             files: What `capture` and `capture_commit` returned.
-            keep_query_id: Whether the query is the same to sinks that tell queries apart.
+            keep_query_id: Whether sinks that distinguish queries see the same query.
         """
         self.path.mkdir(parents=True)
         for name, data in files.items():
@@ -129,7 +128,7 @@ class SparkCheckpointDirectory:
             path.write_bytes(json.dumps({"id": str(uuid.uuid4())}).encode() if new_id else data)
 
     def offsets(self, batch: int) -> list[str]:
-        """Return how far each source is read at the end of a batch, which has begun; see `source_offsets`.
+        """Return the offset of each source at the end of a batch that has begun; see `source_offsets`.
 
         Raises:
             SnapshotError: The log has no entry for it.
@@ -139,7 +138,7 @@ class SparkCheckpointDirectory:
     def _source_files(self, index: int, offset: str) -> dict[str, bytes]:
         """Return one source's own log, for file sources up to the file batch that `offset` names.
 
-        Entries past it would merge the backlog into one epoch. The last `.compact` holds all entries before it.
+        Later entries would merge the backlog into one epoch. The last `.compact` file contains all earlier entries.
         """
         directory = self.path / "sources" / str(index)
         if not directory.is_dir():
@@ -175,12 +174,12 @@ def _needed_entries(entries: dict[int, list[str]], last: int) -> list[str]:
 
 
 def source_offsets(offset_log: bytes) -> list[str]:
-    """Return the offset of each source, as the JSON text Spark keeps; `-` where a source has none yet."""
+    """Return the offset of each source, as the JSON text Spark stores; `-` for a source without one."""
     return offset_log.decode().split("\n")[2:]
 
 
 def _log_offset(offset: str) -> int | None:
-    """Return the file batch a file source's offset names; None for other sources."""
+    """Return the file batch that a file source's offset names; None for other sources."""
     if offset == NO_OFFSET:
         return None
     parsed: Any = parse_json(offset)
@@ -188,10 +187,10 @@ def _log_offset(offset: str) -> int | None:
 
 
 def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
-    """Return the sources that captured files are about, in the order of the offset log; none before the first batch.
+    """Return the sources of captured files, in the order of the offset log; none before the first batch.
 
     Raises:
-        CorruptSnapshotError: The files don't say.
+        CorruptSnapshotError: The files don't name them.
     """
     if not files:
         return []
@@ -209,15 +208,15 @@ def fit_sources(
     allow_non_restored: bool,
     taken_over: Collection[str] = frozenset(),
 ) -> dict[str, bytes]:
-    """Return captured files as they would be, had the query had these sources in this order.
+    """Convert captured files to what they would be if the query had these sources in this order.
 
-    A source that the files know goes on where it was; a new one begins anew, and one that doesn't keep its place.
+    A source in the files continues at its offset; a new source, and one that doesn't keep its place, begins anew.
 
     Args:
-        files: What was captured.
-        sources: The sources of the job as it is now.
-        allow_non_restored: Whether sources that the job has no more may be left behind.
-        taken_over: The uids of those that something else reads on.
+        files: The captured files.
+        sources: The current sources of the job.
+        allow_non_restored: Whether state of sources that are no longer in the job may be dropped.
+        taken_over: The uids of sources that continue outside of Spark.
 
     Raises:
         RestoreError: The job lacks a source.
@@ -255,16 +254,16 @@ def _described(sources: Sequence[SparkSource]) -> bytes:
 
 
 def pack_archive(files: dict[str, bytes]) -> bytes:
-    """Return the files as one byte string."""
+    """Pack the files into one byte string."""
     packed: bytes = msgpack.packb(dict(sorted(files.items())), use_bin_type=True)
     return packed
 
 
 def unpack_archive(data: bytes) -> dict[str, bytes]:
-    """Return what `pack_archive` packed.
+    """Return the files that `pack_archive` packed.
 
     Raises:
-        CorruptSnapshotError: It isn't such an archive, or a path in it leads elsewhere.
+        CorruptSnapshotError: It isn't such an archive, or a path in it leads outside.
     """
     try:
         files = msgpack.unpackb(data, raw=False, max_array_len=0, max_ext_len=0)

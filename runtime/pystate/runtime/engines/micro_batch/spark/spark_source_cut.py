@@ -1,4 +1,4 @@
-"""Spark's logs at a cut: how far the query's sources were read, and whether Spark has committed that."""
+"""Spark's logs at a cut: the positions of the query's sources, and whether Spark has committed them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
 
 
 class SparkSourceCut:
-    """Spark's logs behind a batch.
+    """Spark's logs after a batch.
 
     Args:
         batch: Spark's number of the last batch, -1 before the first.
         files: Content by path below Spark's checkpoint directory.
-        directory: That directory; None where the files hold the batch's commit already.
+        directory: That directory; None if the files already contain the batch's commit.
     """
 
     def __init__(self, batch: int, files: dict[str, bytes], directory: SparkCheckpointDirectory | None = None) -> None:
@@ -38,14 +38,14 @@ class SparkSourceCut:
         return SparkSourceCut(batch, directory.capture(batch), directory)
 
     def settle(self) -> bool:
-        """Copy the batch's commit as soon as it is there: Spark deletes it some batches later.
+        """Copy the batch's commit as soon as it exists: Spark deletes it some batches later.
 
-        It comes behind the batch's sinks. Until then nothing must be restored from the cut.
+        Spark writes it after the batch's sinks are done. Before that the cut must not be restored.
 
         Raises:
-            SnapshotError: It can't be read.
+            SnapshotError: The commit can't be read.
         """
-        directory = self._directory  # another thread may settle it at the same time, with the same outcome
+        directory = self._directory  # another thread may settle it at the same time, with the same result
         if directory is None:
             return True
         if not directory.is_committed(self._batch):
@@ -55,11 +55,11 @@ class SparkSourceCut:
         return True
 
     def archive(self) -> bytes:
-        """Return the files as one byte string."""
+        """Pack the files into one byte string."""
         return pack_archive(self._files)
 
     def position(self, handle: StateHandle) -> SourcePosition:
-        """Return how far the sources were read."""
+        """Return the positions of the sources."""
         files, batch = self._files, self._batch
         offsets = source_offsets(files[f"offsets/{batch}"]) if batch >= 0 else []
         query_id = json.loads(files["metadata"])["id"] if batch >= 0 else ""

@@ -1,7 +1,7 @@
-"""What Spark's status store says of stages and tasks. It works without the UI.
+"""Reads stages and tasks from Spark's status store, which works without the UI.
 
-The store is filled by a listener, so it may lag behind the job by a moment; events come in the order in which Spark's
-scheduler has made them, so that the end of a task attempt is there before the start of the next attempt of the same task.
+A listener fills the store, so it may lag slightly behind the job; events come in the order in which Spark's scheduler
+created them, so the end of a task attempt is stored before the start of the next attempt of the same task.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _OUTCOMES = {"RUNNING": TaskOutcome.RUNNING, "SUCCESS": TaskOutcome.SUCCEEDED}
 
 
 class StageStore:
-    """Reads the status store, a stage per call: each call into the JVM costs a third of a millisecond.
+    """Reads the status store, one stage per call: each call into the JVM costs a third of a millisecond.
 
     Args:
-        context: The Spark application.
+        context: The Spark context.
     """
 
     def __init__(self, context: SparkContext) -> None:
@@ -35,24 +35,24 @@ class StageStore:
         self._store = scala.statusStore()
         self._tracker: Any = context._jsc.statusTracker()  # noqa: SLF001
         self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        # as Spark's own REST makes these objects JSON
+        # converts these objects to JSON as Spark's own REST API does
         self._json.registerModule(getattr(getattr(jvm, _SCALA_MODULE), "MODULE$"))
 
     def catch_up(self, timeout_s: float) -> None:
-        """Wait until the store has heard of all that Spark has done by now, or for so long."""
+        """Wait until the store has all events so far, or until the timeout."""
         deadline = time.monotonic() + timeout_s
         while (left_ms := int((deadline - time.monotonic()) * 1000)) > 0:
             try:
                 self._bus.waitUntilEmpty(min(left_ms, 1000))
             except Exception as error:
-                # py4j raises whatever the JVM did
+                # py4j raises any error of the JVM
                 if "TimeoutException" not in str(error):
                     raise
             else:
                 return
 
     def stage(self, stage_id: int) -> StageFacts:
-        """Return what is known of a stage, all of its attempts taken together."""
+        """Return what is known about a stage, all its attempts taken together."""
         last = self._last_attempt(stage_id)
         if last is None:
             return StageFacts(stage_id, 1, is_clean=False, read=0, written=0)
@@ -66,13 +66,13 @@ class StageStore:
         if clean:
             return StageFacts(stage_id, partitions, True, last["shuffleReadRecords"], last["shuffleWriteRecords"])
         tasks = [task for attempt in range(last["attemptId"] + 1) for task in self._tasks(stage_id, attempt)]
-        if last["attemptId"] > 0:  # a later attempt has only those partitions that were missing
+        if last["attemptId"] > 0:  # a later attempt runs only the missing partitions
             partitions = 1 + max((task.partition for task in tasks), default=0)
         read, written = sum(task.read for task in tasks), sum(task.written for task in tasks)
         return StageFacts(stage_id, partitions, False, read, written, tuple(tasks))
 
     def stages_of(self, job_group: str, stage_id: int) -> list[int]:
-        """Return all stages of the job that a stage belongs to, in order; it is looked for among the group's newest jobs."""
+        """Return all stages of the job that a stage belongs to, in order; searches the newest jobs of the group."""
         tracker = self._tracker
         jobs = tracker.getJobIdsForGroup(job_group)
         newest = sorted({jobs[at] for at in (*range(min(_LOOKED_AT, len(jobs))), *range(-min(_LOOKED_AT, len(jobs)), 0))})
@@ -93,7 +93,7 @@ class StageStore:
         ]
 
     def outcome(self, stage_id: int, task_attempt_id: int) -> TaskOutcome:
-        """Return what became of a task attempt."""
+        """Return the outcome of a task attempt."""
         last = self._last_attempt(stage_id)
         for attempt in range(0 if last is None else last["attemptId"] + 1):
             for task in self._tasks(stage_id, attempt):

@@ -1,4 +1,4 @@
-"""The plan as a streaming DataFrame: sources with their stateless stages, and a shuffle and an exchange per level."""
+"""Translates a plan to a streaming DataFrame: sources with stateless stages, and a shuffle and an exchange per level."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def source_type(source: SourceTransformation, frame: DataFrame) -> TypeInformati
     """Return the type of a source's elements.
 
     Raises:
-        JobGraphError: The columns have types pystate doesn't have, or are too many for single values; or the DataFrame holds
-            what a restore could not bring back.
+        JobGraphError: The columns have types unknown to pystate, or are too many for single values; or the DataFrame
+            contains something that can't be restored.
     """
     check_no_other_query(frame.sparkSession)
     check_frame(frame, source.name)
@@ -82,14 +82,14 @@ def streaming_frame(
     environment: JobEnvironment,
     metrics: SourceMetrics | None = None,
 ) -> DataFrame:
-    """Return the DataFrame whose evaluation runs one epoch through all tasks; it has no rows.
+    """Return the DataFrame whose evaluation runs one epoch through all tasks; it returns no rows.
 
     Args:
-        plan: What to run.
+        plan: The job's plan.
         frames: The DataFrames of the plan's sources.
-        slots: Where the slots are.
-        environment: The job.
-        metrics: Gathers what the stateless stages measure.
+        slots: The addresses of the slots.
+        environment: The job's environment.
+        metrics: Collects the metrics of the stateless stages.
     """
     return frame_of_levels(plan, staged_frame(plan, frames, environment, metrics), slots, environment)
 
@@ -97,7 +97,7 @@ def streaming_frame(
 def staged_frame(
     plan: JobPlan, frames: list[DataFrame], environment: JobEnvironment, metrics: SourceMetrics | None = None
 ) -> DataFrame:
-    """Return the rows of all sources, behind their stateless stages; see `streaming_frame`."""
+    """Return the rows of all sources after their stateless stages; see `streaming_frame`."""
     first = levels_of(plan)[0]
     staged = [
         _staged(plan, source, frame, first, environment, metrics) for source, frame in zip(plan.sources, frames, strict=True)
@@ -106,7 +106,7 @@ def staged_frame(
 
 
 def frame_of_levels(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, environment: JobEnvironment) -> DataFrame:
-    """Return what brings the rows of `staged_frame` through all tasks; see `streaming_frame`."""
+    """Return the DataFrame that takes the rows of `staged_frame` through all tasks; see `streaming_frame`."""
     first, *rest = levels_of(plan)
     for level, following in zip([first, *rest], [*rest, None], strict=True):
         schema: StructType | str = _NOTHING if following is None else from_arrow_schema(following.schema())
@@ -121,12 +121,12 @@ def frame_of_levels(plan: JobPlan, frame: DataFrame, slots: SlotDirectory, envir
 def frame_without_rows(
     spark: SparkSession, plan: JobPlan, frames: list[DataFrame], slots: SlotDirectory, environment: JobEnvironment
 ) -> DataFrame:
-    """Return the DataFrame of an epoch that no batch of Spark's makes: its sources have no rows.
+    """Return the DataFrame of an epoch that belongs to no Spark batch: its sources have no rows.
 
-    It can be evaluated again and again, an epoch each time.
+    It can be evaluated repeatedly, one epoch each time.
     """
     session = spark.newSession()
-    # shuffles without rows would be left out, and the tasks behind them with them
+    # Spark would drop shuffles without rows, and with them the tasks downstream
     session.conf.set("spark.sql.adaptive.enabled", "false")
     nothing = spark.sparkContext.emptyRDD
     if not frames:
@@ -168,7 +168,7 @@ def _staged(
 
 
 def _routed(frame: DataFrame, level: Level) -> DataFrame:
-    """Put each row into the partition of the subtask that it is for; of rows for all subtasks, one into each."""
+    """Move each row to the partition of its subtask; copy a row for all subtasks into each."""
     groups, routes = [], []
     everywhere = any(port.routing in _EVERYWHERE for port in level.ports)
     for index, port in enumerate(level.ports):
@@ -183,7 +183,7 @@ def _routed(frame: DataFrame, level: Level) -> DataFrame:
     for index, _ in enumerate(level.passing, len(level.ports)):
         riding = f"cast(pmod(spark_partition_id(), {level.partitions}) AS INT)"
         routes.append((index, f"array({riding})" if everywhere else riding))
-    if not routes:  # there are but sources in slots
+    if not routes:  # all sources are in slots
         routes.append((0, "array(0)" if everywhere else "0"))
     route = _by_port(routes, level, "ARRAY<INT>" if everywhere else "INT")
     if level.is_single and level.ports[0].routing is Routing.KEY:
@@ -193,16 +193,16 @@ def _routed(frame: DataFrame, level: Level) -> DataFrame:
 
 
 def _sorted(frame: DataFrame, level: Level) -> DataFrame:
-    """Sort the rows of each partition by key and, within a key, by time; those without a time come first, as in Flink.
+    """Sort the rows of each partition by key and then by time; rows without a time come first, as in Flink.
 
-    Rows without a key come in front. Those of one key and time come in no order to rely on. Spark sorts on disk past its
-    memory.
+    Rows without a key come first. Rows of one key and time come in no particular order. Spark sorts on disk if they exceed
+    its memory.
     """
     keyed = [(index, port) for index, port in enumerate(level.ports) if port.key is not None]
     order = []
-    if keyed and not level.is_single:  # a null is a key, too
+    if keyed and not level.is_single:  # null is a key, too
         order.append(F.expr(_by_port([(index, "1") for index, _ in keyed], level)))
-    for task in level.tasks:  # a partition has the rows of one task, whose keys are of one type
+    for task in level.tasks:  # a partition has the rows of one task, whose keys have one type
         of_task = [
             (index, _quoted(port.key, _path(level, index))) for index, port in keyed if port.task is task and port.key
         ]
@@ -241,7 +241,7 @@ def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
         return f"sequence({first}, {first + count - 1})"
     subtask = {
         Routing.KEY: f"{KEY_GROUP_FIELD} * {count} div {port.task.max_parallelism}",
-        # rows stay with the others of their partition, so their order survives
+        # rows stay with the others of their partition, which keeps their order
         Routing.FORWARD: f"pmod(spark_partition_id(), {count})",
         Routing.REBALANCE: f"pmod({turn}, {count})",
         Routing.SHUFFLE: f"pmod(hash({turn}), {count})",
@@ -253,7 +253,7 @@ def _routes(port: Port, first: int, path: str, *, as_array: bool) -> str:
 
 
 def _key_group(key: KeyColumn, max_parallelism: int, path: str = "") -> str:
-    """Return the key group as SQL; the same as `KeyCodec.key_group` computes (see `state.base.keys`)."""
+    """Return the key group as SQL, equal to that of `KeyCodec.key_group` (see `state.base.keys`)."""
     name = _quoted(key, path)
     if key.native:
         codec = KeyCodec(key.key_type)

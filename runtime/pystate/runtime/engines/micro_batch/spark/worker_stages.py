@@ -1,8 +1,8 @@
-"""The stages of sources as they live in Spark's Python workers: made and opened once per worker and execution attempt.
+"""Keeps the stages of sources in Spark's Python workers: created and opened once per worker and execution attempt.
 
-Spark hands each of its tasks to any idle worker, and each reads anew from a pickle what the task runs. What a function
-acquires in `open()`, a client or a model, must not come and go with every epoch and partition. So the stage is pickled apart
-from what it travels with, and a worker that has it open doesn't read it again.
+Spark assigns each task to any idle worker, which unpickles the task's code anew. A resource that a function acquires in
+`open()`, such as a client or a model, must not be reopened for every epoch and partition. So the stage is pickled
+separately, and a worker that has it open doesn't unpickle it again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
 
     Args:
         task: The source with its chain.
-        environment: The job.
+        environment: The job's environment.
         level: The first level of tasks.
-        report: Takes what each task of Spark's has measured.
+        report: Receives the metrics of each Spark task.
     """
     stage = ShippedStage(SourceStageSpec(task, environment, level))
 
@@ -45,23 +45,23 @@ def chain_stage(task: TaskSpec, environment: JobEnvironment, level: Level, repor
 
 
 class ShippedStage:
-    """A stage on its way to Spark's workers.
+    """A stage that is pickled for Spark's workers.
 
     Args:
-        spec: What it runs.
+        spec: The chain to run.
     """
 
     def __init__(self, spec: SourceStageSpec) -> None:
         self._spec = spec
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle the stage as bytes, which are read once per worker."""
+        """Pickle the stage as bytes that are unpickled once per worker."""
         data = _PICKLER.dumps(self._spec)
         environment = self._spec.environment
         return _ReceivedStage, ((environment.job_id, environment.attempt), data)
 
     def run(self, partition: int, batches: Iterator[pa.RecordBatch], report: StageReport | None) -> Iterator[pa.RecordBatch]:
-        """Run a stage that has not travelled: its functions live as long as the partition."""
+        """Run a stage that was not pickled: its functions live as long as the partition."""
         stage = SourceStage(self._spec)
         stage.open(partition)
         try:
@@ -71,16 +71,16 @@ class ShippedStage:
 
 
 class _ReceivedStage:
-    """A stage that has come to a worker; not read yet."""
+    """A stage received by a worker and not unpickled yet."""
 
     def __init__(self, attempt: tuple[str, int], data: bytes) -> None:
         self._attempt = attempt
         self._data = data
 
     def run(self, partition: int, batches: Iterator[pa.RecordBatch], report: StageReport | None) -> Iterator[pa.RecordBatch]:
-        """Run the stage with the functions that this worker has open; else open them.
+        """Run the stage with the functions that this worker has open, or open them.
 
-        What has failed, or was given up half way, is closed and not used again.
+        After a failure, or a run that was abandoned, they are closed and not used again.
         """
         worker = python_worker.WORKER
         worker.begin_task(self._attempt)
@@ -101,7 +101,7 @@ class _ReceivedStage:
 
 
 class _KeptStage:
-    """A stage with its open functions, and with the accumulators of Spark's that these hold."""
+    """A stage with its open functions, and with the Spark accumulators that they hold."""
 
     def __init__(self, attempt: tuple[str, int], data: bytes) -> None:
         self.attempt = attempt
@@ -111,7 +111,7 @@ class _KeptStage:
         self._is_open = False
 
     def begin_task(self, partition: int) -> None:
-        """Open the functions if they aren't, and let Spark know of their accumulators: it forgets them between two tasks."""
+        """Open the functions if needed, and register their accumulators with Spark, which forgets them between two tasks."""
         if not self._is_open:
             self._is_open = True
             self.stage.open(partition)

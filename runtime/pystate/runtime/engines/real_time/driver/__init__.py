@@ -1,1 +1,1 @@
-"""The real-time engine in the driver: its query, barriers at its sources, the ends of its streams."""
+"""The driver side of the real-time engine: its query, the barriers at its sources, the ends of its streams."""

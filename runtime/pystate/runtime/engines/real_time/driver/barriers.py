@@ -1,4 +1,4 @@
-"""Where barriers stand in the real-time engine: behind what each source has handed on when the coordinator asks for them."""
+"""Places barriers in the real-time engine: in each source, after what it has emitted when the coordinator asks for them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pystate.runtime.engines.real_time.driver.real_time_source_cut import Source
 
 
 class Slots(Protocol):
-    """Those of an attempt."""
+    """The slots of an attempt."""
 
     def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> object:
         """Call all slots at the same time and wait for their answers."""
 
 
 class SourceBarriers:
-    """The `BarrierPlacement` of an attempt. Its steps are taken under the coordinator's lock.
+    """The `BarrierPlacement` of an attempt; its methods run under the coordinator's lock.
 
     Args:
-        pending: The checkpoints under way.
-        slots: The attempt's.
+        pending: The pending checkpoints.
+        slots: The attempt's slots.
         mark: See `SourcesInSlots`.
-        sent: Told of each barrier that is on its way.
+        sent: Called with each barrier that was sent.
     """
 
     def __init__(
@@ -47,41 +47,41 @@ class SourceBarriers:
         self._mark = mark
         self._waiting: PendingCheckpoint | None = None
         self._placing: PendingCheckpoint | None = None
-        self._closed = False  # event time has come to its end: no barrier comes any more but the one that is on its way
+        self._closed = False  # event time has ended: only the barrier that has been sent may still come
         self._over = False
-        self._last: PendingCheckpoint | None = None  # behind its barrier subtasks wait: nothing may come, unless it fails
-        self._told = 0  # the newest checkpoint of which all sources have been told
+        self._last: PendingCheckpoint | None = None  # subtasks wait after its barrier: nothing may come, unless it fails
+        self._told = 0  # the newest checkpoint that all sources know
         self._one_by_one = threading.Lock()  # barriers reach each source in the order of their numbers
 
-    # -- the coordinator's side
+    # -- called by the coordinator
 
     @property
     def is_open(self) -> bool:
-        """Whether no barrier waits for its place, and another one may have one."""
-        # behind a last one not even another barrier: the checkpoint that it begins would be one behind that savepoint
+        """Whether no barrier waits for its place and another one may be added."""
+        # after the last savepoint no barrier may come: its checkpoint would be later than that savepoint
         is_last_placed = self._last is not None and not self._last.is_aborted
         return self._waiting is None and not self._closed and not is_last_placed
 
     @property
     def takes_next(self) -> bool:
-        """Whether no savepoint is under way: a newer barrier would end its alignment wherever it comes first."""
+        """Whether no savepoint is pending: a newer barrier would end its alignment where it arrives first."""
         return self.is_open and not self._pending.has_savepoint
 
     @property
     def brings_own(self) -> bool:
-        """Whether event time comes to its end in front of a barrier that is on its way."""
+        """Whether event time ends before a barrier that has been sent."""
         return self._closed
 
     def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
-        """Let a barrier wait for the thread that sends it."""
+        """Have a barrier wait for the thread that sends it."""
         self._waiting = checkpoint
 
     def due(self) -> PendingCheckpoint | None:
-        """Return the barrier that can be sent, as soon as the one before it is on its way everywhere."""
+        """Return the barrier that can be sent, once the previous one has been sent everywhere."""
         return self._waiting if self._placing is None and not self._closed else None
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
-        """Return what sends a barrier; None where it is too late for it."""
+        """Return the call that sends a barrier; None if it is too late for it."""
         if self._over or self._closed or self._waiting is not checkpoint:
             return None
         self._waiting, self._placing = None, checkpoint
@@ -91,7 +91,7 @@ class SourceBarriers:
         return lambda: self._send(checkpoint)
 
     def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
-        """Whether sources are being told of it."""
+        """Whether the sources are being told about the checkpoint."""
         return self._placing is checkpoint
 
     def withdraw(self, checkpoint: PendingCheckpoint) -> None:
@@ -100,26 +100,26 @@ class SourceBarriers:
         self._placing = None if self._placing is checkpoint else self._placing
 
     def waits(self) -> dict[str, int]:
-        """Return nothing: a barrier goes at once."""
+        """Return nothing: a barrier is sent at once."""
         return {}
 
     def end(self) -> None:
-        """The attempt is over."""
+        """End the attempt."""
         self._over = True
         self._waiting = self._placing = None
 
-    # -- the engine's side
+    # -- called by the engine
 
     def drain(self, savepoint: CheckpointRequest, prepare: Callable[[CheckpointRequest], PendingCheckpoint]) -> None:
-        """Let event time come to its end, and send the barrier of a savepoint behind it, and no other one.
+        """End event time, send the barrier of a savepoint after it, and accept no other one.
 
         Args:
-            savepoint: Its request.
-            prepare: Begins the checkpoint.
+            savepoint: The request.
+            prepare: Creates the checkpoint.
 
         Raises:
             AttemptOverError: The attempt is over.
-            PystateError: The savepoint can't begin, and all goes on; or slots failed.
+            PystateError: The savepoint can't be created, and the job continues; or slots failed.
         """
         with self._one_by_one:
             with self._lock:
@@ -138,7 +138,7 @@ class SourceBarriers:
             self._tell_sources(checkpoint)
 
     def release_if_failed(self) -> None:
-        """Let subtasks go on where the savepoint that they wait behind has failed."""
+        """Let subtasks continue if the savepoint that they wait for has failed."""
         with self._lock:
             last = self._last
             if last is None or not last.is_aborted or self._told < last.checkpoint_id or self._over:

@@ -1,4 +1,4 @@
-"""Has subtasks wait behind a barrier that overtakes until there is room in front of the next tasks, see `OutputPause`."""
+"""Makes subtasks wait after an overtaking barrier until the next tasks have buffer space, see `OutputPause`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pystate.runtime.plan.channels import JobChannels
 
 
 class Slots(Protocol):
-    """Those of an attempt."""
+    """The slots of an attempt."""
 
     def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> dict[int, Any]:
         """Call all slots at the same time, and return the answer of each."""
 
 
 class DownstreamRoom:
-    """Asks the slots, task by task, behind each barrier that may overtake.
+    """Asks the slots, task by task, after each barrier that may overtake.
 
     Args:
         channels: All subtasks of the job, and the channels between them.
         configuration: The job's.
-        slots: The attempt's.
-        clock: Milliseconds since 1970.
+        slots: The attempt's slots.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(
@@ -36,17 +36,17 @@ class DownstreamRoom:
         self._channels = channels
         self._settings = InputSettings.of(configuration)
         self._slots = slots
-        self._waiting: tuple[int, int] | None = None  # the checkpoint, and from when on its barriers overtake
+        self._waiting: tuple[int, int] | None = None  # the checkpoint, and the time from which its barriers overtake
         self._paused = -1  # the checkpoint for which subtasks have been told to wait
 
     def barrier_sent(self, barrier: CheckpointBarrier) -> None:
-        """Take note of a barrier that is on its way. May be called from any thread."""
+        """Record a barrier that was sent. May be called from any thread."""
         overtakes_at = self._settings.overtakes_at(barrier)
         if overtakes_at is not None:
             self._waiting = barrier.checkpoint_id, overtakes_at
 
     def look(self) -> None:
-        """Tell subtasks to wait, and that there is room where there is.
+        """Tell subtasks to wait, and to continue where there is space.
 
         Raises:
             PystateError: A slot doesn't answer.

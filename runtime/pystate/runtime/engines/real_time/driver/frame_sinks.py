@@ -1,7 +1,7 @@
-"""Functions of the program that take DataFrames, in an engine without epochs: they get what has come since the last call.
+"""Calls the program's functions that take DataFrames, in an engine without epochs, with the rows since the last call.
 
-What comes behind the latest checkpoint when the attempt fails comes again, with other elements beside it. A checkpoint is
-complete when all that came in front of its barriers has been handed over.
+After a failure, rows after the latest checkpoint are delivered again, possibly grouped with other rows. A checkpoint is
+complete when all rows before its barriers have been handed over.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class FrameSinks:
     """The sinks of one attempt that take DataFrames.
 
     Args:
-        spark: The session.
-        plan: The job.
-        interval_s: The least time between two calls of a function.
-        sinks: Those of it that take DataFrames.
-        fail: Takes what a function raised.
+        spark: The Spark session.
+        plan: The job's plan.
+        interval_s: The minimum time between two calls of a function.
+        sinks: The job's sinks that take DataFrames.
+        fail: Receives the error that a function raised.
     """
 
     def __init__(self, spark: SparkSession, plan: JobPlan, sinks: list[SinkPlan], interval_s: float, fail: _Fail) -> None:
@@ -48,23 +48,23 @@ class FrameSinks:
         self._waiting: dict[SubtaskId, list[pa.RecordBatch]] = {key: [] for key in self._sinks}
         self._changed = threading.Condition()
         self._rows = 0
-        self._taken = 0  # batches that have come
-        self._handed_over = 0  # of those
+        self._taken = 0  # batches that have been received
+        self._handed_over = 0  # the number of them that have been handed over
         self._over = False
         self._calls = 0
         self._thread = threading.Thread(target=self._run, name="frame-sinks", daemon=True)
 
     def start(self) -> None:
-        """Begin to call the functions."""
+        """Start to call the functions."""
         if self._sinks:
             self._thread.start()
 
     def knows(self, uid: str, tag: int) -> bool:
-        """Whether an output of a task is for a function."""
+        """Whether an output of a task is for such a function."""
         return (uid, tag) in self._sinks
 
     def put(self, uid: str, tag: int, data: bytes) -> None:
-        """Take rows; waits while too many do.
+        """Accept rows; waits while too many are buffered.
 
         Raises:
             ControlError: The attempt is over.
@@ -81,19 +81,19 @@ class FrameSinks:
             self._changed.notify_all()
 
     def mark(self) -> Callable[[], bool]:
-        """Return what says whether all that has come by now has been handed over."""
+        """Return a function that tells whether everything received so far has been handed over."""
         with self._changed:
             taken = self._taken
         return lambda: self._handed_over >= taken
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that has come has been handed over; return whether it has."""
+        """Wait until everything received has been handed over; return whether it has."""
         done = self.mark()
         with self._changed:
             return self._changed.wait_for(lambda: self._over or done(), timeout_s) and done()
 
     def close(self) -> None:
-        """Call no function any more."""
+        """Stop calling functions."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -127,7 +127,7 @@ class FrameSinks:
         assert function is not None  # noqa: S101 - for_each_batch() takes no less
         try:
             function(frame, number)
-        except BaseException as error:  # sys.exit() would end the thread only
+        except BaseException as error:  # sys.exit() would end only the thread
             self._fail(failure_of_frame_sink(sink.step, error), user_stack_trace(error))
             return False
         return True

@@ -1,4 +1,4 @@
-"""The real-time engine of one attempt: a query of relays, barriers at sources, what subtasks tell of themselves."""
+"""The real-time engine of one attempt: a query of relays, barriers at sources, and reports of subtasks."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _RELAYS_S = 0.5
 
 
 class Relays(Protocol):
-    """What carries frames between the slots of an attempt, from its making on."""
+    """Transports frames between the slots of an attempt, from its creation on."""
 
     def failure(self) -> tuple[PystateError, str] | None:
-        """Return why they have ended, with a stack trace; None while they run."""
+        """Return why the relays have ended, with a stack trace; None while they run."""
 
     def alone(self) -> bool:
-        """Whether all are connected to each other and nobody else can be; asked again until they are.
+        """Whether all relays are connected and no one else can connect; called again until it returns true.
 
         Raises:
-            PystateError: Somebody else is.
+            PystateError: An unknown peer is connected.
         """
 
     def stop(self) -> None:
-        """End them; may take its time."""
+        """Stop the relays; may take a while."""
 
 
 StartRelays = Callable[[RelayDirectory, str, Path], Relays]
@@ -66,15 +66,15 @@ class RealTimeEngine:
     """Runs the relays of one attempt.
 
     Args:
-        spark: The session.
-        plan: What to run.
+        spark: The Spark session.
+        plan: The job's plan.
         environment: The job, as subtasks see it.
-        coordinator: Of its checkpoints.
-        scratch: A folder of this attempt alone.
-        counts: Takes how many records subtasks have read and written.
-        collected: Takes results for the program; None where it takes none.
-        call_interval_s: The least time between two calls of a function that takes DataFrames.
-        start_relays: Starts what carries frames between slots.
+        coordinator: The job's checkpoint coordinator.
+        scratch: A directory used by this attempt only.
+        counts: Receives the numbers of records that subtasks have read and written.
+        collected: Receives results for the program; None if it takes none.
+        call_interval_s: The minimum time between two calls of a function that takes DataFrames.
+        start_relays: Starts the transport of frames between slots.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class RealTimeEngine:
 
     @property
     def slot_engine(self) -> RealTimeSlotEngineFactory:
-        """Makes the engine's half in each slot."""
+        """The factory of the engine's slot side."""
         return RealTimeSlotEngineFactory(self._channels)
 
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
-        """Start relays, and subtasks and checkpoints once all of them have come.
+        """Start the relays, and once all are connected, subtasks and checkpoints.
 
         Raises:
-            PystateError: They have not, or a slot is gone.
+            PystateError: The relays did not connect, or a slot is lost.
         """
         self._pool, self._events = pool, events
         slots, addresses = pool.description, pool.addresses
@@ -136,7 +136,7 @@ class RealTimeEngine:
         self._coordinator.attempt_started(pool, self._barriers, events.checkpoints_failed)
 
     def _await(self, relays: Relays, pool: SlotPool, events: EngineEvents) -> None:
-        """Wait until records can flow: what a source gives before would only pile up, however long Spark takes to start."""
+        """Wait until records can flow: otherwise source output would pile up while Spark starts."""
         timeout_s = Configuration(self._environment.configuration).get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000
         deadline = PatientDeadline(timeout_s)
         while not (
@@ -153,7 +153,7 @@ class RealTimeEngine:
                 raise late_start(message, timeout_s, lack_of_cores(self._spark.sparkContext, tasks))
 
     def look(self) -> None:
-        """Tell the attempt if relays or subtasks have ended, and let sources go on behind a savepoint that failed."""
+        """Report to the attempt if relays or subtasks have ended; let sources continue after a failed savepoint."""
         relays, events, barriers = self._relays, self._events, self._barriers
         if relays is None or events is None or barriers is None:
             return
@@ -165,7 +165,7 @@ class RealTimeEngine:
         if self._room is not None:
             self._room.look()
         with self._lock:
-            # behind a drain the job ends with its savepoint, or goes on in front of it
+            # after a drain the job ends with its savepoint, or continues from before it
             has_ended = not self._running and not barriers.brings_own
         if has_ended and self._frames.flush(_FLUSH_S):
             events.sources_read()
@@ -174,7 +174,7 @@ class RealTimeEngine:
         """Answer a call of a subtask.
 
         Raises:
-            ControlError: It knows no such call.
+            ControlError: The call is unknown.
         """
         if op == "records":
             return self._counts.report(arguments["slot_index"], arguments["counts"])
@@ -192,7 +192,7 @@ class RealTimeEngine:
         raise ControlError(message)
 
     def drain(self, savepoint: CheckpointRequest) -> None:
-        """Bring no more records, let event time come to its end, and place a savepoint's barrier right behind it."""
+        """Stop the sources, end event time, and place a savepoint's barrier right after it."""
         if self._barriers is None:
             message = "The execution attempt has not begun."
             raise ControlError(message)
@@ -204,7 +204,7 @@ class RealTimeEngine:
         return ""
 
     def stop(self) -> None:
-        """End the relays."""
+        """Stop the relays."""
         self._frames.close()
         if self._collected is not None:
             self._collected.attempt_over()

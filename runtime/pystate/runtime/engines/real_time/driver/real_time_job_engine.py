@@ -41,16 +41,16 @@ _OTHER = f"set {ExecutionOptions.ENGINE.key} = {ExecutionEngine.MICRO_BATCH.valu
 
 
 class RealTimeJobEngine:
-    """Runs a job as tasks side by side, with barriers in the stream.
+    """Runs a job as concurrent tasks, with barriers in the stream.
 
     Args:
         job: The job.
-        spark: The session.
-        start_relays: Starts what carries frames between slots; None for a query of Spark's.
+        spark: The Spark session.
+        start_relays: Starts the transport of frames between slots; None for a Spark query.
 
     Attributes:
-        worker_modules: What its stages in Spark's workers import.
-        metrics: What is measured besides slots and checkpoints.
+        worker_modules: The modules that its stages import in Spark's workers.
+        metrics: Metrics other than those of slots and checkpoints.
     """
 
     worker_modules = ("pystate.runtime.engines.real_time.spark.relay",)
@@ -65,14 +65,14 @@ class RealTimeJobEngine:
         self._collected: CollectedResults | None = None
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Have collections and files read in slots."""
+        """Read collections and files in slots."""
         sources_in_slots(graph, uids, self._spark)
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
-        """Refuse sources that Spark reads: it reads them in batches.
+        """Reject sources that Spark reads, since it reads them in batches.
 
         Raises:
-            JobGraphError: There is one.
+            JobGraphError: There is such a source.
         """
         for source in sources:
             message = f"{source.name!r} is read by Spark, in batches; the real-time engine reads sources in slots."
@@ -81,15 +81,15 @@ class RealTimeJobEngine:
         return []
 
     def notices(self) -> list[str]:
-        """Return what Spark was not told at its start."""
+        """Return notices about settings that Spark did not get at its start."""
         return application_notices(self._spark.sparkContext.getConf().get) if self._needs_spark else []
 
     def planned(self, plan: JobPlan) -> None:
-        """Take note of the job.
+        """Record the job's plan.
 
         Raises:
             JobGraphError: It runs in BATCH mode, or repeats epochs.
-            PystateError: What a source reads is not there.
+            PystateError: What a source reads doesn't exist.
         """
         configuration = self._job.configuration
         if plan.batch:
@@ -99,7 +99,7 @@ class RealTimeJobEngine:
             message = f"{CheckpointingOptions.EVERY_EPOCH.key} is set; the real-time engine has no epochs."
             hint = f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead"
             raise JobGraphError(message, hint=hint)
-        if self._job.status.attempt == 0:  # later a failure of the attempt says it: what is away may come back
+        if self._job.status.attempt == 0:  # later the attempt's failure reports it: what is unavailable may come back
             for source in own_sources(plan).values():
                 if isinstance(source, Source):
                     source.check_start()
@@ -114,14 +114,14 @@ class RealTimeJobEngine:
         return -1 if snapshot is None or snapshot.starting else snapshot.metadata.checkpoint_id
 
     def required_cores(self, plan: JobPlan) -> RequiredCores:
-        """Return those of slots and relays."""
+        """Return the cores that slots and relays need."""
         return real_time_cores(plan.width, (task.parallelism for task in plan.tasks))
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> RealTimeEngine:
         """Return the engine of an attempt.
 
         Raises:
-            RestoreError: A source can't go on where Spark was with it.
+            RestoreError: A source can't continue where Spark stopped.
             CorruptSnapshotError: The snapshot is damaged.
         """
         plan = self._plan
@@ -145,19 +145,19 @@ class RealTimeJobEngine:
         )
 
     def attempt_over(self) -> None:
-        """Keep what the attempt has counted."""
+        """Keep the counts of the attempt."""
         self.metrics.attempt_over()
 
     def how_far(self, snapshot: Snapshot) -> int:
-        """Return the number of the checkpoint: later ones have read more."""
+        """Return the checkpoint number: later checkpoints have read more."""
         return snapshot.metadata.checkpoint_id
 
     def progress(self) -> dict[str, Any]:
-        """Return how many records the job has read and written; sources in slots don't say how many are left."""
+        """Return how many records the job has read and written; sources in slots don't report a backlog."""
         tasks = [] if self._plan is None else self._plan.tasks
         return {**self.metrics.to_plain(tasks), "backlog": None}
 
     def close(self, status: JobStatus) -> None:
-        """Hand the last results over."""
+        """Hand over the last results."""
         if self._collected is not None:
             self._collected.close(finished=status is JobStatus.FINISHED)

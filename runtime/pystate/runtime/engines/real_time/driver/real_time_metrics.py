@@ -1,4 +1,4 @@
-"""What the real-time engine measures besides slots and checkpoints: how many records tasks have read and written."""
+"""Metrics of the real-time engine other than those of slots and checkpoints: records read and written by tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystate.runtime.plan.task import TaskSpec
 
 
 class RecordCounts:
-    """Counts by task, over all attempts of the job in this driver. Records that come again after a restart count again."""
+    """Counts by task, over all attempts in this driver. Records that are read again after a restart are counted again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,18 +20,18 @@ class RecordCounts:
         self._reported: dict[int, dict[str, tuple[int, int]]] = {}
 
     def report(self, slot: int, counts: Mapping[str, Iterable[int]]) -> None:
-        """Take what the subtasks of a slot have read and written since the attempt began."""
+        """Set the counts of a slot's subtasks since the attempt began."""
         with self._lock:
             self._reported[slot] = {uid: (read, written) for uid, (read, written) in counts.items()}
 
     def attempt_over(self) -> None:
-        """Keep what the attempt has counted."""
+        """Keep the counts of the attempt."""
         with self._lock:
             self._before = self._sums()
             self._reported = {}
 
     def to_plain(self, tasks: Iterable[TaskSpec]) -> dict[str, Any]:
-        """Return what the job has read and the last of its tasks has written, and the counts of each."""
+        """Return the records read by the job and written by its last task, and the counts of each task."""
         with self._lock:
             sums = self._sums()
         known = list(tasks)

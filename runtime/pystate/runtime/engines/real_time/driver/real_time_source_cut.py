@@ -1,4 +1,4 @@
-"""What the real-time engine keeps of its sources at a barrier: nothing, for they are operators with state in slots."""
+"""The sources' part of a checkpoint in the real-time engine: empty, since sources are operators with state in slots."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 
 
 class SourcesInSlots:
-    """A `SourceCut` without content: each source's subtask has its position in its own part of the checkpoint.
+    """A `SourceCut` without content: each source subtask stores its position in its own part of the checkpoint.
 
     Args:
-        checkpoint: Whose.
-        mark: Called once all subtasks have acknowledged, when all that came out in front of their barriers has come to the
-            driver; returns what says whether all that has been handed over.
+        checkpoint: The checkpoint.
+        mark: Called once all subtasks have acknowledged, when all output before their barriers has reached the driver;
+            returns a function that tells whether all of it has been handed over.
     """
 
     def __init__(self, checkpoint: PendingCheckpoint, mark: Callable[[], Callable[[], bool]]) -> None:
@@ -24,7 +24,7 @@ class SourcesInSlots:
         self._handed_over: Callable[[], bool] | None = None
 
     def settle(self) -> bool:
-        """Return whether it can be restored from: nothing would be lost that came out in front of it."""
+        """Return whether the cut can be restored from: all output before it has been handed over."""
         if not self._checkpoint.is_fully_acknowledged:
             return False
         if self._handed_over is None:
@@ -36,6 +36,6 @@ class SourcesInSlots:
         return b""
 
     def position(self, handle: StateHandle) -> SourcePosition | None:
-        """Return that Spark has read nothing."""
+        """Return None: Spark has read nothing."""
         del handle
         return None

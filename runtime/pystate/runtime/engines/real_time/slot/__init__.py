@@ -1,1 +1,1 @@
-"""The real-time engine in a slot: channels, barriers in the stream, a thread per subtask."""
+"""The slot side of the real-time engine: channels, barriers in the stream, a thread per subtask."""

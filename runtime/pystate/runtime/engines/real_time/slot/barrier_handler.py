@@ -1,4 +1,4 @@
-"""What a subtask does with barriers: the part that depends on the guarantee."""
+"""The handling of barriers in a subtask: the part that depends on the guarantee."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ Clock = Callable[[], int]
 
 
 class CheckpointBarrierHandler(Protocol):
-    """Told of barriers and of what ends a wait for them."""
+    """Handles barriers and the events that end a wait for them."""
 
     @property
     def deadline(self) -> int | None:
-        """When barriers begin to overtake data, ms since 1970; None for not by themselves."""
+        """When barriers begin to overtake data, ms since 1970; None if they don't by themselves."""
 
     def added(self, channel: int, element: StreamElement) -> bool:
-        """Take note of what has come, before it is queued; return whether it is done with."""
+        """Handle an element before it is queued; return whether nothing remains to be done with it."""
 
     def barrier_reached(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """Take a barrier: all in front of it on its channel has been processed."""
+        """Handle a barrier: everything before it on its channel has been processed."""
 
     def cancelled(self, marker: CancelCheckpointMarker) -> None:
-        """Take note that a checkpoint has been given up."""
+        """Handle the cancellation of a checkpoint."""
 
     def ended(self, channel: int) -> None:
-        """Take note that nothing more comes on a channel, all of which has been processed."""
+        """Handle the end of a channel, all of which has been processed."""
 
     def processed(self, size: int) -> None:
-        """Take note of bytes that are handed out."""
+        """Add to the number of bytes processed."""
 
     def timed_out(self) -> None:
-        """The deadline is there."""
+        """Handle the expiry of the deadline."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release all resources."""
 
 
 @dataclass
 class Alignment:
-    """The barriers of one checkpoint, as far as they have come.
+    """The barriers of one checkpoint that have arrived.
 
     Attributes:
         barrier: The first of them.
-        since: When it came, ms since 1970.
-        arrived: The channels that have nothing more in front of their barrier, or at all.
-        processed: Bytes handed out meanwhile.
-        buffered: Bytes held back meanwhile, by the time when they are released.
+        since: When it arrived, ms since 1970.
+        arrived: The channels whose barrier was reached, or that have ended.
+        processed: Bytes processed during the alignment.
+        buffered: Bytes held back during the alignment, counted when they are released.
     """
 
     barrier: CheckpointBarrier
@@ -64,11 +64,11 @@ class Alignment:
 
     @property
     def checkpoint_id(self) -> int:
-        """Whose barriers."""
+        """The ID of the checkpoint."""
         return self.barrier.checkpoint_id
 
     def measured(self, now: int) -> InputCheckpoint:
-        """Return the figures of an alignment that ends now."""
+        """Return the metrics of an alignment that ends now."""
         return InputCheckpoint(
             self.checkpoint_id,
             start_delay_ms=max(0, self.since - self.barrier.trigger_timestamp),

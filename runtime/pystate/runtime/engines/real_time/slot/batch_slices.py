@@ -1,4 +1,4 @@
-"""Batches in slices that take some milliseconds, however long a function takes for an element."""
+"""Splits batches into slices that take a few milliseconds, however long a function takes per element."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_GROWTH = 4.0
 
 
 class BatchSlices:
-    """Cuts batches by how long the slices before took; the first one of all is a row.
+    """Splits batches according to the duration of earlier slices; the very first slice is one row.
 
     Args:
-        clock: Seconds.
+        clock: Returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -25,7 +25,7 @@ class BatchSlices:
         self._rows = 1
 
     def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the slices of a batch; who takes one asks for the next when it is done with it."""
+        """Yield the slices of a batch; the caller asks for the next slice when it has processed one."""
         start = 0
         while start < batch.num_rows:
             rows = batch.slice(start, self._rows)

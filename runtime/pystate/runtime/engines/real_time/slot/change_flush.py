@@ -1,4 +1,4 @@
-"""When changes become part of the state: at barriers, and often enough for those who query live state."""
+"""Flushes changes to the state: at barriers, and often enough for queries of live state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FLUSH_S = 0.5
 
 
 class ChangeFlush:
-    """Hands changes to the state backend of one subtask, where each time counts as an epoch.
+    """Flushes changes to the state backend of one subtask; each flush counts as an epoch.
 
     Args:
-        chain: Whose.
-        versions: What can be read of the state from outside; None where nothing can.
+        chain: The subtask's operator chain.
+        versions: The versions of the state that queries can read; None if there are none.
 
     Attributes:
-        is_pending: Whether something has changed since.
+        is_pending: Whether there are changes since the last flush.
     """
 
     def __init__(self, chain: OperatorChain, versions: CommittedStates | None) -> None:
@@ -34,24 +34,24 @@ class ChangeFlush:
         """Begin with restored state.
 
         Args:
-            checkpoint_id: Of which checkpoint; None for none.
-            checkpoint_timestamp: When that was triggered, ms since 1970.
+            checkpoint_id: The restored checkpoint; None for none.
+            checkpoint_timestamp: When it was triggered, ms since 1970.
         """
         if self._versions is not None:
             self._versions.begin(self._version, checkpoint_id, checkpoint_timestamp)
 
     def flush_if_due(self, changed: threading.Condition) -> None:
-        """Make changes part of the state that have waited long enough.
+        """Flush changes that have waited long enough.
 
         Args:
-            changed: Of the subtask, held meanwhile.
+            changed: The subtask's condition, held during the flush.
         """
         if self.is_pending and time.monotonic() - self._flushed > FLUSH_S:
             with changed:
                 self.flush()
 
     def flush(self) -> None:
-        """Make all changes part of the state."""
+        """Flush all changes to the state."""
         began = time.perf_counter()
         self._chain.finish_epoch()
         self._version += 1

@@ -1,4 +1,4 @@
-"""Which subtasks of the next task get which rows of a batch, see `Routing` (Flink's ChannelSelector)."""
+"""Selects the subtasks of the next task that get each row of a batch, see `Routing` (Flink's ChannelSelector)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MOST_KNOWN_KEYS = 200_000
 
 
 def channel_selector(edge: OutputSpec, target: TaskChannels, subtask: int) -> Callable[[pa.RecordBatch], Iterator[Share]]:
-    """Return what splits the batches of an edge.
+    """Return the function that splits the batches of an edge.
 
     Args:
         edge: The edge.
-        target: The task that it leads to.
-        subtask: Of the sender.
+        target: The task that the edge leads to.
+        subtask: The index of the sending subtask.
     """
     count = target.parallelism
     if edge.routing is Routing.KEY:
@@ -52,10 +52,10 @@ def channel_selector(edge: OutputSpec, target: TaskChannels, subtask: int) -> Ca
 
 
 class KeyGroupSelector:
-    """Sends each row to the owner of its key group, and says which group that is.
+    """Sends each row, with its key group, to the owner of that key group.
 
     Args:
-        key: Where the key stands in the rows.
+        key: The position of the key in the rows.
         target: The task that the rows are for.
     """
 
@@ -67,7 +67,7 @@ class KeyGroupSelector:
         self._known: dict[Hashable, int] = {}
 
     def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
-        """Yield the rows for each subtask that gets some, with their key groups."""
+        """Yield the rows for each subtask that gets any, with their key groups."""
         groups = self._groups(self._decode(batch.column(self._column)))
         columns = [*batch.columns, pa.array(groups, pa.int32())]
         with_groups = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY_GROUP_FIELD])
@@ -90,21 +90,21 @@ class KeyGroupSelector:
 
 
 class _Turns:
-    """Gives rows to the subtasks in turn."""
+    """Distributes rows to the subtasks round-robin."""
 
     def __init__(self, count: int, first: int) -> None:
         self._count = count
         self._next = first
 
     def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
-        """Yield the rows for each subtask that gets some."""
+        """Yield the rows for each subtask that gets any."""
         numbers = (self._next + np.arange(batch.num_rows)) % self._count
         self._next = (self._next + batch.num_rows) % self._count
         return _split(batch, numbers, self._count)
 
 
 def _split(batch: pa.RecordBatch, owners: Any, count: int) -> Iterator[Share]:
-    """Yield the rows of each owner, in their order."""
+    """Yield the rows of each owner, in order."""
     if not batch.num_rows:
         return
     if owners.min() < 0 or owners.max() >= count:

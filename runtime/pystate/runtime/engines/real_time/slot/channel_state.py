@@ -1,8 +1,8 @@
-"""Data in flight as bytes: magic, version, checkpoint, channels; elements with a checksum each; their number and a checksum.
+"""The encoding of in-flight data: magic, version, checkpoint, channels, elements with a checksum each, and an end element.
 
 All numbers are big-endian. An element is its kind (u8), its channel (u32), a number (i64: a buffer's records, a watermark's
-time, whether a channel is idle), the length of its data (u32), the data, and the CRC-32 of all that. The last one is of the
-kind `_END`: its number is how many elements there are, its data the CRC-32 of all bytes in front of it.
+time, whether a channel is idle), the length of its data (u32), the data, and the CRC-32 of all that. The last element has
+the kind `_END`: its number is the number of elements, its data the CRC-32 of all bytes before it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class ChannelState:
-    """The encoded channel state of one subtask, in memory or in a file without a name.
+    """The encoded channel state of one subtask, in memory or in an unnamed file.
 
     Attributes:
-        file: Open for reading; whoever has stored the bytes closes it.
-        size: Bytes.
-        crc32: Of all of them.
+        file: Open for reading; closed by the code that has stored the bytes.
+        size: The number of bytes.
+        crc32: The CRC-32 of all bytes.
     """
 
     file: IO[bytes]
@@ -47,13 +47,13 @@ class ChannelState:
     crc32: int
 
     def chunks(self) -> Iterator[bytes]:
-        """Go through the bytes."""
+        """Yield the bytes in chunks."""
         self.file.seek(0)
         while chunk := self.file.read(_CHUNK_BYTES):
             yield chunk
 
     def to_bytes(self) -> bytes:
-        """Return all bytes, which are in memory then."""
+        """Return all bytes, in memory."""
         return b"".join(self.chunks())
 
     def close(self) -> None:
@@ -62,13 +62,13 @@ class ChannelState:
 
 
 class ChannelStateWriter:
-    """Writes the channel state of a checkpoint while it comes.
+    """Writes the channel state of a checkpoint incrementally.
 
     Args:
-        checkpoint_id: Whose.
-        channels: How many the subtask has.
-        memory_bytes: In memory; past it in a file.
-        directory: Of that; None for the system's folder of temporary files.
+        checkpoint_id: The checkpoint.
+        channels: The number of the subtask's channels.
+        memory_bytes: The memory bound; beyond it a file is used.
+        directory: The directory of that file; None for the system's temporary directory.
 
     Attributes:
         data_bytes: Bytes of data so far.
@@ -85,7 +85,7 @@ class ChannelStateWriter:
         """Add an element.
 
         Raises:
-            SnapshotError: The disk takes no more.
+            SnapshotError: The disk is full or fails.
         """
         if isinstance(element, Buffer):
             self._element(_BUFFER, channel, element.records, element.data)
@@ -97,7 +97,7 @@ class ChannelStateWriter:
         self._count += 1
 
     def finish(self) -> ChannelState | None:
-        """Return what was written; None for nothing."""
+        """Return the written state; None if there is none."""
         if not self._count:
             self.close()
             return None
@@ -107,7 +107,7 @@ class ChannelStateWriter:
         return ChannelState(self._file, self._size, self._crc32)
 
     def close(self) -> None:
-        """Drop what was written."""
+        """Drop the written state."""
         self._file.close()
 
     def _element(self, kind: int, channel: int, number: int, data: bytes = b"") -> None:
@@ -126,14 +126,14 @@ class ChannelStateReader:
     """Reads what a `ChannelStateWriter` wrote.
 
     Args:
-        file: At its beginning.
+        file: The file, at its beginning.
 
     Attributes:
-        checkpoint_id: Whose it is.
-        channels: How many the subtask had.
+        checkpoint_id: The checkpoint.
+        channels: The number of channels the subtask had.
 
     Raises:
-        CorruptSnapshotError: It is none, or cut.
+        CorruptSnapshotError: It isn't channel state, or is truncated.
         RestoreError: A newer version wrote it.
     """
 
@@ -148,10 +148,10 @@ class ChannelStateReader:
             raise RestoreError(message, hint="restore with the version of pystate that wrote it")
 
     def check_channels(self, channels: int) -> None:
-        """Make sure that a subtask has as many channels as the one that wrote it.
+        """Check that a subtask has as many channels as the one that wrote the state.
 
         Raises:
-            ChannelStateRescaleError: It hasn't.
+            ChannelStateRescaleError: The numbers differ.
         """
         if channels != self.channels:
             held = f"Checkpoint {self.checkpoint_id} holds data in flight of {self.channels} channels"
@@ -160,7 +160,7 @@ class ChannelStateReader:
             raise ChannelStateRescaleError(message, hint=hint)
 
     def __iter__(self) -> Iterator[tuple[int, InFlightElement]]:
-        """Go through the elements, each with its channel.
+        """Yield the elements, each with its channel.
 
         Raises:
             CorruptSnapshotError: They are damaged.
@@ -185,7 +185,7 @@ class ChannelStateReader:
     def _read(self, length: int) -> bytes:
         parts = []
         while length:
-            part = self._file.read(min(length, _CHUNK_BYTES))  # a changed length must not take all memory
+            part = self._file.read(min(length, _CHUNK_BYTES))  # a corrupted length must not take all memory
             if not part:
                 raise unsound(what="data in flight is cut")
             parts.append(part)
