@@ -47,7 +47,7 @@ def test_a_healthy_machine(pystate, conf, own_home):
     assert code == 0, out
     assert names[:8] == ["python", "packages", "open files", "java", "spark", "home", "settings", "kafka"]
     assert names[8:11] == ["cores", "checkpoints", "savepoints"]
-    assert names[10:12] == ["job manager", "port"]
+    assert names[11:13] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
     assert not own_home.exists(), "a look leaves nothing behind"

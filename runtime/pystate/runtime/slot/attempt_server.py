@@ -1,4 +1,4 @@
-"""What serves the Python stages of one execution attempt's query in a slot, and nobody else."""
+"""A server for the Python stages of one execution attempt's query in a slot."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pystate.common.processes.control import AuthenticatedListener, Peer
 
 
 class AttemptServer(ABC):
-    """Listens for stages that prove a secret.
+    """Accepts stages that prove to know a secret.
 
     Args:
-        secret: What a stage must prove.
-        job_id: Stages of other jobs are refused.
-        attempt: So are those of other execution attempts.
+        secret: The secret that a stage must prove to know.
+        job_id: The job's ID; stages of other jobs are rejected.
+        attempt: The execution attempt; stages of other attempts are rejected.
         host: The address to bind to; ignored with `path`.
-        name: Of its threads.
-        ports: The first of these that is free is taken; ignored with `path`.
+        name: The name of its threads.
+        ports: The first free one of these is used; ignored with `path`.
         path: Bind to a Unix socket at this path instead.
 
     Attributes:
-        address: Where it can be reached.
+        address: The address of the server.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class AttemptServer(ABC):
         self.address = self._listener.address
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         self._listener.start()
 
     def close(self) -> None:
@@ -43,13 +43,13 @@ class AttemptServer(ABC):
 
     @abstractmethod
     def serve(self, connection: Peer) -> None:
-        """Serve a stage until it is gone."""
+        """Serve a stage until it disconnects."""
 
     def check_attempt(self, job_id: str, attempt: int) -> None:
-        """Make sure that a stage is one of the attempt's.
+        """Check that a stage belongs to the attempt.
 
         Raises:
-            ControlError: It isn't.
+            ControlError: It doesn't.
         """
         if job_id != self._job_id or attempt != self._attempt:
             message = f"This slot serves attempt {self._attempt} of job {self._job_id}, not {attempt} of {job_id}."

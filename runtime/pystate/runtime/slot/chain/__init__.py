@@ -1,1 +1,1 @@
-"""A task at work: from batches of rows to calls of its functions, and their watermarks."""
+"""The execution of a task: from row batches to function calls, with their watermarks."""

@@ -1,4 +1,4 @@
-"""The assigners of a chain, and the event time that functions behind them see."""
+"""The timestamp assigners of a chain, and the event time of functions downstream of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 
 class ChainAssigners:
-    """What gives elements times in the middle of a task.
+    """The operators that assign timestamps inside a task.
 
     Args:
-        chain: Of the task.
-        time: Of the chain.
+        chain: The task's chain.
+        time: The chain's time.
 
     Attributes:
-        by_uid: The assigners, once they are made; those that stand last are made first.
+        by_uid: The assigners, once created; the last in the chain is created first.
     """
 
     def __init__(self, chain: Chain, time: ChainTime) -> None:
@@ -28,23 +28,23 @@ class ChainAssigners:
         self._behind_head = assigners_behind_head(chain)
 
     def behind_head(self) -> list[TimestampsAndWatermarks]:
-        """Return those that see each element while the head hands it on."""
+        """Return the assigners that see each element while the head emits it."""
         return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
 
     def on_periodic_emit(self) -> None:
-        """Let functions behind the assigners see how far those are: their watermarks are handed on now."""
+        """Have the assigners emit their watermarks to the functions downstream."""
         for assigner in self.by_uid.values():
             assigner.on_periodic_emit()
 
     def next_idle(self, after: int) -> int | None:
-        """Return when the first of them becomes idle behind a time, ms since 1970; None for none."""
+        """Return when the next assigner after a time becomes idle, ms since 1970; None for none."""
         times = [assigner.next_idle() for assigner in self.by_uid.values()] if self.by_uid else ()
         return min((at for at in times if at is not None and at > after), default=None)
 
     def watermark_for(self, uid: str) -> Callable[[], int] | None:
-        """Return what tells an operator its event time; None where that is the task's.
+        """Return the function that gives an operator its event time; None if that is the task's.
 
-        Behind a union of the chain's own branches it is the lowest of theirs, idle or not.
+        Downstream of a union of the chain's own branches it is the lowest of their watermarks, idle or not.
         """
         in_front = self._in_front.get(uid)
         if in_front is None:

@@ -1,4 +1,4 @@
-"""Chains made runnable: what follows the head of a task as one function."""
+"""Compiles operator chains: everything after the head of a task becomes one function."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pystate.runtime.slot.output_buffer import OutputBuffer
 def compile_chain(
     chain: Chain, buffers: Mapping[int, OutputBuffer], attach: Callable[[OperatorSpec, Output], Emit]
 ) -> Output:
-    """Turn what follows the head of a task into functions, one for its main output and one for each side output.
+    """Compile the operators after the head of a task into functions, one for its main output and one for each side output.
 
     Args:
         chain: The operators and outputs.
         buffers: The output buffers by tag.
-        attach: Makes the handler of an operator, from what takes its results. Called once per operator, for the last ones
+        attach: Creates the handler of an operator, given the handler of its results. Called once per operator, the last ones
             first.
     """
     handlers: dict[int, Emit] = {}
@@ -43,7 +43,7 @@ def compile_chain(
         return Output(join(place), {tag: join(side) for tag, side in place.side_outputs.items()}, ends)
 
     def join(place: Chain | ChainNode) -> Emit:
-        # a buffer keeps nothing that could change; the last operator may have the element itself
+        # a buffer keeps no mutable objects; the last operator may take the element itself
         targets = [(buffers[output.tag].append, False) for output in place.outputs]
         targets += [(handler(child), place.copies is not Copies.NONE) for child in place.children]
         if targets and place.copies is Copies.BUT_LAST:
@@ -69,7 +69,7 @@ def _hand_on(code: Code, target: Emit, element: str, *, copies: bool) -> list[st
 
 
 def partitioners(outputs: Iterable[OutputSpec]) -> list[tuple[Function, OperatorSpec]]:
-    """Return what names subtasks on the edges that a partitioner of the program stands on; to be opened as operators are."""
+    """Return the program's partitioners on the given edges; they are opened as operators are."""
     specs = [
         (edge.selector, OperatorSpec(f"{edge.target}-partitioner-{edge.tag}", "Partition Custom", OperatorKind.MAP, None))
         for edge in outputs
@@ -78,7 +78,7 @@ def partitioners(outputs: Iterable[OutputSpec]) -> list[tuple[Function, Operator
 
 
 class ChainPhase(Enum):
-    """Where a chain's functions stand in their life."""
+    """The phases in the life of a chain's functions."""
 
     NEW = "new"
     OPEN = "open"
@@ -89,14 +89,14 @@ class CompiledChain:
     """A chain of stateless functions outside of a slot.
 
     Args:
-        chain: What to compile.
+        chain: The chain to compile.
         buffers: The output buffers by tag.
-        context: Makes the runtime context of an operator.
-        time: Of the chain.
+        context: Creates the runtime context of an operator.
+        time: The chain's time.
 
     Attributes:
-        emit: Takes one element.
-        assigners: What gives elements times, by uid.
+        emit: Processes one element.
+        assigners: The timestamp assigners, by uid.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class CompiledChain:
         self._functions += partitioners(chain.all_outputs())
 
     def open(self) -> None:
-        """Open the functions, last first, so that each finds what is behind it ready."""
+        """Open the functions, last first, so that the functions downstream of each are ready."""
         self._phase = ChainPhase.OPEN
         for function, spec in self._functions:
             function.open(self._context(spec))

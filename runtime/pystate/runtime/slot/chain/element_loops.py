@@ -1,6 +1,6 @@
-"""The loops over the elements of a batch, each made as one piece of code with all that is done to an element.
+"""The loops over the elements of a batch, each generated as one piece of code with all steps for an element.
 
-They run once per element, so there is one for each way that rows come, without a question in it.
+They run once per element, so there is one loop per form of input rows, without branches in it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class KeyedRows:
     """Reads the rows of a keyed input.
 
     Args:
-        elements: Of the elements.
-        key: Where the key stands.
-        keys: Knows the keys.
-        backend: Reads ahead.
-        check_route: Refuses rows of foreign key groups.
+        elements: Decodes the elements.
+        key: The position of the key in the rows.
+        keys: The key codec.
+        backend: The state backend, which prefetches.
+        check_route: Rejects rows of foreign key groups.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class KeyedRows:
         self._check_route = check_route
 
     def read(self, batch: pa.RecordBatch) -> tuple[Sequence[Hashable], list[int], list[Any]]:
-        """Return keys, key groups and elements of a batch. A key that is a field of its element is one object with it."""
+        """Return keys, key groups and elements of a batch. A key that is a field of its element is the same object."""
         key_groups = batch.column(KEY_GROUP_FIELD)
         self._check_route(key_groups)
         groups: list[int] = key_groups.to_pylist()
@@ -70,12 +70,12 @@ def timestamps(batch: pa.RecordBatch) -> list[int | None]:
 
 
 def element_loop(decode: Callable[[pa.RecordBatch], list[Any]], handle: Emit, time: ChainTime | None = None) -> Loop:
-    """Return what hands on the elements of a batch.
+    """Return the function that processes the elements of a batch.
 
     Args:
         decode: Returns the elements of a batch.
-        handle: Takes each.
-        time: Is told the time of each element; None where they have none.
+        handle: Processes an element.
+        time: Set to the time of each element; None if they have none.
     """
     code = Code()
     elements, head = f"{code.bind(decode, 'decode')}(batch)", "for element in {}:"
@@ -86,13 +86,13 @@ def element_loop(decode: Callable[[pa.RecordBatch], list[Any]], handle: Emit, ti
 
 
 def keyed_loop(rows: KeyedRows, context: InternalKeyContext, handle: Emit, time: ChainTime | None = None) -> Loop:
-    """Return what hands on the elements of a batch, and makes the key of each the current one.
+    """Return the function that processes the elements of a batch, with the key of each as the current key.
 
     Args:
         rows: Reads the batch.
-        context: Has the current key.
-        handle: Takes each element.
-        time: Is told the time of each element; None where they have none.
+        context: Holds the current key.
+        handle: Processes an element.
+        time: Set to the time of each element; None if they have none.
     """
     code = Code()
     place = code.bind(context, "context")  # set as set_current_key does; calling that takes as long as reading a state

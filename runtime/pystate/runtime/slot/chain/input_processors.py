@@ -1,4 +1,4 @@
-"""From record batches to calls of a task's head, for each way that rows come; the loops are `element_loops`'."""
+"""Connects record batches to a task's head, for each form of input rows; the loops are those of `element_loops`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ProcessBatch = Callable[[pa.RecordBatch], None]
 
 
 class InputProcessors:
-    """Makes what reads each input of a subtask.
+    """Creates the reader of each input of a subtask.
 
     Args:
-        task: What it runs.
-        subtask: Which share.
-        key_groups: Those that are its own.
-        backend: The keyed state; None where the task isn't keyed.
-        key_codec: Knows its keys; None as well.
-        time: Of the chain.
-        sorted_keys: Told where one key ends and the next begins; None where keys come in no order.
+        task: The task.
+        subtask: The subtask index.
+        key_groups: The subtask's key groups.
+        backend: The keyed state; None if the task isn't keyed.
+        key_codec: The codec of its keys; None likewise.
+        time: The chain's time.
+        sorted_keys: Notified where one key ends and the next begins; None if the input isn't sorted by key.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class InputProcessors:
         self._sorted_keys = sorted_keys
 
     def make(self, head: Operator | None, output: Output) -> list[ProcessBatch]:
-        """Return what is called with the batches of each input.
+        """Return the functions that process the batches of each input.
 
         Args:
             head: The task's first operator; None for a task without one.
-            output: Takes the elements where there is none, else what it gives out.
+            output: Receives the elements if there is no head, else the head's results.
 
         Raises:
-            ControlError: The head reads another number of streams.
+            ControlError: The head reads another number of inputs.
         """
         inputs = self._task.inputs
         if head is None:
@@ -195,7 +195,7 @@ class InputProcessors:
         return process_sorted
 
     def _without_writes(self, process: ProcessBatch, head: Operator) -> ProcessBatch:
-        """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept objects."""
+        """Forbid writes to broadcast state while a batch of the data stream is processed, also through kept references."""
         state = head.state
 
         def process_data_side(batch: pa.RecordBatch) -> None:
@@ -208,7 +208,7 @@ class InputProcessors:
         return process_data_side
 
     def _check_route(self, key_groups: pa.Array) -> None:
-        """Refuse rows of foreign key groups: state must never be written where nobody will look for it."""
+        """Reject rows of foreign key groups: state must never be written where it will not be read."""
         bounds = pc.min_max(key_groups).as_py()
         for group in (bounds["min"], bounds["max"]):
             if group is not None and group not in self._key_groups:

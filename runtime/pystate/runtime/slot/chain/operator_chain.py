@@ -1,7 +1,7 @@
-"""A task at work: its operators, its keyed state, its output buffers.
+"""The execution of a task: its operators, its keyed state, its output buffers.
 
-An engine drives it with events on its inputs: batches, watermarks, barriers, ticks of the clock. It doesn't know who sends
-them, nor whether they come through a channel per input or through many that are aligned in front of it.
+An engine drives it with events on its inputs: batches, watermarks, barriers and clock ticks. The chain doesn't know the
+    senders, nor whether an input has one channel or many that are aligned upstream of it.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ OutputSink = Callable[[OutputSpec, pa.RecordBatch], None]
 
 
 class OperatorChain:
-    """One subtask's share of a task, without threads, sockets or Spark.
+    """One subtask of a task, without threads, sockets or Spark.
 
     Args:
-        task: What to run.
-        subtask: Which share.
-        environment: The job.
+        task: The task.
+        subtask: The subtask index.
+        environment: The job's environment.
         sink: Called with every record batch that leaves the task.
-        clock: The time, ms since 1970, as functions and the state's time to live see it.
+        clock: Returns ms since 1970, for functions and the state's time-to-live.
 
     Attributes:
         backend: The keyed state, None where the task isn't keyed.
-        copies: Keeps second copies of the state on this machine; None for none.
-        operators: Those of the task, the last first, the head last.
-        watermarks: How far event time is.
-        assigners: What gives elements times in the middle of the task.
-        metrics: What is measured of the subtask.
+        copies: Keeps local copies of the state on this machine; None for none.
+        operators: The operators of the task, the last first, the head last.
+        watermarks: The event time of the task.
+        assigners: The timestamp assigners inside the task.
+        metrics: The metrics of the subtask.
     """
 
     def __init__(
@@ -114,15 +114,15 @@ class OperatorChain:
 
     @property
     def listens(self) -> bool:
-        """Whether any function wants to know of completed checkpoints."""
+        """Whether any function listens for completed checkpoints."""
         return any(operator.listens for operator in self.operators)
 
     def open(self, restored: Mapping[str, RestoredOperator] | None = None, checkpoint_id: int | None = None) -> None:
         """Restore the state and open the functions, the last of the chain first.
 
         Args:
-            restored: By operator uid: what there is for this subtask.
-            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+            restored: The restored state of this subtask, by operator uid.
+            checkpoint_id: The checkpoint that the job starts from, or None.
         """
         old = dict(restored or {})
         if self.copies is not None:
@@ -139,7 +139,7 @@ class OperatorChain:
             self._opened.append(operator)
             operator.open()
         for operator in self.operators:
-            operator.state.finish_epoch()  # what functions wrote by now is where the first epoch begins
+            operator.state.finish_epoch()  # what functions have written so far is the state before the first epoch
         self.metrics.sample_gauges()
         if self.copies is not None:
             self.copies.restored(checkpoint_id, self.task.place_of(self.subtask))
@@ -160,10 +160,10 @@ class OperatorChain:
             self.backend.close()
 
     def on_batch(self, batch: pa.RecordBatch, input_index: int = 0) -> None:
-        """Run the functions over the rows of a batch of one of the task's inputs.
+        """Process the rows of a batch of one of the task's inputs.
 
         Raises:
-            ControlError: There is no such input, or a row isn't this subtask's.
+            ControlError: There is no such input, or a row belongs to another subtask.
         """
         self._check_input(input_index)
         size = batch.nbytes
@@ -175,39 +175,39 @@ class OperatorChain:
         self.metrics.batch_in(batch.num_rows, size)
 
     def on_watermark(self, timestamp: int, input_index: int = 0) -> int | None:
-        """Take the watermark of an input: no element of an older time comes on it any more. Timers that are due fire.
+        """Process the watermark of an input: no element with an earlier time follows on it. Due timers fire.
 
         Args:
             timestamp: Event time, ms since 1970.
-            input_index: Which input.
+            input_index: The index of the input.
 
         Returns:
-            The task's own watermark, the lowest of its inputs', if it has risen: to be handed on behind what the output
-            buffers hold. None where it stands.
+            The task's own watermark, the lowest of its inputs', if it has advanced; to be sent after the content of the
+            output buffers. Otherwise None.
         """
         self._check_input(input_index)
         watermark = self.watermarks.rise(timestamp, input_index)
         if watermark is None:
             return None
         with self.metrics.busy, self.failed_record:
-            for operator in reversed(self.operators):  # the head first, as elements go
+            for operator in reversed(self.operators):  # the head first, in the order of elements
                 operator.advance_watermark(watermark)
         return watermark
 
     def take_watermarks(self, batch: pa.RecordBatch, input_index: int) -> None:
-        """Take rows that say how far channels of an input are; they count with the next `advance_watermarks`."""
+        """Store watermark rows of an input's channels; they take effect with the next `advance_watermarks`."""
         self._check_input(input_index)
         self.watermarks.take(batch, input_index)
 
     def advance_watermarks(self, *, end_of_input: bool = False, clock: int | None = None, ended: Sequence[str] = ()) -> None:
-        """Let event time go as far as the channels of all inputs are; at the end of the input as far as it goes.
+        """Advance event time to the watermarks of all inputs' channels; at the end of the input to its end.
 
-        Timers by the clock that are due fire first; Flink drops them at the end of the input, and so does this.
+        Due processing-time timers fire first; at the end of the input they are dropped, as in Flink.
 
         Args:
-            end_of_input: As said.
-            clock: Up to when timers by the clock are due, ms since 1970; None for the subtask's own clock.
-            ended: Channels of sources that are at their end beside others that aren't.
+            end_of_input: See above.
+            clock: The time up to which processing-time timers are due, ms since 1970; None for the subtask's clock.
+            ended: Channels of sources that have ended while others continue.
         """
         if self._sorted_keys is not None:
             with self.metrics.busy:
@@ -222,14 +222,14 @@ class OperatorChain:
             operator.end_input()
 
     def watermarks_out(self, *, of_assigners: bool = True) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Return the watermarks for the next tasks, behind what the output buffers held; see `TaskWatermarks.rows_out`."""
+        """Return the watermarks to send after the content of the output buffers; see `TaskWatermarks.rows_out`."""
         return self.watermarks.rows_out(self.assigners.by_uid, of_assigners=of_assigners)
 
     def on_tick(self, now: int | None = None) -> None:
-        """Do what is due by the clock: timers fire, and rows don't wait in an output buffer until it is full.
+        """Do what is due in processing time: fire timers, and flush output buffers that aren't full.
 
         Args:
-            now: The time, ms since 1970; None for that of the chain's clock.
+            now: The time, ms since 1970; None for the chain's clock.
         """
         now = self._time.clock() if now is None else now
         with self.metrics.busy, self.failed_record:
@@ -239,19 +239,19 @@ class OperatorChain:
 
     @property
     def current_watermark(self) -> int:
-        """The task's event time, ms since 1970: the lowest watermark of its inputs; `MIN_WATERMARK` in the beginning."""
+        """The task's event time, ms since 1970: the lowest watermark of its inputs; initially `MIN_WATERMARK`."""
         return self._time.watermark
 
     def next_processing_time_timer(self) -> int | None:
-        """Return when the first timer by the clock is due, ms since 1970; None where there is none."""
+        """Return when the first processing-time timer is due, ms since 1970; None if there is none."""
         return None if self._head is None or self._head.timers is None else self._head.timers.next_processing_time()
 
     def interrupt(self) -> bool:
-        """Let an epoch that waits for calls under way fail, from another thread; return whether there may be such."""
+        """Make an epoch that waits for asynchronous calls fail, from another thread; return whether such calls may exist."""
         return any([operator.interrupt() for operator in self.operators])
 
     def flush_output(self) -> None:
-        """Wait for calls under way, and hand on what the output buffers still hold."""
+        """Wait for pending asynchronous calls, and flush the output buffers."""
         with self.metrics.busy:
             for operator in reversed(self.operators):
                 operator.drain()
@@ -259,7 +259,7 @@ class OperatorChain:
                 buffer.flush()
 
     def finish_epoch(self) -> None:
-        """Make the epoch's changes part of the state, all or none.
+        """Commit the epoch's changes to the state, all or none.
 
         Raises:
             StateError: A value isn't of its state's type; the epoch must be rolled back.
@@ -275,11 +275,11 @@ class OperatorChain:
             self.watermarks.finish_epoch()
 
     def roll_back_epoch(self) -> PystateError | None:
-        """Forget the epoch's changes and output.
+        """Discard the epoch's changes and output.
 
         Returns:
-            What the task must fail of: the epoch had handed elements to a function that keeps state in its own fields,
-            which can't be rolled back. None where all is as it was before the epoch.
+            The error with which the task must fail: the epoch had passed elements to a function that keeps state in its own
+                fields, which can't be rolled back. None if everything is as before the epoch.
         """
         for buffer in self._buffers.values():
             buffer.clear()
@@ -290,12 +290,12 @@ class OperatorChain:
         return _beyond_rollback(touched[-1]) if touched else None
 
     def on_barrier(self, barrier: CheckpointBarrier) -> FrozenTask:
-        """Freeze the state of all operators: what has come on every input counts, nothing that comes later does.
+        """Freeze the state of all operators: it includes everything received so far on all inputs, and nothing later.
 
-        The engine has seen to that, and hands the barrier on behind what the output buffers hold.
+        The engine ensures that, and sends the barrier after the content of the output buffers.
 
         Raises:
-            Exception: What a function's `snapshot_state` raised; all state is as a finished epoch or function left it.
+            Exception: A function's `snapshot_state` raised it; all state is as a finished epoch or function left it.
         """
         checkpoint_id, shared = barrier.checkpoint_id, barrier.shared_target
         frozen = FrozenTask(compression=snapshot_codec(Configuration(self._environment.configuration)))
@@ -312,19 +312,19 @@ class OperatorChain:
         return frozen
 
     def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Let the state backend and local copies know what became of a checkpoint. May be called from any thread."""
+        """Notify the state backend and local copies of the outcome of a checkpoint. May be called from any thread."""
         if self._keyed is not None and not completed:
             self._keyed.checkpoint_failed(checkpoint_id)
         if self.copies is not None:
             self.copies.checkpoint_ended(checkpoint_id, completed=completed)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the functions that a checkpoint is complete."""
+        """Notify the functions that a checkpoint is complete."""
         for operator in self.operators:
             operator.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the functions that a checkpoint was given up."""
+        """Notify the functions that a checkpoint was aborted."""
         for operator in self.operators:
             operator.notify_checkpoint_aborted(checkpoint_id)
 

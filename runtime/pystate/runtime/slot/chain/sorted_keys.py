@@ -1,7 +1,7 @@
-"""Input that comes key by key: when a key is at its end, and what happens then (Flink's BATCH mode).
+"""Input sorted by key: detects the end of each key, fires its timers and forgets its state (Flink's BATCH mode).
 
-Source: Flink's BatchExecutionInternalTimeService and BatchExecutionKeyedStateBackend, which have state and timers of one key
-at a time.
+Source: Flink's BatchExecutionInternalTimeService and BatchExecutionKeyedStateBackend, which hold state and timers of one key
+    at a time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pystate.runtime.slot.operators.operator import Operator
 
 
 class SortedKeys:
-    """The key whose elements come, of a subtask whose input is sorted by key.
+    """The current key of a subtask whose input is sorted by key.
 
     Args:
-        head: The operator that has keys.
-        backend: Its state; what is in it is that of the current key alone, and in the overlay of the one epoch.
-        time: Of the chain.
+        head: The keyed operator.
+        backend: Its state backend, which holds only the state of the current key, in the overlay of the only epoch.
+        time: The chain's time.
     """
 
     def __init__(self, head: Operator, backend: KeyedStateBackend, time: ChainTime) -> None:
@@ -29,12 +29,12 @@ class SortedKeys:
         self._time = time
 
     def begin(self, key: Hashable, key_group: int) -> None:
-        """Let the elements of a key follow, behind the end of the one before."""
+        """End the previous key and begin a new one."""
         self.end()
         self._backend.key_context.set_current_key(key, key_group)
 
     def end(self) -> None:
-        """Fire all timers of the current key, those of event time first, and forget its state."""
+        """Fire all timers of the current key, event-time timers first, and forget its state."""
         time = self._time
         if self._backend.key_context.active_key is NO_KEY:
             return

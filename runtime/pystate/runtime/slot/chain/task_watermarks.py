@@ -1,4 +1,4 @@
-"""The event time of one subtask: how far its inputs are, what it hands on, what a checkpoint keeps of that."""
+"""The event time of one subtask: the watermarks of its inputs, its output watermark, and their part of checkpoints."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _OWN = -1
 
 
 class TaskWatermarks:
-    """The watermarks of a task's inputs, of their channels, and the task's own, in its subtask's `ChainTime`.
+    """The watermarks of a task's inputs and channels, and the task's own, stored in its subtask's `ChainTime`.
 
     Args:
         task: The task.
-        subtask: Which share of it.
-        time: Of the chain.
+        subtask: The subtask index.
+        time: The chain's time.
 
     Attributes:
-        valves: Per input: how far its channels are.
-        output: The last watermark that was handed on.
+        valves: By input: the watermarks of its channels.
+        output: The last watermark that was sent.
     """
 
     def __init__(self, task: TaskSpec, subtask: int, time: ChainTime) -> None:
@@ -47,21 +47,21 @@ class TaskWatermarks:
         self._edges = [output for output in task.outputs if output.timestamped]
 
     def current(self) -> tuple[int, int]:
-        """Return the task's watermark, and the one it has handed on."""
+        """Return the task's watermark, and the one it has sent."""
         return self._time.watermark, self.output
 
     def take(self, batch: pa.RecordBatch, input_index: int) -> None:
-        """Take rows that say how far channels of an input are."""
+        """Store watermark rows of an input's channels."""
         now = self._time.clock()
         for channel, watermark, idle in watermark_rows(batch):
             self.valves[input_index].take(channel, watermark, idle=idle, now=now)
 
     def reached(self, *, end_of_input: bool, ended: Collection[str] = ()) -> Iterator[tuple[int, int]]:
-        """Yield watermark and index of each input that has one, or that nobody waits for any more.
+        """Yield watermark and index of each input that has one, or that event time no longer waits for.
 
         Args:
-            end_of_input: Whether all inputs are at their end.
-            ended: The channels that are, see `WatermarkValve.advance`.
+            end_of_input: Whether all inputs have ended.
+            ended: The channels that have ended, see `WatermarkValve.advance`.
         """
         now = self._time.clock()
         watermarks = [MAX_WATERMARK if end_of_input else valve.advance(now, ended) for valve in self.valves]
@@ -70,10 +70,10 @@ class TaskWatermarks:
                 yield watermark, index
 
     def rise(self, timestamp: int, input_index: int) -> int | None:
-        """Take the watermark of an input; return the task's, the lowest of its inputs', if that has risen.
+        """Process the watermark of an input; return the task's, the lowest of its inputs', if it has advanced.
 
-        One that is at the end of event time isn't waited for, nor is one that is idle: where there are no others, it stands
-        still as long as one may go on.
+        Inputs that are idle or at the end of event time are ignored; if there are no others, the task's watermark stays as
+        long as an input may continue.
         """
         self._inputs[input_index] = max(self._inputs[input_index], timestamp)
         live = [(known, valve) for known, valve in zip(self._inputs, self.valves, strict=True) if known != MAX_WATERMARK]
@@ -87,11 +87,12 @@ class TaskWatermarks:
     def rows_out(
         self, assigners: Mapping[str, TimestampsAndWatermarks], *, of_assigners: bool = True
     ) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Yield what the task says of itself to the next ones, a row per edge with times.
+        """Yield the task's own watermark for the next tasks, one row per edge with event time.
 
         Args:
-            assigners: Those of the chain, by uid.
-            of_assigners: Also for edges behind an assigner; if not, those are left out but at the end of event time.
+            assigners: The chain's assigners, by uid.
+            of_assigners: Whether to include edges downstream of an assigner; if not, they are included only at the end of
+                event time.
         """
         own = self._time.watermark
         timed = [valve for valve in self.valves if valve.has_channels]
@@ -111,24 +112,24 @@ class TaskWatermarks:
             )
 
     def finish_epoch(self) -> None:
-        """Make what the epoch has brought part of what is known."""
+        """Commit the changes of the epoch."""
         self._finished = (list(self._inputs), self._time.watermark)
         for valve in self.valves:
             valve.finish_epoch()
 
     def roll_back_epoch(self) -> None:
-        """Forget what the epoch has brought."""
+        """Discard the changes of the epoch."""
         inputs, self._time.watermark = self._finished
         self._inputs = list(inputs)
         for valve in self.valves:
             valve.roll_back()
 
     def write(self, state: OperatorStateBackend) -> None:
-        """Bring the watermarks into the head's operator state, which each subtask gets whole at a restore."""
+        """Write the watermarks to the head's operator state, which each subtask gets in full at a restore."""
         if not any(valve.has_channels for valve in self.valves):
             return
         own, entries = self._time.watermark, []
-        if own == MAX_WATERMARK:  # who goes on behind the end of the input isn't late
+        if own == MAX_WATERMARK:  # a job that continues after the end of the input isn't late
             own = MIN_WATERMARK
         else:
             entries = [
@@ -140,7 +141,7 @@ class TaskWatermarks:
         state.get_union_list_state(_STATE).update([json.dumps(entry) for entry in entries])
 
     def restore(self, state: OperatorStateBackend) -> None:
-        """Go on at the lowest watermark that any of the old subtasks had, per channel, and for the task."""
+        """Continue at the lowest watermark of all previous subtasks, per channel and for the task."""
         if not any(valve.has_channels for valve in self.valves):
             return
         entries = [json.loads(entry) for entry in state.get_union_list_state(_STATE).get()]

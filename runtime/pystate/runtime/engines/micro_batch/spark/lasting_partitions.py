@@ -1,4 +1,4 @@
-"""Sources whose partitions last: their rows say which partition they are of, in every epoch the same."""
+"""Sources with lasting partitions: each row names its partition, and the partitions are the same in every epoch."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LASTING = {"kafka": ("topic", "partition")}
 def partition_columns(frame: DataFrame) -> tuple[str, ...]:
     """Return the columns that name the lasting partition of each row of a source.
 
-    None where it has no such partitions, where there are several sources in the DataFrame, and where it doesn't hand
-    those columns on as they are.
+    Empty if the source has no such partitions, if the DataFrame has several sources, or if it doesn't keep those columns
+    unchanged.
     """
     wanted = [names for names in _LASTING.values() if set(names) <= set(frame.columns)]
     if not wanted:
@@ -42,7 +42,7 @@ def _source_name(stream: Any) -> str:
 
 
 def _attributes(plan: Any, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the attributes of those names that a plan gives, with what tells each from others of its name."""
+    """Yield the attributes of those names in a plan, with the id that distinguishes each from others of the same name."""
     output = plan.output()
     for index in range(output.length()):
         attribute = output.apply(index)
@@ -51,11 +51,11 @@ def _attributes(plan: Any, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
 
 
 class PartitionWatermarks:
-    """How far the partitions are that the rows of one Spark task come from: assigners know one of them at a time.
+    """Tracks the watermarks of the partitions read by one Spark task, for assigners that know one partition at a time.
 
     Args:
-        columns: Those that name a row's partition; none where the whole source is one channel.
-        assigners: Those of the source's stage.
+        columns: The columns that name a row's partition; none if the whole source is one channel.
+        assigners: The assigners of the source's stage.
     """
 
     def __init__(self, columns: tuple[str, ...], assigners: Mapping[str, TimestampsAndWatermarks]) -> None:
@@ -64,11 +64,11 @@ class PartitionWatermarks:
         self._highest: dict[str, dict[str, int]] = {}
 
     def begin(self) -> None:
-        """Forget all partitions: another Spark task's follow."""
+        """Forget all partitions, before those of another Spark task."""
         self._highest = {}
 
     def runs(self, batch: pa.RecordBatch, elements: Iterable[Any]) -> Iterator[Iterator[Any]]:
-        """Yield the elements of a batch, those of one partition together that came together; to be run before the next."""
+        """Yield the elements of a batch in runs of one partition; each run must be consumed before the next."""
         if not self._assigners:
             yield iter(elements)
             return
@@ -80,7 +80,7 @@ class PartitionWatermarks:
             self._highest[partition] = {uid: assigner.highest for uid, assigner in self._assigners.items()}
 
     def partitions(self) -> Iterator[str | None]:
-        """Yield the names of the partitions that had rows; None for the whole source. Assigners then tell of that one."""
+        """Yield the names of the partitions that had rows, None for the whole source; assigners report the yielded one."""
         if not self._columns:
             yield None
         for partition in self._highest:

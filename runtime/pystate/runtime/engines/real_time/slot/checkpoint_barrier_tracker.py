@@ -1,4 +1,4 @@
-"""At least once: barriers are counted, and nothing waits for them."""
+"""Barrier handling with at-least-once guarantee: barriers are counted, and no channel waits for them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _MOST_TRACKED = 50
 
 
 class CheckpointBarrierTracker:
-    """Takes a checkpoint when the last of its barriers has come. Elements behind the others are in it, and come again.
+    """Takes a checkpoint when its last barrier arrives; elements after the earlier barriers are included, and replayed.
 
     Args:
-        channels: How many the subtask has.
-        emit: Takes what the subtask's thread is to do.
-        clock: Milliseconds since 1970.
+        channels: The number of the subtask's channels.
+        emit: Called with each event for the subtask's thread.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, channels: int, emit: Emit, clock: Clock) -> None:
         self._channels = channels
         self._emit = emit
         self._clock = clock
-        self._current = -1  # the newest checkpoint that is known of
+        self._current = -1  # the newest known checkpoint
         self._alignments: dict[int, Alignment] = {}  # by checkpoint, oldest first
         self._ended: set[int] = set()
 
     @property
     def deadline(self) -> int | None:
-        """Return None: nothing is overtaken."""
+        """Return None: no data is overtaken."""
         return None
 
     def added(self, channel: int, element: StreamElement) -> bool:
-        """Return False: all is taken in its order."""
+        """Return False: all elements are processed in order."""
         del channel, element
         return False
 
@@ -53,7 +53,7 @@ class CheckpointBarrierTracker:
             self._complete()
 
     def cancelled(self, marker: CancelCheckpointMarker) -> None:
-        """Give a checkpoint up, and all older ones."""
+        """Cancel a checkpoint and all older ones."""
         checkpoint_id = marker.checkpoint_id
         known = self._alignments.pop(checkpoint_id, None)
         if known is None and checkpoint_id <= self._current:
@@ -63,14 +63,14 @@ class CheckpointBarrierTracker:
         self._emit(CheckpointAborted(checkpoint_id, CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER))
 
     def ended(self, channel: int) -> None:
-        """Wait for no barrier of a channel any more."""
+        """Stop waiting for barriers of a channel."""
         self._ended.add(channel)
         for alignment in self._alignments.values():
             alignment.arrived.add(channel)
         self._complete()
 
     def processed(self, size: int) -> None:
-        """Take note of bytes that are handed out while barriers are counted."""
+        """Add to the bytes processed while barriers are counted."""
         for alignment in self._alignments.values():
             alignment.processed += size
 
@@ -78,11 +78,11 @@ class CheckpointBarrierTracker:
         """Do nothing: there is no deadline."""
 
     def close(self) -> None:
-        """Forget all."""
+        """Drop all alignments."""
         self._alignments.clear()
 
     def _complete(self) -> None:
-        """Take the newest checkpoint of which all barriers have come; older ones are of no use then."""
+        """Take the newest checkpoint that has all its barriers; older ones are obsolete then."""
         whole = [one for one, alignment in self._alignments.items() if len(alignment.arrived) == self._channels]
         if not whole:
             return

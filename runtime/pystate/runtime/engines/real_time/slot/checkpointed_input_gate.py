@@ -1,4 +1,4 @@
-"""The input of a subtask: what the network brings, barriers told apart from data. No I/O of its own but spilling."""
+"""The input of a subtask: separates barriers from the data of the network. It does no I/O except spilling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pystate.runtime.engines.real_time.slot.stream_elements import (
 
 
 class CheckpointedInputGate:
-    """Takes what comes on the channels, and says what the subtask's thread does next.
+    """Accepts elements of all channels, and returns the next event for the subtask's thread.
 
-    It has no thread and no lock: whoever has several threads holds a lock of theirs around each call.
+    It has no thread and no lock: with several threads, callers hold their own lock around each call.
 
     Args:
-        channels: How many.
-        settings: How barriers are treated.
-        clock: Milliseconds since 1970, that of the barriers' trigger.
+        channels: The number of channels.
+        settings: The options of the input.
+        clock: Returns milliseconds since 1970; the same clock as that of the barriers' trigger time.
     """
 
     def __init__(self, channels: int, settings: InputSettings, clock: Clock) -> None:
@@ -48,22 +48,22 @@ class CheckpointedInputGate:
 
     @property
     def has_room(self) -> bool:
-        """Whether the network should be read; not to read it is the back-pressure. What is held back doesn't count."""
+        """Whether the network should be read; not reading it is back-pressure. Held-back data doesn't count."""
         return self._channels.has_room
 
     @property
     def has_events(self) -> bool:
-        """Whether `poll` may return something; with its deadline it may without."""
+        """Whether `poll` may return an event; after the deadline it may even if this is false."""
         return bool(self._events) or self._channels.has_next
 
     @property
     def has_checkpoint_events(self) -> bool:
-        """Whether `poll_checkpoint` returns something."""
+        """Whether `poll_checkpoint` returns an event."""
         return bool(self._events)
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes of data that wait, held back or not."""
+        """Bytes of queued data, held back or not."""
         return self._channels.size
 
     @property
@@ -73,12 +73,12 @@ class CheckpointedInputGate:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of data that wait in memory; the rest is in files."""
+        """Bytes of queued data in memory; the rest is in files."""
         return self._channels.memory_used
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of data that wait in files."""
+        """Bytes of queued data in files."""
         return self._channels.spilled_bytes
 
     def is_held_back(self, channel: int) -> bool:
@@ -86,20 +86,20 @@ class CheckpointedInputGate:
         return self._channels.is_held_back(channel)
 
     def may_overtake_output(self, barrier: CheckpointBarrier) -> bool:
-        """Return whether a barrier that is sent on goes past output that is queued, which then is channel state, too."""
+        """Return whether a forwarded barrier overtakes queued output, which then becomes channel state too."""
         overtakes_at = self._settings.overtakes_at(barrier)
         return overtakes_at is not None and self._clock() >= overtakes_at
 
     def restore(self, channel_state: BinaryIO) -> None:
-        """Replay a checkpoint's channel state before all that comes. To be called before the first `add`.
+        """Replay a checkpoint's channel state before all other input. Call it before the first `add`.
 
         Args:
-            channel_state: What a `ChannelStateWriter` wrote, at its beginning.
+            channel_state: The output of a `ChannelStateWriter`, at its beginning.
 
         Raises:
-            ChannelStateRescaleError: It is of a subtask with another number of channels.
+            ChannelStateRescaleError: It belongs to a subtask with another number of channels.
             CorruptSnapshotError: It is damaged.
-            SnapshotError: A newer version wrote it, or the disk takes no more.
+            SnapshotError: A newer version wrote it, or the disk is full or fails.
         """
         reader = ChannelStateReader(channel_state)
         reader.check_channels(len(self._channels))
@@ -107,28 +107,28 @@ class CheckpointedInputGate:
             self._channels.replay(channel, element)
 
     def add(self, channel: int, element: StreamElement) -> None:
-        """Take what has come on a channel.
+        """Accept an element of a channel.
 
         Raises:
-            SnapshotError: The disk takes no more of what is held back or of channel state.
+            SnapshotError: The disk is full or fails while it stores held-back data or channel state.
         """
         if not self._handler.added(channel, element):
             self._channels.append(channel, element)
 
     def abort_checkpoint(self, checkpoint_id: int) -> None:
-        """Give a checkpoint up of which somebody else says that it is over."""
+        """Abort a checkpoint that was ended from outside."""
         self._handler.cancelled(CancelCheckpointMarker(checkpoint_id))
 
     def next_deadline(self) -> int | None:
-        """Return when `poll` has something to do though nothing has come, ms since 1970; None for never."""
+        """Return the time from which `poll` may return an event without new input, ms since 1970; None for never."""
         return self._handler.deadline
 
     def poll(self) -> InputEvent | None:
-        """Return what is to be done next; None for nothing now.
+        """Return the next event; None if there is none now.
 
         Raises:
-            SpilledDataError: What waited on disk is damaged.
-            SnapshotError: The disk takes no more of the channel state.
+            SpilledDataError: Data spilled to disk is damaged.
+            SnapshotError: The disk is full or fails while it stores channel state.
         """
         event = self.poll_checkpoint()
         if event is not None:
@@ -147,7 +147,7 @@ class CheckpointedInputGate:
         return self._events.popleft()
 
     def poll_checkpoint(self) -> InputEvent | None:
-        """Return what comes before the next element, and takes none; None for nothing.
+        """Return the next checkpoint event before the next element, without taking an element; None if there is none.
 
         Raises:
             SpilledDataError, SnapshotError: See `poll`.
@@ -158,7 +158,7 @@ class CheckpointedInputGate:
         return self._events.popleft() if self._events else None
 
     def close(self) -> None:
-        """Let go of memory and files."""
+        """Release memory and files."""
         self._handler.close()
         self._channels.close()
         self._events.clear()

@@ -1,4 +1,4 @@
-"""When time alone brings something about in a subtask, and so when it has to be awake."""
+"""Computes when a subtask has to wake up because of time alone."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 
 def earliest(*times: int | None) -> int | None:
-    """Return the first of some times, ms since 1970; None for never."""
+    """Return the earliest of some times, ms since 1970; None for never."""
     return min((at for at in times if at is not None), default=None)
 
 
 class DueTimes:
-    """Those of one subtask: timers by the clock, assigners that become idle, and the watermarks that they make.
+    """The due times of one subtask: processing-time timers, assigners that become idle, and their watermarks.
 
-    The watermarks of assigners go out every `pipeline.auto-watermark-interval`, the first ones so long behind the first
-    element, as from Flink's `TimestampsAndWatermarksOperator`. With an interval of 0 none do but that of the end.
+    Assigners emit watermarks every `pipeline.auto-watermark-interval`, first one interval after the first element, like
+    Flink's `TimestampsAndWatermarksOperator`. With an interval of 0 they emit only the final watermark.
 
     Args:
-        chain: Of the subtask.
-        configuration: Of the job.
+        chain: The subtask's operator chain.
+        configuration: The job's configuration.
 
     Attributes:
-        at_end: Event time has come to its end, and nothing is due any more.
+        at_end: Event time has ended, and nothing is due any more.
     """
 
     def __init__(self, chain: OperatorChain, configuration: Configuration) -> None:
@@ -34,15 +34,15 @@ class DueTimes:
         self._chain = chain
         self._seen = 0
         self._interval_s = configuration.get(PipelineOptions.AUTO_WATERMARK_INTERVAL) / 1000
-        self._emitted: float | None = None  # by the monotonic clock: one that is set back must not hold up event time
+        self._emitted: float | None = None  # monotonic: a system clock that is set back must not hold up event time
         self._has_news = False
 
     def see(self) -> None:
-        """Take note that all that is due by now is seen to; called in front of that."""
+        """Record that everything due by now is handled; call it before handling it."""
         self._seen = current_time_ms()
 
     def next(self) -> int | None:
-        """Return when the next one is due, ms since 1970; None for never. It may be past."""
+        """Return the next due time, ms since 1970; None for never. It may be in the past."""
         if self.at_end:
             return None
         idle = self._chain.assigners.next_idle(self._seen)
@@ -55,7 +55,7 @@ class DueTimes:
         return due is not None and due <= current_time_ms()
 
     def on_periodic_emit(self) -> bool:
-        """Return whether the watermarks of assigners go out now, with all else; if not, `next` says when they are to."""
+        """Return whether assigners emit their watermarks now, with everything else; otherwise schedule them for `next`."""
         assigners, now = self._chain.assigners, time.monotonic()
         if not assigners.by_uid or not self._interval_s:
             return False

@@ -1,7 +1,7 @@
-"""The barrier behind which a job ends: a subtask that has taken it does nothing that a start from it would do once more.
+"""The checkpoint after which a job ends: a subtask that has taken it does nothing that a restart from it would repeat.
 
-Timers that are due, calls that come back, elements of a source: whatever came out behind the barrier would come out once
-more. Flink's tasks end behind a synchronous savepoint; these wait, since it may fail, and the job goes on then.
+Timers, results of asynchronous calls, elements of a source: all output after the barrier would be repeated. Flink's tasks
+    end after a synchronous savepoint; these wait, since it may fail and the job then continues.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pystate.core.snapshot.barrier import CheckpointBarrier
 
 
 class EndingCheckpoint:
-    """That of one subtask."""
+    """The ending checkpoint of one subtask."""
 
     def __init__(self) -> None:
         self._taken = 0
@@ -18,14 +18,14 @@ class EndingCheckpoint:
 
     @property
     def is_taken(self) -> bool:
-        """Whether nothing may come any more."""
+        """Whether the subtask must not produce anything any more."""
         return self._taken > self._failed
 
     def taken(self, barrier: CheckpointBarrier) -> None:
-        """Take note that a barrier was taken; it needs not be the last one."""
+        """Record that a barrier was taken, whether or not it is the last one."""
         if barrier.hold:
             self._taken = barrier.checkpoint_id
 
     def failed(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint has failed behind which the job was to end; its barrier may be yet to come."""
+        """Record that the ending checkpoint has failed; its barrier may still arrive."""
         self._failed = max(self._failed, checkpoint_id)

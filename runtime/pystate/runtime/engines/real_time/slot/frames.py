@@ -1,9 +1,9 @@
-"""The frames that go from slot to slot: batches of records, watermarks, barriers, and the end of the data.
+"""The frames sent between slots: batches of records, watermarks, barriers, and the end of the data.
 
     slot -> relay -> Spark's shuffle -> relay -> slot
 
-A relay sees the first part of a frame, the place that it is for, and nothing else. The second part says which channel it
-came through and where it stands in it, so that a frame that is lost, repeated or overtaken on the way is found.
+A relay reads only the first part of a frame, the place that it is for. The second part holds the channel and a sequence
+number, so that lost, repeated and reordered frames are detected.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ PLACE_SIZE = _PLACE.size
 
 
 class FrameKind(IntEnum):
-    """What a frame carries."""
+    """The content of a frame."""
 
     BATCH = 1  # records of an input
-    WATERMARKS = 2  # how far the sender's event time is
+    WATERMARKS = 2  # the sender's event time
     BARRIER = 3
-    CANCEL = 4  # a checkpoint was given up
-    END_OF_DATA = 5  # no record follows; barriers still do
+    CANCEL = 4  # a checkpoint was cancelled
+    END_OF_DATA = 5  # no records follow, but barriers may
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame, as it comes to a subtask.
+    """A frame as a subtask receives it.
 
     Attributes:
-        kind: What it carries.
-        input_index: Of a batch: which input of the task.
+        kind: The kind of content.
+        input_index: For a batch: the index of the task's input.
         channel: The number of the channel, see `TaskChannels.upstream`.
-        sequence: How many came through the channel before it.
-        rows: Of a batch.
-        data: The rest.
-        packed: All of it as bytes, for `unpack_frame`.
+        sequence: The number of earlier frames in the channel.
+        rows: For a batch: the number of rows.
+        data: The content.
+        packed: The whole frame as bytes, for `unpack_frame`.
     """
 
     kind: FrameKind
@@ -58,7 +58,7 @@ class Frame:
     packed: bytes
 
     def message(self) -> Any:
-        """Return what a frame without records says."""
+        """Return the message of a frame without records."""
         return msgpack.unpackb(self.data, raw=False)
 
 
@@ -68,13 +68,13 @@ def pack_frame(
     """Return a frame for a place.
 
     Args:
-        place: Whose subtask it is for.
-        kind: What it carries.
-        channel: Through which it goes.
-        sequence: How many went before it.
-        data: Bytes of any kind.
-        index: Of a batch: which input.
-        rows: Of a batch.
+        place: The place of the receiving subtask.
+        kind: The kind of content.
+        channel: The number of the channel.
+        sequence: The number of earlier frames in the channel.
+        data: A bytes-like object.
+        index: For a batch: the input index.
+        rows: For a batch: the number of rows.
     """
     return b"".join((_PLACE.pack(*place), _HEADER.pack(kind, index, channel, sequence, rows), data))
 
@@ -83,7 +83,7 @@ def place_of(frame: bytes) -> Place:
     """Return the place that a frame is for.
 
     Raises:
-        ControlError: It is none.
+        ControlError: The bytes are no frame.
     """
     if len(frame) < PLACE_SIZE + _HEADER.size:
         message = f"A frame of {len(frame)} bytes is none."
@@ -93,10 +93,10 @@ def place_of(frame: bytes) -> Place:
 
 
 def unpack_frame(data: bytes) -> Frame:
-    """Return the frame that came, without its place.
+    """Return the received frame, without its place.
 
     Raises:
-        ControlError: It is none.
+        ControlError: The bytes are no frame.
     """
     try:
         kind, index, channel, sequence, rows = _HEADER.unpack_from(data)
@@ -107,17 +107,17 @@ def unpack_frame(data: bytes) -> Frame:
 
 
 def remainder_of(frame: Frame, rest: pa.RecordBatch) -> Frame:
-    """Return a frame of records without those that have been processed.
+    """Return a frame of records without the records that have been processed.
 
     Args:
-        frame: Of kind `BATCH`.
-        rest: What is left of its records.
+        frame: A frame of kind `BATCH`.
+        rest: The remaining records.
     """
     header = _HEADER.pack(frame.kind, frame.input_index, frame.channel, frame.sequence, rest.num_rows)
     return unpack_frame(header + rest.serialize())
 
 
 def pack_message(message: Any) -> bytes:
-    """Return what a frame without records carries."""
+    """Return the content of a frame without records."""
     packed: bytes = msgpack.packb(message, use_bin_type=True)
     return packed

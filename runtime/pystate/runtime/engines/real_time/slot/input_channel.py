@@ -1,4 +1,4 @@
-"""What has come on one channel and waits, in its order: in memory, behind that in a file."""
+"""The queue of one channel: in memory, and once that is full, in a file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, Strea
 
 
 class InputChannel:
-    """The queue of a channel. Only buffers go to the file; what stands between them there stays in memory.
+    """The queue of a channel. Only buffers go to the file; the elements between them stay in memory.
 
     Args:
-        directory: Of the file.
+        directory: The directory of the file.
 
     Attributes:
         memory_bytes: Bytes of data in memory.
@@ -23,13 +23,13 @@ class InputChannel:
     def __init__(self, directory: str | None) -> None:
         self._memory: deque[StreamElement] = deque()
         self._spill = SpillFile(directory)
-        self._behind: deque[tuple[int, StreamElement]] = deque()  # with how many buffers were spilled in front of it
+        self._behind: deque[tuple[int, StreamElement]] = deque()  # each with the number of buffers spilled before it
         self._spilled = 0
         self._unspilled = 0
         self.memory_bytes = 0
 
     def __len__(self) -> int:
-        """Return how many elements wait."""
+        """Return the number of queued elements."""
         return len(self._memory) + len(self._behind) + self._spilled - self._unspilled
 
     @property
@@ -43,11 +43,11 @@ class InputChannel:
         return self.memory_bytes + self._spill.size
 
     def append(self, element: StreamElement, *, spill: bool) -> None:
-        """Put an element at the end.
+        """Append an element.
 
         Args:
-            element: Which.
-            spill: There is no room in memory. Behind what is in the file everything goes there.
+            element: The element.
+            spill: There is no room in memory. While the file is not empty, everything goes there.
         """
         in_file = self._spilled > self._unspilled or bool(self._behind)
         if isinstance(element, Buffer) and (spill or in_file):
@@ -60,7 +60,7 @@ class InputChannel:
             self.memory_bytes += size_of(element)
 
     def popleft(self) -> StreamElement:
-        """Take the first element out."""
+        """Remove and return the first element."""
         if self._memory:
             element = self._memory.popleft()
             self.memory_bytes -= size_of(element)
@@ -71,7 +71,7 @@ class InputChannel:
         return self._spill.popleft()
 
     def __iter__(self) -> Iterator[StreamElement]:
-        """Go through all elements, which stay."""
+        """Yield all elements without removing them."""
         yield from self._memory
         number = self._unspilled
         behind = deque(self._behind)
@@ -84,7 +84,7 @@ class InputChannel:
             yield element
 
     def remove_barrier(self, checkpoint_id: int) -> None:
-        """Take the barrier of a checkpoint out, wherever it stands."""
+        """Remove the barrier of a checkpoint from the queue."""
 
         def stays(element: StreamElement) -> bool:
             return not isinstance(element, CheckpointBarrier) or element.checkpoint_id != checkpoint_id

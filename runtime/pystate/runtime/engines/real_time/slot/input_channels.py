@@ -1,4 +1,4 @@
-"""The channels of a subtask: which of them are held back, and whose turn it is."""
+"""The channels of a subtask: which of them are held back, and which is read next."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pystate.runtime.engines.real_time.slot.stream_elements import StreamElement
 
 
 class InputChannels:
-    """Queues by channel, asked in turns.
+    """The queues of all channels, read round-robin.
 
     Args:
-        count: How many.
-        settings: What room there is.
+        count: The number of channels.
+        settings: The buffer sizes.
 
     Attributes:
         memory_used: Bytes of data in memory.
@@ -25,8 +25,8 @@ class InputChannels:
         self._bound = settings.memory_bytes
         self._room = settings.room_bytes
         self._held_back: set[int] = set()
-        self._replayed: dict[int, int] = {}  # elements of a restored channel state that are still to come
-        self._turns: deque[int] = deque()  # channels that have something and aren't held back, each once
+        self._replayed: dict[int, int] = {}  # elements of restored channel state that are still to be read
+        self._turns: deque[int] = deque()  # channels with elements that aren't held back, each once
         self._held_bytes = 0
         self._bytes = 0
         self.memory_used = 0
@@ -41,7 +41,7 @@ class InputChannels:
 
     @property
     def size(self) -> int:
-        """Bytes of data that wait."""
+        """Bytes of queued data."""
         return self._bytes
 
     @property
@@ -56,12 +56,12 @@ class InputChannels:
 
     @property
     def has_room(self) -> bool:
-        """Whether the network should be read: what nothing holds back takes no more than its room."""
+        """Whether the network should be read: queued data that isn't held back is below its limit."""
         return self._bytes - self._held_bytes <= self._room
 
     @property
     def has_next(self) -> bool:
-        """Whether something waits that isn't held back."""
+        """Whether an element is queued that isn't held back."""
         return bool(self._turns)
 
     def is_held_back(self, channel: int) -> bool:
@@ -69,7 +69,7 @@ class InputChannels:
         return channel in self._held_back
 
     def append(self, channel: int, element: StreamElement) -> None:
-        """Put an element at a channel's end."""
+        """Append an element to a channel."""
         queue, size = self._channels[channel], size_of(element)
         was_empty, before = not len(queue), queue.memory_bytes
         queue.append(element, spill=self.memory_used + size > self._bound)
@@ -81,12 +81,12 @@ class InputChannels:
             self._turns.append(channel)
 
     def replay(self, channel: int, element: StreamElement) -> None:
-        """Put an element of a restored channel state at a channel's end: it comes before all that isn't replayed."""
+        """Append an element of restored channel state to a channel, before all elements that aren't replayed."""
         self.append(channel, element)
         self._replayed[channel] = self._replayed.get(channel, 0) + 1
 
     def next(self) -> tuple[int, StreamElement] | None:
-        """Take the next element out; None where all that waits is held back."""
+        """Remove and return the next element; None if all queued elements are held back."""
         while self._turns:
             channel = self._turns.popleft()
             if self._replayed and channel not in self._replayed and any(one in self._turns for one in self._replayed):
@@ -96,7 +96,7 @@ class InputChannels:
         return None
 
     def hold_back(self, channel: int) -> None:
-        """Take nothing more out of a channel."""
+        """Stop reading a channel."""
         if channel not in self._held_back:
             self._held_back.add(channel)
             self._held_bytes += self._channels[channel].size
@@ -104,7 +104,7 @@ class InputChannels:
                 self._turns.remove(channel)
 
     def release(self) -> None:
-        """Hold back nothing."""
+        """Resume reading all channels."""
         for channel in sorted(self._held_back):
             if len(self._channels[channel]):
                 self._turns.append(channel)
@@ -112,7 +112,7 @@ class InputChannels:
         self._held_bytes = 0
 
     def remove_barrier(self, channel: int, checkpoint_id: int) -> None:
-        """Take the barrier of a checkpoint out of a channel."""
+        """Remove the barrier of a checkpoint from a channel."""
         queue = self._channels[channel]
         queue.remove_barrier(checkpoint_id)
         if not len(queue) and channel in self._turns:

@@ -1,4 +1,4 @@
-"""A subtask's part of the checkpoints whose barriers come to it through its channels."""
+"""A subtask's part in checkpoints whose barriers arrive through its input channels."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ IN_MEMORY_BYTES = 1 << 20
 
 
 class InputCheckpoints:
-    """Does what the input of a subtask has to say of checkpoints. On the subtask's thread.
+    """Executes the checkpoint events of a subtask's input, on the subtask's thread.
 
     Args:
         gate: The input.
-        output: Where barriers go on.
-        settle: Sends out all results so far, and makes all changes part of the state.
-        ending: Takes note of a barrier behind which nothing may come.
-        directory: Of files for data in flight; None for the system's folder of temporary files.
+        output: Forwards barriers.
+        settle: Emits all results so far, and flushes all changes to the state.
+        ending: Records the barrier after which nothing may be produced.
+        directory: The directory for in-flight data; None for the system's temporary directory.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class InputCheckpoints:
         self._settle = settle
         self._ending = ending
         self._directory = directory
-        self._unaligned: tuple[FrozenCheckpoint, ChannelState | None] | None = None  # its data in flight isn't complete yet
+        self._unaligned: tuple[FrozenCheckpoint, ChannelState | None] | None = None  # its in-flight data is not complete yet
 
     def poll(self) -> CheckpointEvent | None:
-        """Return what is to be done before the next element is taken; None for nothing."""
+        """Return the checkpoint event to execute before the next element; None for none."""
         return self._gate.poll_checkpoint()
 
     def handle(
         self, event: CheckpointEvent, checkpoints: SubtaskCheckpointCoordinator, unconsumed: Frame | None = None
     ) -> None:
-        """Do what an event asks for.
+        """Execute an event.
 
         Args:
-            event: What.
+            event: The event.
             checkpoints: The subtask's part of checkpoints.
-            unconsumed: What is left of the frame that is being processed; None for nothing.
+            unconsumed: The rest of the frame that is being processed; None for none.
         """
         if isinstance(event, TakeCheckpoint):
             self._take(event, checkpoints, unconsumed)
@@ -75,12 +75,12 @@ class InputCheckpoints:
             self._aborted(event, checkpoints)
 
     def close(self) -> None:
-        """Close the input, and drop what isn't complete."""
+        """Close the input, and drop incomplete checkpoints."""
         self._drop_unaligned()
         self._gate.close()
 
     def _take(self, event: TakeCheckpoint, checkpoints: SubtaskCheckpointCoordinator, unconsumed: Frame | None) -> None:
-        """Send the barrier on behind all that came out in front of it, and take the state."""
+        """Forward the barrier after all earlier output, and freeze the state."""
         barrier = event.barrier
         if barrier.checkpoint_id <= self._output.behind:
             return
@@ -107,7 +107,7 @@ class InputCheckpoints:
         checkpoints.finish(frozen, _alignment_of(measured, 0 if rest is None else rest.size), in_flight)
 
     def _aborted(self, event: CheckpointAborted, checkpoints: SubtaskCheckpointCoordinator) -> None:
-        """Decline a checkpoint, and say to those behind that its barrier won't come."""
+        """Decline a checkpoint, and cancel its barrier downstream."""
         if self._unaligned is not None and self._unaligned[0].checkpoint_id == event.checkpoint_id:
             self._drop_unaligned()
         if event.checkpoint_id > self._output.behind:
@@ -145,12 +145,12 @@ def _alignment_of(measured: InputCheckpoint, more: int = 0) -> Alignment:
 
 
 def restore_in_flight(gate: InputGate, restored: RestoredOperator, uid: str) -> None:
-    """Have a gate replay what was in flight to the subtask at the checkpoint that it is restored from.
+    """Have a gate replay the in-flight data of the checkpoint that the subtask is restored from.
 
     Args:
         gate: The input.
-        restored: Of the operator that heads the task.
-        uid: The task's.
+        restored: The state of the operator that heads the task.
+        uid: The task's uid.
 
     Raises:
         ChannelStateRescaleError: The subtask has other channels now.

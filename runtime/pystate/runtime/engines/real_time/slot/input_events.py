@@ -1,4 +1,4 @@
-"""What the input of a subtask has its thread do next."""
+"""The events that a subtask's input returns to the subtask's thread."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pystate.runtime.engines.real_time.slot.stream_elements import InFlightEleme
 
 @dataclass(frozen=True)
 class InputElement:
-    """An element is to be processed.
+    """An element must be processed.
 
     Attributes:
-        channel: Where it came from.
-        element: A buffer, a watermark, or whether the channel is idle.
+        channel: The channel that it came from.
+        element: A buffer, a watermark, or a change of the channel's idleness.
     """
 
     channel: int
@@ -25,17 +25,17 @@ class InputElement:
 
 @dataclass(frozen=True)
 class InputCheckpoint:
-    """All that the input has to say of a checkpoint: its barriers have come on all channels.
+    """The input's report on a checkpoint whose barriers have arrived on all channels.
 
     Attributes:
-        checkpoint_id: Which.
+        checkpoint_id: The checkpoint.
         start_delay_ms: From the trigger to the first barrier.
         alignment_ms: From the first barrier to the last.
-        processed_data: Bytes processed meanwhile.
-        buffered_data: Bytes held back meanwhile.
-        persisted_data: Bytes of data in flight that are in the checkpoint.
+        processed_data: Bytes processed during the alignment.
+        buffered_data: Bytes held back during the alignment.
+        persisted_data: Bytes of in-flight data in the checkpoint.
         unaligned: Whether its barriers overtook data.
-        channel_state: The data in flight; None where there is none.
+        channel_state: The in-flight data; None if there is none.
     """
 
     checkpoint_id: int
@@ -50,12 +50,12 @@ class InputCheckpoint:
 
 @dataclass(frozen=True)
 class TakeCheckpoint:
-    """The state is to be frozen now, and the barrier to be sent on in front of all output that comes from here on.
+    """The state must be frozen now, and the barrier forwarded before all further output.
 
     Attributes:
-        barrier: To be sent on as it is here: where it is `unaligned` it overtakes output too.
-        input: What goes into the acknowledgement; None where the checkpoint is unaligned: then an `InputComplete` follows,
-            or a `CheckpointAborted`.
+        barrier: Forwarded unchanged: if it is `unaligned` it overtakes output too.
+        input: The report for the acknowledgement; None if the checkpoint is unaligned: then an `InputComplete` follows, or a
+            `CheckpointAborted`.
     """
 
     barrier: CheckpointBarrier
@@ -64,18 +64,18 @@ class TakeCheckpoint:
 
 @dataclass(frozen=True)
 class InputComplete:
-    """The channel state of an unaligned checkpoint is complete: what a subtask acknowledges is known."""
+    """The channel state of an unaligned checkpoint is complete, so the subtask can acknowledge it."""
 
     input: InputCheckpoint
 
 
 @dataclass(frozen=True)
 class CheckpointAborted:
-    """This subtask takes no part in a checkpoint (any more): it declines it, and cancels it for those behind it.
+    """The subtask takes no (further) part in a checkpoint: it declines it, and cancels it downstream.
 
     Attributes:
-        checkpoint_id: Which.
-        reason: Why.
+        checkpoint_id: The checkpoint.
+        reason: The reason.
     """
 
     checkpoint_id: int
@@ -84,7 +84,7 @@ class CheckpointAborted:
 
 @dataclass(frozen=True)
 class AllChannelsEnded:
-    """Nothing more comes."""
+    """All channels have ended."""
 
 
 InputEvent = InputElement | TakeCheckpoint | InputComplete | CheckpointAborted | AllChannelsEnded

@@ -1,4 +1,4 @@
-"""What comes to a subtask through its channels, taken from relays' threads and handed to the subtask's own."""
+"""The input gate of a subtask: accepts frames on relay threads and hands elements to the subtask's thread."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ GateEvent = Frame | CheckpointEvent
 
 
 class InputGate:
-    """The incoming channels of one subtask: a `CheckpointedInputGate` between threads.
+    """The incoming channels of one subtask: a thread-safe `CheckpointedInputGate`.
 
-    Relays wait while there is no room for data. One relay brings the frames of all channels, so what is in front of a
-    barrier that may overtake data is behind a relay that waits: once such a barrier is announced, there is room for all that
-    comes in front of it.
+    Relays wait while there is no room for data. One relay delivers the frames of all channels, so data before a barrier that
+    may overtake can be queued in a relay that waits. Once such a barrier is announced, all data before it is accepted.
 
     Args:
-        upstream: Who sends through each channel.
-        mailbox: Of the subtask; its lock is held around each step.
-        settings: How barriers are treated, and what room there is.
-        clock: Milliseconds since 1970.
+        upstream: The sender of each channel.
+        mailbox: The subtask's mailbox; its lock is held around each step.
+        settings: The treatment of barriers, and the buffer sizes.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(
@@ -50,20 +49,20 @@ class InputGate:
         self._clock = clock
         self._gate = CheckpointedInputGate(len(upstream), settings, clock)
         self._sequences = [0] * len(upstream)
-        self._barriers = [-1] * len(upstream)  # of each channel: the newest checkpoint whose barrier has come
-        self._opening: tuple[int, int] | None = None  # the checkpoint that makes room, and from when on
+        self._barriers = [-1] * len(upstream)  # by channel: the newest checkpoint whose barrier has arrived
+        self._opening: tuple[int, int] | None = None  # the checkpoint whose data is accepted without limit, and from when on
         self._closed = False
 
     @property
     def upstream(self) -> tuple[SubtaskId, ...]:
-        """Who sends through each channel."""
+        """The sender of each channel."""
         return self._upstream
 
     def restore(self, states: Iterable[BinaryIO]) -> None:
-        """Replay a checkpoint's data in flight before all that comes.
+        """Replay a checkpoint's in-flight data before all other input.
 
         Args:
-            states: What `ChannelStateWriter`s wrote, in the order in which it is to be taken.
+            states: The output of `ChannelStateWriter`s, in replay order.
 
         Raises:
             PystateError: See `CheckpointedInputGate.restore`.
@@ -73,11 +72,11 @@ class InputGate:
                 self._gate.restore(state)
 
     def receive(self, frame: Frame) -> None:
-        """Take a frame, on a relay's thread; waits while there is no room.
+        """Accept a frame, on a relay's thread; waits while there is no room.
 
         Raises:
-            ControlError: A frame before it is lost.
-            SnapshotError: The disk takes no more of what is held back or of channel state.
+            ControlError: An earlier frame is lost.
+            SnapshotError: The disk is full or fails while it stores held-back data or channel state.
         """
         mailbox = self._mailbox
         with mailbox.changed:
@@ -98,7 +97,7 @@ class InputGate:
             mailbox.changed.notify_all()
 
     def announce(self, barrier: CheckpointBarrier) -> None:
-        """Make room for what is in front of a barrier on its way, from the moment on when it may overtake data."""
+        """Accept all data before a barrier that was sent, from the time at which it may overtake data."""
         opens_at = self._settings.overtakes_at(barrier)
         if opens_at is None:
             return
@@ -108,7 +107,7 @@ class InputGate:
                 self._mailbox.changed.notify_all()
 
     def abort(self, checkpoint_id: int) -> None:
-        """Give a checkpoint up of which somebody else says that it is over."""
+        """Abort a checkpoint that was ended from outside."""
         with self._mailbox.changed:
             if self._closed:
                 return
@@ -119,31 +118,31 @@ class InputGate:
 
     @property
     def has_events(self) -> bool:
-        """Whether `poll` may return something."""
+        """Whether `poll` may return an event."""
         return self._gate.has_events
 
     @property
     def has_checkpoint_events(self) -> bool:
-        """Whether `poll_checkpoint` returns something."""
+        """Whether `poll_checkpoint` returns an event."""
         return self._gate.has_checkpoint_events
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room for more, and no barrier makes room for what is in front of it."""
+        """Whether there is room for data, and no barrier makes the gate accept data beyond the limit."""
         with self._mailbox.changed:
             return not self._is_open() and self._gate.has_room
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes that wait in files."""
+        """Bytes of queued data in files."""
         return self._gate.spilled_bytes
 
     def next_deadline(self) -> int | None:
-        """Return when `poll` has something to do though nothing has come, ms since 1970; None for never."""
+        """Return the time from which `poll` may return an event without new input, ms since 1970; None for never."""
         return self._gate.next_deadline()
 
     def poll(self) -> GateEvent | None:
-        """Return what is next; None for nothing."""
+        """Return the next event; None for none."""
         with self._mailbox.changed, self._making_room():
             while not self._closed:
                 event = self._gate.poll()
@@ -155,13 +154,13 @@ class InputGate:
         return None
 
     def poll_checkpoint(self) -> CheckpointEvent | None:
-        """Return what is to be done for a checkpoint before the next element is taken; None for nothing."""
+        """Return the next checkpoint event before the next element; None for none."""
         with self._mailbox.changed, self._making_room():
             event = None if self._closed else self._gate.poll_checkpoint()
             return event if isinstance(event, CheckpointEvent) else None
 
     def close(self) -> None:
-        """Let go of memory and files."""
+        """Release memory and files."""
         with self._mailbox.changed:
             self._closed = True
             self._gate.close()
@@ -176,7 +175,7 @@ class InputGate:
             self._mailbox.changed.notify_all()
 
     def _is_open(self) -> bool:
-        """Return whether a barrier may overtake by now that hasn't come on all channels yet."""
+        """Return whether a barrier that may overtake by now hasn't arrived on all channels yet."""
         if self._opening is None:
             return False
         checkpoint_id, opens_at = self._opening

@@ -1,4 +1,4 @@
-"""How a subtask's input treats barriers, and what room it has."""
+"""The options of a subtask's input: the treatment of barriers, and the buffer sizes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class InputSettings:
     """The options of a subtask's input.
 
     Attributes:
-        at_least_once: Nothing is held back for a barrier (`execution.checkpointing.mode`).
+        at_least_once: No channel is held back for a barrier (`execution.checkpointing.mode`).
         unaligned: Barriers may overtake data (`execution.checkpointing.unaligned.enabled`).
-        aligned_timeout_ms: Behind the trigger: how long they don't (`execution.checkpointing.aligned-checkpoint-timeout`); 0
-            for not at all.
-        memory_bytes: Of data that waits; past it goes to files.
-        room_bytes: Of data that nothing holds back; past it those who send wait.
-        directory: Where those are; None for the system's folder of temporary files.
+        aligned_timeout_ms: How long after the trigger barriers don't overtake yet
+            (`execution.checkpointing.aligned-checkpoint-timeout`); 0 if they overtake at once.
+        memory_bytes: The memory bound for queued data; more data goes to files.
+        room_bytes: The limit for queued data that isn't held back; at the limit senders wait.
+        directory: The directory of the files; None for the system's temporary directory.
     """
 
     at_least_once: bool = False
@@ -38,11 +38,11 @@ class InputSettings:
 
     @classmethod
     def of(cls, configuration: Configuration, directory: str | None = None) -> InputSettings:
-        """Return what a job's options say.
+        """Return the settings given by a job's options.
 
         Args:
-            configuration: The job's.
-            directory: For files.
+            configuration: The job's configuration.
+            directory: The directory for files.
         """
         get, options = configuration.get, CheckpointingOptions
         return cls(
@@ -55,7 +55,7 @@ class InputSettings:
         )
 
     def overtakes_at(self, barrier: CheckpointBarrier) -> int | None:
-        """Return from when on a barrier overtakes data, ms since 1970; None for never."""
+        """Return the time from which a barrier overtakes data, ms since 1970; None for never."""
         if barrier.unaligned:
             return barrier.trigger_timestamp
         if self.at_least_once or not self.unaligned or barrier.savepoint:
@@ -63,5 +63,5 @@ class InputSettings:
         return barrier.trigger_timestamp + self.aligned_timeout_ms
 
     def overtakes_at_once(self, barrier: CheckpointBarrier) -> bool:
-        """Return whether a barrier waits for nothing."""
+        """Return whether a barrier overtakes at once."""
         return self.overtakes_at(barrier) is not None and (barrier.unaligned or self.aligned_timeout_ms <= 0)

@@ -1,4 +1,4 @@
-"""What other threads have a subtask's thread do, between two elements (Flink's TaskMailbox)."""
+"""The actions that other threads submit to a subtask's thread, run between two elements (Flink's TaskMailbox)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 class TaskMailbox:
-    """Waits for mail, or for something else that whoever notifies knows of.
+    """A queue of mails; its thread waits for mail, or for another condition whose changes are notified.
 
     Attributes:
         changed: Held around each change of what the subtask's thread waits for.
@@ -26,34 +26,34 @@ class TaskMailbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is done any more."""
+        """Whether the mailbox is closed."""
         return self._closed
 
     def put(self, mail: Mail) -> None:
-        """Have something done; nothing where the mailbox is closed."""
+        """Submit a mail; ignored if the mailbox is closed."""
         with self.changed:
             if not self._closed:
                 self._mail.append(mail)
                 self.changed.notify_all()
 
     def take(self) -> Mail | None:
-        """Return the oldest mail; None for none."""
+        """Remove and return the oldest mail; None for none."""
         with self.changed:
             return self._mail.popleft() if self._mail else None
 
     def wait(self, other: Callable[[], bool], timeout_s: float | None) -> None:
-        """Wait for mail, the end, or what `other` says, at most `LONGEST_WAIT_S`; for ever where there is no timeout."""
+        """Wait for mail, the end, or `other`, at most `LONGEST_WAIT_S` if there is a timeout, otherwise for ever."""
         longest = None if timeout_s is None else min(timeout_s, LONGEST_WAIT_S)
         with self.changed:
             self.changed.wait_for(lambda: bool(self._mail) or self._closed or other(), longest)
 
     def notify(self) -> None:
-        """Have the subtask's thread look again."""
+        """Wake up the subtask's thread."""
         with self.changed:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Do nothing any more."""
+        """Drop all mails and accept no more."""
         with self.changed:
             self._closed = True
             self._mail.clear()

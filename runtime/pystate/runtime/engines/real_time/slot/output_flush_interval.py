@@ -1,4 +1,4 @@
-"""How long results wait in output buffers: little where what follows keeps up; longer, in larger frames, where not."""
+"""The flush interval of output buffers: short while downstream tasks keep up, longer (larger frames) while they lag."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SHRINKAGE = 0.9
 
 
 class OutputFlushInterval:
-    """Grows while a good part of the time goes by in waiting for room in front of the next tasks.
+    """A flush interval that grows while a good part of the time is spent waiting for room in downstream tasks.
 
-    A frame costs about a millisecond on its way, however few records it has. Where tasks are behind, records wait in
-    front of them anyway, and larger frames let more through. Up to a size: a barrier waits for what is handed on before it.
+    Transporting a frame costs about a millisecond, however few records it has. Under back-pressure records wait anyway, and
+    larger frames increase the throughput. The size is limited, since a barrier waits for the data sent before it.
 
     Args:
-        timeout_s: How long results wait at least; 0 for not at all, infinity for until something else flushes them.
+        timeout_s: The minimum time that results wait; 0 for none, infinity to wait until something else flushes them.
     """
 
     def __init__(self, timeout_s: float = LEAST_S) -> None:
@@ -37,19 +37,19 @@ class OutputFlushInterval:
 
     @classmethod
     def of(cls, configuration: Configuration) -> OutputFlushInterval:
-        """Return one with what a job's options say of it."""
+        """Return the interval given by a job's options."""
         if not configuration.get(ExecutionOptions.BUFFER_TIMEOUT_ENABLED):
             return cls(math.inf)
         return cls(configuration.get(ExecutionOptions.BUFFER_TIMEOUT) / 1000)
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """The current interval in seconds."""
         return max(self._timeout_s, self._grown_s) if self._grown_s > LEAST_S else self._timeout_s
 
     @property
     def longest_take_s(self) -> float:
-        """How long a source may take what comes, which is how long its mail waits."""
+        """The longest time for which a source may read without handling its mail."""
         return max(LEAST_S, self._grown_s)
 
     @property
@@ -58,26 +58,26 @@ class OutputFlushInterval:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the next tasks are behind."""
+        """Whether the downstream tasks lag behind."""
         return self._wanted_s > LEAST_S
 
     @property
     def is_over(self) -> bool:
-        """Whether results have waited that long."""
+        """Whether results have waited for the interval."""
         return time.monotonic() - self._since >= self.seconds
 
     def due(self) -> int | None:
-        """Return when they have, ms since 1970, which may be past; None for never."""
+        """Return when the interval is over, ms since 1970, possibly in the past; None for never."""
         if math.isinf(self.seconds):
             return None
         return current_time_ms() + math.ceil((self._since + self.seconds - time.monotonic()) * 1000)
 
     def handed_on(self, blocked_ns: int, sent_bytes: int) -> None:
-        """Take note that they wait no more.
+        """Record that the results have been sent.
 
         Args:
-            blocked_ns: How long the subtask has waited for room in all.
-            sent_bytes: How many bytes have been handed on in all.
+            blocked_ns: How long the subtask has waited for room in total.
+            sent_bytes: The number of bytes sent in total.
         """
         now = time.monotonic()
         blocked, passed = (blocked_ns - self._blocked_ns) / 1e9, now - self._since

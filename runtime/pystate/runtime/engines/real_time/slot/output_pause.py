@@ -1,4 +1,4 @@
-"""A barrier that overtakes empties the way to the next tasks into their inputs: who filled it waits until there is room."""
+"""Pauses a subtask's output after an overtaking barrier until the downstream tasks have room again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from pystate.runtime.engines.real_time.slot.output_flush_interval import OutputF
 
 
 class OutputPause:
-    """Whether one subtask produces results.
+    """Whether the output of one subtask is paused.
 
-    Without it each checkpoint of a job whose sink is slow would move all that is on the way into the inputs, and the way
-    would be full again until the next one: there would be more in flight with each of them.
+    An overtaking barrier moves all data in the network into the inputs of the downstream tasks. Without the pause, a job
+    with a slow sink would fill the network again before the next checkpoint, and the in-flight data would grow with each
+    one.
 
     Args:
-        settings: Say which barriers make room in front of the next tasks, and from when on.
-        interval: Says whether those are behind.
-        clock: Milliseconds since 1970.
+        settings: Determine the barriers that make downstream inputs accept data beyond the limit, and from when on.
+        interval: Determines whether the downstream tasks lag behind.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, settings: InputSettings, interval: OutputFlushInterval, clock: Clock = current_time_ms) -> None:
@@ -26,26 +27,26 @@ class OutputPause:
         self._interval = interval
         self._clock = clock
         self._behind: int | None = None
-        self._over = -1  # the newest checkpoint that made room, or was given up
+        self._over = -1  # the newest checkpoint whose pause is over, or that was cancelled
 
     @property
     def is_on(self) -> bool:
-        """Whether it produces none."""
+        """Whether the output is paused."""
         return self._behind is not None
 
     def barrier_sent(self, barrier: CheckpointBarrier) -> None:
-        """Begin behind a barrier that overtakes by now."""
+        """Begin the pause after a barrier that overtakes by now."""
         overtakes_at = self._settings.overtakes_at(barrier)
         if overtakes_at is not None and self._clock() >= overtakes_at:
             self.begin(barrier.checkpoint_id)
 
     def begin(self, checkpoint_id: int) -> None:
-        """Begin because a checkpoint makes room, where the next tasks are behind."""
+        """Begin the pause for an overtaking checkpoint if the downstream tasks lag behind."""
         if checkpoint_id > self._over and self._interval.is_behind:
             self._behind = checkpoint_id
 
     def end(self, checkpoint_id: int) -> None:
-        """End what began behind the barrier of a checkpoint or before, and let nothing begin there any more."""
+        """End the pause of that checkpoint and of older ones, and don't begin one for them again."""
         self._over = max(self._over, checkpoint_id)
         if self._behind is not None and self._behind <= checkpoint_id:
             self._behind = None

@@ -32,7 +32,7 @@ REPORT_INTERVAL_S = 0.5
 
 @dataclass(frozen=True)
 class RealTimeSlotEngineFactory:
-    """Makes the engine in each slot of an attempt.
+    """Creates the engine in each slot of an attempt.
 
     Attributes:
         channels: All subtasks of the job, and the channels between them.
@@ -49,7 +49,7 @@ class DriverRealTimeGateway(RealTimeGateway):
     """Calls the driver.
 
     Args:
-        gateway: The slot's way to it.
+        gateway: The slot's gateway to the driver.
     """
 
     def __init__(self, gateway: CoordinatorGateway) -> None:
@@ -60,12 +60,12 @@ class DriverRealTimeGateway(RealTimeGateway):
         self._gateway.call("printed", lines=batch.column(LINE_FIELD).to_pylist())
 
     def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
-        """Hand on results for the program."""
+        """Send results for the program."""
         data = batch.serialize().to_pybytes()
         self._gateway.call("collected", uid=uid, subtask=subtask, tag=tag, behind=behind, batch=data)
 
     def ended(self, uid: str, subtask: int) -> None:
-        """Say that all elements are through."""
+        """Report that all elements are processed."""
         self._gateway.call("subtask_ended", uid=uid, subtask=subtask)
 
     def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
@@ -81,8 +81,8 @@ class ConnectedSubtask:
 
     Args:
         subtask: The subtask.
-        port: The ways to and from its relay.
-        gate: What comes to it; None for a source.
+        port: The connection to its relay.
+        gate: Its input; None for a source.
     """
 
     def __init__(self, subtask: RealTimeSubtask, port: RelayPort, gate: InputGate | None) -> None:
@@ -91,21 +91,21 @@ class ConnectedSubtask:
         self._gate = gate
 
     def announce(self, barrier: CheckpointBarrier) -> None:
-        """Say that a barrier is on its way through the channels."""
+        """Announce a barrier that was sent through the channels."""
         if self._gate is not None:
             self._gate.announce(barrier)
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room for more in front of it, see `InputGate.has_room`."""
+        """Whether its input has room, see `InputGate.has_room`."""
         return self._gate is None or self._gate.has_room
 
 
 class RealTimeSlotEngine:
-    """Brings frames to subtasks and from them, and barriers to those that are sources.
+    """Moves frames between relays and subtasks, and sends barriers to sources.
 
     Args:
-        slot: Where.
+        slot: The slot.
         channels: All subtasks of the job, and the channels between them.
     """
 
@@ -123,15 +123,15 @@ class RealTimeSlotEngine:
 
     @property
     def address(self) -> str | tuple[str, int]:
-        """Where relays find the slot."""
+        """The address at which relays reach the slot."""
         return self._server.address
 
     def start(self) -> None:
-        """Let relays come."""
+        """Start to accept relays."""
         self._server.start()
 
     def close(self) -> None:
-        """Let no more come."""
+        """Stop accepting relays."""
         self._closed.set()
         self._server.close()
         for one in self._by_uid.values():
@@ -158,13 +158,13 @@ class RealTimeSlotEngine:
         return subtask
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
-        """Wait for the driver's side, which starts the subtasks when relays are on their way."""
+        """Wait for the driver's side, which starts the subtasks once the relays are connected."""
 
     def handle(self, request: dict[str, Any]) -> Any:
-        """Answer a call of the engine's side in the driver.
+        """Answer a call of the engine's driver side.
 
         Raises:
-            ControlError: It knows no such call.
+            ControlError: The call is unknown.
         """
         op = request["op"]
         if op == "await_relays":
@@ -210,7 +210,7 @@ class RealTimeSlotEngine:
         raise ControlError(message)
 
     def _report(self) -> None:
-        """Tell how many records the subtasks have read and written, where that has changed; look after relays as well."""
+        """Report changed record counts of the subtasks, and check the relays for timeouts."""
         told: dict[str, tuple[int, int]] = {}
         while not self._closed.wait(REPORT_INTERVAL_S):
             for one in self._by_uid.values():

@@ -1,10 +1,10 @@
-"""A subtask with a thread of its own, fed through channels: elements as they come, and barriers among them.
+"""A subtask with its own thread, fed through channels with elements and barriers.
 
     input gate, or source --> thread: slices of batches, watermarks, barriers --> record writer
                                 ^
-                             mailbox: what the driver asks for, what became of checkpoints
+                             mailbox: requests of the driver, outcomes of checkpoints
 
-Nothing is rolled back here: what has been processed since the last checkpoint is gone with the attempt, and comes again.
+Nothing is rolled back here: changes since the last checkpoint are lost with the attempt, and the elements are replayed.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class RealTimeSubtask(Subtask):
     """One subtask of a task in its slot.
 
     Args:
-        task: What to run.
-        index: Which share.
-        environment: The job.
-        gateway: Whom to tell what all subtasks tell.
-        driver: Whom to tell the rest.
+        task: The task to run.
+        index: The subtask index.
+        environment: The job's environment.
+        gateway: Reports to the driver what every kind of subtask reports.
+        driver: Reports the rest to the driver.
         upload: Runs the asynchronous part of a snapshot on another thread.
-        mailbox: Its own.
-        gate: What comes to it; None for a source.
-        writer: Its way to other subtasks.
-        channels: How elements come to it.
+        mailbox: The subtask's mailbox.
+        gate: Its input; None for a source.
+        writer: Its output to other subtasks.
+        channels: The channels of the task's inputs.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class RealTimeSubtask(Subtask):
         self._slices = BatchSlices()
         self._changes = ChangeFlush(self.chain, self.versions)
         self._due = DueTimes(self.chain, configuration)
-        self._is_dirty = False  # something has been processed since results were handed on
+        self._is_dirty = False  # elements have been processed since results were last sent
 
     @property
     def source(self) -> SourceInput | None:
-        """What the task's head takes from elsewhere than its input; None where it is no source."""
+        """The input of the task's head, if it is a source; None otherwise."""
         return self.chain.operators[-1].source if self.chain.operators else None
 
     def open(
@@ -107,7 +107,7 @@ class RealTimeSubtask(Subtask):
         checkpoint_id: int | None = None,
         checkpoint_timestamp: int | None = None,
     ) -> None:
-        """Restore the state and open the functions; a source gets its ways to the driver."""
+        """Restore the state and open the functions; connect a source to the driver."""
         super().open(restored, checkpoint_id, checkpoint_timestamp)
         self._output.behind = checkpoint_id or 0
         self._changes.begin(checkpoint_id, checkpoint_timestamp)
@@ -120,7 +120,7 @@ class RealTimeSubtask(Subtask):
             source.connect(partial(self._driver.source_messages, self.task.uid, self.index), self._mailbox.notify)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self.chain.metrics.begin_stream()
         self._thread = threading.Thread(target=self._run, name="task", daemon=True)
         self._thread.start()
@@ -136,35 +136,35 @@ class RealTimeSubtask(Subtask):
         super().close()
 
     def fail(self, error: PystateError, stack_trace: str) -> None:
-        """Take no further events, and tell the coordinator why."""
+        """Stop handling events, and report the cause to the coordinator."""
         if self._mailbox.is_closed:
             return
-        with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+        with contextlib.suppress(ControlError):  # the attempt is over
             super().fail(error, stack_trace)
 
-    # -- what others ask for
+    # -- called by other threads
 
     def trigger_checkpoint(self, barrier: CheckpointBarrier) -> None:
-        """Of a source: place a barrier behind what has been handed on."""
+        """For a source: send a barrier after everything emitted so far."""
         self._mailbox.put(lambda: self._checkpoint_source(barrier))
 
     def resume(self, checkpoint_id: int) -> None:
-        """Go on behind a barrier that was to be the last: its checkpoint has failed."""
+        """Continue after a barrier that was to be the last, since its checkpoint has failed."""
         self._mailbox.put(lambda: self._ending.failed(checkpoint_id))
 
     def change_pause(self, change: Callable[[OutputPause], None]) -> None:
-        """Have the subtask wait for room in front of the next tasks, or go on."""
+        """Have the subtask pause its output until downstream tasks have room, or resume it."""
         self._mailbox.put(lambda: change(self._output.pause))
 
     def drain(self) -> None:
-        """Of a source: take no more, and let event time come to its end."""
+        """For a source: stop reading, and end event time."""
         self._mailbox.put(self._end_of_data)
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> bool:
-        """Tell the functions what became of a checkpoint, between two elements.
+        """Notify the functions of the outcome of a checkpoint, between two elements.
 
         Returns:
-            Whether all that want to know have heard, and did what they do then.
+            Whether all functions that listen have been notified and have handled it.
         """
         if not completed:
             self.change_pause(lambda pause: pause.end(checkpoint_id))
@@ -193,10 +193,10 @@ class RealTimeSubtask(Subtask):
         except ControlError as error:
             self.fail(error, "")
         except PystateError:
-            return  # the coordinator has been told
+            return  # the coordinator has been notified
 
     def _step(self) -> None:
-        """Do what is next, or wait for it."""
+        """Handle the next event, or wait for it."""
         mail = self._mailbox.take()
         if mail is not None:
             with self._changed:
@@ -243,7 +243,7 @@ class RealTimeSubtask(Subtask):
                 self._hand_on()
 
     def _rest(self, due: int | None, is_roused: Any) -> None:
-        """Wait for mail, for what comes, or for the clock; at the latest until changes are to be flushed."""
+        """Wait for mail, input or the clock; at the latest until changes must be flushed."""
         timeout = None if due is None else (due - current_time_ms()) / 1000
         if timeout is not None and timeout <= 0:
             return
@@ -253,7 +253,7 @@ class RealTimeSubtask(Subtask):
             self._mailbox.wait(is_roused, timeout)
         self._changes.flush_if_due(self._changed)
 
-    # -- events, by who holds the subtask
+    # -- events, on the subtask's thread
 
     def _take_frame(self, frame: Frame) -> None:
         if frame.kind is FrameKind.BATCH:
@@ -266,7 +266,7 @@ class RealTimeSubtask(Subtask):
                 self._end_of_data()
 
     def _take_watermarks(self, frame: Frame) -> None:
-        """Let event time go on; what it brings about goes out in front of the next watermark."""
+        """Advance event time; the resulting output is sent before the next watermark."""
         before = self.chain.current_watermark
         self._is_dirty = True
         rows = pa.ipc.read_record_batch(pa.py_buffer(frame.data), WATERMARK_SCHEMA)
@@ -276,7 +276,7 @@ class RealTimeSubtask(Subtask):
             self._send_out()
 
     def _take_batch(self, batch: pa.RecordBatch, frame: Frame) -> None:
-        """Process a batch, with a look at the mail and at barriers that overtake between its slices."""
+        """Process a batch in slices, and handle mail and overtaking barriers between them."""
         done = 0
         for rows in self._slices.of(batch):
             if done:
@@ -284,12 +284,12 @@ class RealTimeSubtask(Subtask):
                 self._let_overtake(frame, batch.slice(done))
             if self._failed is not None or self._mailbox.is_closed:
                 return
-            self._is_dirty = True  # with each slice: what came out of those before may have been handed on
+            self._is_dirty = True  # for each slice: the output of earlier ones may have been sent
             self.chain.on_batch(rows, frame.input_index)
             done += rows.num_rows
 
     def _let_overtake(self, frame: Frame, rest: pa.RecordBatch) -> None:
-        """Do what is to be done for checkpoints in front of the rest of a batch."""
+        """Handle checkpoints before the rest of a batch."""
         while self._input is not None and (event := self._input.poll()) is not None:
             self._input.handle(event, self.checkpoints, remainder_of(frame, rest))
 
@@ -300,13 +300,13 @@ class RealTimeSubtask(Subtask):
             self._hand_on()
 
     def _hand_on_if_due(self) -> int | None:
-        """Hand on what has waited long enough, and do what is due by now; return when there is more to do, if ever."""
+        """Send what has waited long enough, and do what is due by now; return when more is due, None for never."""
         if (self._is_dirty and self._interval.is_over) or self._due.is_over:
             self._hand_on()
         return earliest(self._due.next(), self._interval.due() if self._is_dirty else None)
 
     def _hand_on(self) -> None:
-        """Let event time go as far as it is, fire what is due, and send what has come out."""
+        """Advance event time, fire due timers, and send the output."""
         if not self._at_end:
             self._due.see()
             self.chain.advance_watermarks()
@@ -321,7 +321,7 @@ class RealTimeSubtask(Subtask):
         self._is_dirty = False
 
     def _end_of_data(self) -> None:
-        """Let event time come to its end, and say that no element follows."""
+        """End event time, and signal that no element follows."""
         if self._at_end:
             return
         self._at_end = self._due.at_end = True
@@ -331,7 +331,7 @@ class RealTimeSubtask(Subtask):
         self._output.end_of_data()
 
     def _checkpoint_source(self, barrier: CheckpointBarrier) -> None:
-        """Send a barrier on behind all that came out in front of it, and take the subtask's part of the checkpoint."""
+        """Send a barrier after all earlier output, and take the subtask's part of the checkpoint."""
         if barrier.checkpoint_id > self._output.behind:
             self._settle()
             self._output.barrier(barrier)
@@ -339,7 +339,7 @@ class RealTimeSubtask(Subtask):
             self._ending.taken(barrier)
 
     def _settle(self) -> None:
-        """Send out all results so far, and make all changes part of the state."""
+        """Send all results so far, and flush all changes to the state."""
         self._hand_on()
         self._changes.flush()
 

@@ -1,4 +1,4 @@
-"""What a subtask sends: rows to the subtasks that they are for, watermarks and barriers to all (Flink's RecordWriter)."""
+"""The output of a subtask to others: rows by routing, watermarks and barriers to all (Flink's RecordWriter)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MOST_BYTES = 128 << 10
 
 
 def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Return a batch in parts that go into a frame each; a record that is larger goes alone."""
+    """Yield a batch in parts that fit into a frame each; a larger record goes alone."""
     count = max(1, min(batch.num_rows, -(-batch.nbytes // MOST_BYTES)))
     step = -(-batch.num_rows // count)
     return (batch.slice(begin, step) for begin in range(0, batch.num_rows, step))
 
 
 class FrameSender(Protocol):
-    """Takes the frames of one subtask."""
+    """Sends the frames of one subtask."""
 
     def send(self, frame: bytes) -> None:
-        """Send a frame; waits while those who are to get it are behind.
+        """Send a frame; waits while the receivers lag behind.
 
         Raises:
-            ControlError: The way to them is gone.
+            ControlError: The connection is lost.
         """
 
 
@@ -42,14 +42,14 @@ class RecordWriter:
     """The outgoing channels of one subtask.
 
     Args:
-        task: Its task.
-        subtask: Which share of it.
-        channels: All of the job.
-        sender: Takes the frames.
+        task: The task.
+        subtask: The subtask index.
+        channels: All channels of the job.
+        sender: Sends the frames.
 
     Attributes:
-        blocked_ns: How long it has waited until they were taken.
-        sent_bytes: How many bytes they had.
+        blocked_ns: How long sending has waited in total.
+        sent_bytes: The total size of the frames.
     """
 
     def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
@@ -68,7 +68,7 @@ class RecordWriter:
         self._sent = {place: 0 for places in self._places.values() for place in places}
 
     def write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
-        """Send the rows of a batch to those that they are for."""
+        """Send the rows of a batch to their subtasks."""
         tag = output.tag
         if output.routing is Routing.WATERMARK:
             uid, index, _ = self._edges[-1 - tag]
@@ -82,22 +82,22 @@ class RecordWriter:
         before: Share | None = None
         parts: list[tuple[Any, int]] = []
         for subtask, rows in shares:
-            if before is None or before[1] is not rows:  # what all get is serialized once
+            if before is None or before[1] is not rows:  # rows for all subtasks are serialized once
                 parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
             before = subtask, rows
             for data, count in parts:
                 self._send(uid, places[subtask], FrameKind.BATCH, data, index, count)
 
     def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
-        """Send a barrier behind all that went before."""
+        """Send a barrier after all earlier data."""
         self._broadcast(FrameKind.BARRIER, pack_message(barrier.to_plain()))
 
     def broadcast_cancel(self, checkpoint_id: int) -> None:
-        """Say that a checkpoint was given up."""
+        """Signal that a checkpoint was cancelled."""
         self._broadcast(FrameKind.CANCEL, pack_message(checkpoint_id))
 
     def broadcast_end_of_data(self) -> None:
-        """Say that no record follows."""
+        """Signal that no record follows."""
         self._broadcast(FrameKind.END_OF_DATA, b"")
 
     def _broadcast(self, kind: FrameKind, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Where relays find a slot: each brings what comes for one subtask, and takes what that one sends."""
+"""The slot's server for relays: each relay delivers the frames for one subtask, and takes the frames that it sends."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ HEARTBEAT_INTERVAL_S = 10.0
 
 @dataclass(frozen=True)
 class RelayHeader:
-    """What a relay says of itself.
+    """A relay's description of itself.
 
     Attributes:
         job_id: The job.
         attempt: The execution attempt.
-        level: The level of the subtask that it serves.
-        partition: The partition of it.
-        task_attempt: How often Spark has started it before.
-        pid: Its process.
+        level: The level of its subtask.
+        partition: The partition of its subtask.
+        task_attempt: How often Spark has started the task before.
+        pid: Its process ID.
     """
 
     job_id: str
@@ -43,16 +43,16 @@ class RelayHeader:
     pid: int
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the header as plain data."""
         return asdict(self)
 
 
 class RelayPort:
-    """The two ways of one subtask to and from its relay (a `FrameSender`).
+    """The connection of one subtask to its relay (a `FrameSender`).
 
     Args:
-        receive: Called with each frame that comes, on a thread of its own; waits while there is no room.
-        lost: Called where the relay is gone.
+        receive: Called with each received frame, on a separate thread; waits while there is no room.
+        lost: Called if the relay is lost.
     """
 
     def __init__(self, receive: Callable[[Frame], None], lost: Callable[[PystateError], None]) -> None:
@@ -68,34 +68,34 @@ class RelayPort:
         self._pid: int | None = None
 
     def await_relay(self, timeout_s: float | None = None) -> bool:
-        """Wait until the relay has come, or nobody is to wait any more; return whether it has."""
+        """Wait until the relay is connected, or the port is closed; return whether it is connected."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._taken, timeout_s)
             return self._taken
 
     def send(self, frame: bytes) -> None:
-        """Send a frame; waits until the relay is there, and while those who are to get it are behind.
+        """Send a frame; waits until the relay is connected, and while the receivers lag behind.
 
         Raises:
-            ControlError: The relay is gone, or the attempt is over.
+            ControlError: The relay is lost, or the attempt is over.
         """
         connection = self._connection
         if connection is None or self._closed:
             connection = self._await_connection()
         try:
             connection.send_bytes(frame)
-        except (OSError, ValueError, TypeError) as error:  # the last where it is closed while it sends
+        except (OSError, ValueError, TypeError) as error:  # the last if it is closed while sending
             raise self._gone(error) from error
 
     def serve(self, connection: Peer, pid: int | None = None) -> None:
-        """Take what a relay brings until it is gone.
+        """Receive a relay's frames until it disconnects.
 
         Args:
-            connection: To it.
-            pid: Its process, where that is on this machine.
+            connection: The connection to the relay.
+            pid: Its process ID, if it is on this machine.
 
         Raises:
-            ControlError: There was one before: what that one had under way is lost.
+            ControlError: There was a relay before: its frames in transit are lost.
         """
         with self._changed:
             if self._taken or self._closed:
@@ -122,10 +122,10 @@ class RelayPort:
                 self._is_served = False
 
     def time_passed(self, seconds: float) -> None:
-        """Take note that nothing may have been heard for so much longer.
+        """Add to the time without a sign of life from the relay.
 
-        A relay that is stopped, or cut off, does not hang up. The slot counts only time in which it was running itself, and
-        does not take for lost what could run on this machine, and waits for a processor.
+        A stopped or disconnected relay doesn't close the connection. The slot counts only time in which it was running
+        itself, and doesn't give up a relay on this machine that is runnable but waits for a processor.
         """
         if not self._listens or self._closed:
             return
@@ -136,10 +136,10 @@ class RelayPort:
             self._unheard_s = 0.0
         else:
             self._listens = False
-            hang_up(self._connection)  # whoever sends to it may wait for ever, and hold the subtask
+            hang_up(self._connection)  # a thread that sends to it may wait for ever, and block the subtask
 
     def close(self) -> None:
-        """Let nobody wait any more, and the relay end: while it waits for us, it does not see that its query has ended."""
+        """Wake up all waiting threads, and close the connection, so that the relay notices the end of its query."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -162,23 +162,23 @@ class RelayPort:
 
 
 class HasPort(Protocol):
-    """Who is served by a relay."""
+    """An object that is served by a relay."""
 
     @property
     def port(self) -> RelayPort:
-        """The ways to and from it."""
+        """The connection to the relay."""
 
 
 class RelayServer(AttemptServer):
     """Serves the relays of one slot.
 
     Args:
-        secret: What a relay must prove.
-        job_id: Others are refused.
-        attempt: So are those of other execution attempts.
-        subtasks: The slot's, by place.
+        secret: The secret that a relay must prove to know.
+        job_id: The job's ID; relays of other jobs are rejected.
+        attempt: The execution attempt; relays of other attempts are rejected.
+        subtasks: The slot's subtasks, by place.
         host: The address to bind to; ignored with `path`.
-        ports: The first of these that is free is taken; ignored with `path`.
+        ports: The first free one of these is used; ignored with `path`.
         path: Bind to a Unix socket at this path instead.
     """
 
@@ -197,7 +197,7 @@ class RelayServer(AttemptServer):
         self._subtasks = subtasks
 
     def serve(self, connection: Peer) -> None:
-        """Serve a relay until it is gone, and refuse one that isn't for this slot."""
+        """Serve a relay until it disconnects, and reject one that isn't for this slot."""
         with contextlib.suppress(EOFError, OSError):
             try:
                 header = RelayHeader(**receive_message(connection))
@@ -218,11 +218,11 @@ class RelayServer(AttemptServer):
 
 
 def introduce(connection: Peer, header: RelayHeader) -> None:
-    """Say to a slot whose relay this is.
+    """Identify a relay to a slot.
 
     Raises:
-        PystateError: The slot refuses.
-        EOFError, OSError: It is gone.
+        PystateError: The slot rejects it.
+        EOFError, OSError: The connection is lost.
     """
     send_message(connection, header.to_plain())
     answer = receive_message(connection)

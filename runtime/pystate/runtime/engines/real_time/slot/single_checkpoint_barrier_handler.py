@@ -1,4 +1,4 @@
-"""Exactly once: one checkpoint at a time, aligned, unaligned, or the first until a timeout and then the other."""
+"""Barrier handling with exactly-once guarantee: one checkpoint at a time, aligned, unaligned, or aligned with a timeout."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pystate.runtime.engines.real_time.slot.stream_elements import (
 
 
 class SingleCheckpointBarrierHandler:
-    """Holds channels back whose barrier has come, or has barriers overtake data, which becomes channel state.
+    """Holds back channels whose barrier has arrived, or lets barriers overtake data, which becomes channel state.
 
     Args:
-        channels: The subtask's.
+        channels: The subtask's channels.
         settings: Whether and when barriers overtake.
-        emit: Takes what the subtask's thread is to do.
-        clock: Milliseconds since 1970.
+        emit: Called with each event for the subtask's thread.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, channels: InputChannels, settings: InputSettings, emit: Emit, clock: Clock) -> None:
@@ -36,20 +36,20 @@ class SingleCheckpointBarrierHandler:
         self._settings = settings
         self._emit = emit
         self._clock = clock
-        self._current = -1  # the newest checkpoint that is known of: older ones are over
+        self._current = -1  # the newest known checkpoint: older ones are over
         self._alignment: Alignment | None = None
-        self._writer: ChannelStateWriter | None = None  # there while barriers overtake
+        self._writer: ChannelStateWriter | None = None  # set while barriers overtake
         self._ended: set[int] = set()
 
     @property
     def deadline(self) -> int | None:
-        """When barriers begin to overtake data, ms since 1970; None for not by themselves."""
+        """When barriers begin to overtake data, ms since 1970; None if they don't by themselves."""
         if self._alignment is None or self._writer is not None:
             return None
         return self._settings.overtakes_at(self._alignment.barrier)
 
     def added(self, channel: int, element: StreamElement) -> bool:
-        """Take note of what has come: a barrier may overtake what is queued, and what comes may be overtaken already."""
+        """Handle a new element: a barrier may overtake queued data, and data may already be overtaken."""
         if isinstance(element, CheckpointBarrier):
             return self._barrier_added(channel, element)
         alignment = self._alignment
@@ -58,7 +58,7 @@ class SingleCheckpointBarrierHandler:
         if isinstance(element, CancelCheckpointMarker):
             if element.checkpoint_id != alignment.checkpoint_id:
                 return False
-            self.cancelled(element)  # at once: nobody waits for data that stands in front of it
+            self.cancelled(element)  # at once: it need not wait for the data before it
             return True
         if self._writer is not None and channel not in alignment.arrived:
             if isinstance(element, EndOfPartition):
@@ -68,7 +68,7 @@ class SingleCheckpointBarrierHandler:
         return False
 
     def barrier_reached(self, channel: int, barrier: CheckpointBarrier) -> None:
-        """Hold a channel back until the others' barriers have come, too."""
+        """Hold a channel back until the barriers of all others have arrived."""
         alignment = self._begin(barrier)
         if alignment is None or channel in alignment.arrived:
             return
@@ -78,7 +78,7 @@ class SingleCheckpointBarrierHandler:
         self._complete_if_all(alignment)
 
     def cancelled(self, marker: CancelCheckpointMarker) -> None:
-        """Give a checkpoint up, and all older ones."""
+        """Cancel a checkpoint and all older ones."""
         checkpoint_id = marker.checkpoint_id
         if self._alignment is not None and self._alignment.checkpoint_id == checkpoint_id:
             self._abort(CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER)
@@ -89,23 +89,23 @@ class SingleCheckpointBarrierHandler:
             self._emit(CheckpointAborted(checkpoint_id, reason))
 
     def ended(self, channel: int) -> None:
-        """Wait for no barrier of a channel any more."""
+        """Stop waiting for barriers of a channel."""
         self._ended.add(channel)
         if self._alignment is not None and channel not in self._alignment.arrived:
             self._arrive(self._alignment, channel)
 
     def processed(self, size: int) -> None:
-        """Take note of bytes that are handed out during an alignment."""
+        """Add to the bytes processed during an alignment."""
         if self._alignment is not None:
             self._alignment.processed += size
 
     def timed_out(self) -> None:
-        """Have the barriers overtake from now on."""
+        """Let the barriers overtake from now on."""
         if self._alignment is not None and self._writer is None:
             self._overtake(self._alignment, None)
 
     def close(self) -> None:
-        """Drop channel state that isn't complete."""
+        """Drop incomplete channel state."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -123,11 +123,11 @@ class SingleCheckpointBarrierHandler:
                 self._arrive(alignment, channel)
             return True
         if self._settings.overtakes_at(barrier) is not None:
-            self._begin(barrier)  # its time runs from here on, wherever it stands in the queue
+            self._begin(barrier)  # the alignment begins now, wherever the barrier is in the queue
         return False
 
     def _begin(self, barrier: CheckpointBarrier) -> Alignment | None:
-        """Return the alignment that a barrier belongs to; None where its checkpoint is over."""
+        """Return the alignment that a barrier belongs to; None if its checkpoint is over."""
         if barrier.checkpoint_id > self._current:
             self._abort(CheckpointFailureReason.CHECKPOINT_DECLINED_SUBSUMED)
             self._current = barrier.checkpoint_id
@@ -137,11 +137,11 @@ class SingleCheckpointBarrierHandler:
         return self._alignment
 
     def _overtake(self, alignment: Alignment, overtaking: int | None) -> None:
-        """Take the checkpoint now: what is in front of barriers that haven't arrived is channel state.
+        """Take the checkpoint now: data before barriers that haven't arrived becomes channel state.
 
         Args:
-            alignment: Of the checkpoint.
-            overtaking: The channel whose barrier is at hand, and overtakes all that is queued there.
+            alignment: The alignment of the checkpoint.
+            overtaking: The channel of the current barrier, which overtakes everything queued there.
         """
         settings = self._settings
         self._writer = ChannelStateWriter(
@@ -158,7 +158,7 @@ class SingleCheckpointBarrierHandler:
         self._complete_if_all(alignment)
 
     def _persist_queued(self, writer: ChannelStateWriter, checkpoint_id: int, channel: int) -> bool:
-        """Persist what is queued in front of a barrier; return whether the barrier is queued too, or the channel's end."""
+        """Persist the data queued before a barrier; return whether the barrier, or the channel's end, is queued too."""
         for element in self._channels[channel]:
             if isinstance(element, Buffer | Watermark | WatermarkStatus):
                 writer.write(channel, element)

@@ -1,4 +1,4 @@
-"""Buffers that wait on disk: written at one end, read at the other, checked, and gone with the process."""
+"""A queue of buffers on disk: appended at one end, read at the other, checked, and deleted with the process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _HEAD = struct.Struct(">IQI")  # bytes, records, checksum
 
 
 class SpilledDataError(PystateError):
-    """Data that waited on disk for a barrier can't be read back."""
+    """Data that was spilled to disk for a barrier can't be read back."""
 
 
 class SpillFile:
-    """A queue of buffers in a file without a name, which there is only while something is in it.
+    """A queue of buffers in an unnamed file, which exists only while the queue isn't empty.
 
     Args:
-        directory: Where it lies; None for the system's folder of temporary files.
+        directory: The directory of the file; None for the system's temporary directory.
 
     Attributes:
-        size: Bytes of data in it.
+        size: Bytes of data in the file.
     """
 
     def __init__(self, directory: str | None) -> None:
@@ -38,10 +38,10 @@ class SpillFile:
         self.size = 0
 
     def append(self, buffer: Buffer) -> None:
-        """Put a buffer at the end.
+        """Append a buffer.
 
         Raises:
-            SnapshotError: The disk takes no more.
+            SnapshotError: The disk is full or fails.
         """
         if self._file is None:
             with storage_errors("open a file in", self._where):
@@ -55,10 +55,10 @@ class SpillFile:
         self.size += len(buffer.data)
 
     def popleft(self) -> Buffer:
-        """Take the first buffer out.
+        """Remove and return the first buffer.
 
         Raises:
-            SpilledDataError: It isn't what was written.
+            SpilledDataError: The data differs from what was written.
         """
         buffer = self._read(self._begin)
         self._begin += _HEAD.size + len(buffer.data)
@@ -68,7 +68,7 @@ class SpillFile:
         return buffer
 
     def __iter__(self) -> Iterator[Buffer]:
-        """Go through all buffers, which stay."""
+        """Yield all buffers without removing them."""
         position = self._begin
         while position < self._end:
             buffer = self._read(position)
@@ -93,7 +93,7 @@ class SpillFile:
         if self._file is None or position + length > self._end:
             raise self._damaged(position)
         parts = []
-        while length:  # one call to the system gives 2 GiB at most
+        while length:  # one system call reads at most 2 GiB
             part = os.pread(self._file.fileno(), length, position)
             if not part:
                 raise self._damaged(position)

@@ -1,4 +1,4 @@
-"""What comes on a channel, in its order."""
+"""The elements of a channel."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Buffer:
     """Encoded elements.
 
     Attributes:
-        data: Their bytes, which nobody here looks into.
-        records: How many there are.
+        data: Their bytes, which are opaque here.
+        records: The number of elements.
     """
 
     data: bytes
@@ -22,7 +22,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Watermark:
-    """Says that no element of an earlier time is to come on its channel.
+    """Promises that no element with an earlier time follows on its channel.
 
     Attributes:
         timestamp: Event time, ms since 1970.
@@ -33,10 +33,10 @@ class Watermark:
 
 @dataclass(frozen=True)
 class WatermarkStatus:
-    """Says whether the channel's watermarks count.
+    """Marks a channel as idle or active.
 
     Attributes:
-        idle: Nobody needs to wait for this channel.
+        idle: Whether watermarks need not wait for this channel.
     """
 
     idle: bool
@@ -44,14 +44,14 @@ class WatermarkStatus:
 
 @dataclass(frozen=True)
 class CancelCheckpointMarker:
-    """Comes instead of a checkpoint's barrier: whoever sends it has given that checkpoint up."""
+    """Replaces a checkpoint's barrier: the sender has cancelled that checkpoint."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True)
 class EndOfPartition:
-    """Nothing more comes on this channel."""
+    """Marks the end of the channel."""
 
 
 InFlightElement = Buffer | Watermark | WatermarkStatus
@@ -61,5 +61,5 @@ StreamElement = InFlightElement | CheckpointBarrier | CancelCheckpointMarker | E
 
 
 def size_of(element: StreamElement) -> int:
-    """Return an element's bytes of data."""
+    """Return the size of an element's data in bytes."""
     return len(element.data) if isinstance(element, Buffer) else 0

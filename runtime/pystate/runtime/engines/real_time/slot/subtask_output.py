@@ -1,4 +1,4 @@
-"""What leaves a subtask: rows and watermarks for other subtasks, barriers, lines and results for the driver."""
+"""The output of a subtask: rows and watermarks for other subtasks, barriers, and lines and results for the driver."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 
 
 class RealTimeGateway(Protocol):
-    """What a subtask of this engine tells the driver besides, and asks of it."""
+    """The further calls of this engine's subtasks to the driver."""
 
     def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
         """Have lines printed."""
 
     def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
-        """Hand on results for the program, made behind the barrier of checkpoint `behind`."""
+        """Send results for the program, produced after the barrier of checkpoint `behind`."""
 
     def ended(self, uid: str, subtask: int) -> None:
-        """Say that all elements are through."""
+        """Report that all elements are processed."""
 
     def source_messages(self, uid: str, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
-        """Send a reader's messages to its enumerator, and return the answers; None where it takes none now."""
+        """Send a reader's messages to its enumerator, and return the answers; None if it accepts none now."""
 
 
 class SubtaskOutput:
-    """The ways out of one subtask.
+    """The outputs of one subtask.
 
     Args:
-        uid: Of its task.
-        subtask: Which share of it.
-        writer: To other subtasks.
-        driver: To the driver.
-        pause: Is told of barriers.
+        uid: The task's uid.
+        subtask: The subtask index.
+        writer: Sends to other subtasks.
+        driver: Sends to the driver.
+        pause: Notified of barriers.
 
     Attributes:
-        behind: The checkpoint whose barrier went out last.
-        pause: Whether no more may be sent than barriers.
+        behind: The checkpoint whose barrier was sent last.
+        pause: Whether only barriers may be sent.
     """
 
     def __init__(self, uid: str, subtask: int, writer: RecordWriter, driver: RealTimeGateway, pause: OutputPause) -> None:
@@ -56,11 +56,11 @@ class SubtaskOutput:
 
     @property
     def sent_bytes(self) -> int:
-        """How many bytes have gone to other subtasks."""
+        """The number of bytes sent to other subtasks."""
         return self._writer.sent_bytes
 
     def write(self, output: OutputSpec, batch: pa.RecordBatch, metrics: TaskMetrics) -> None:
-        """Send a batch on its way."""
+        """Send a batch."""
         metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)
         if output.kind is OutputKind.EDGE:
             blocked_ns = self._writer.blocked_ns
@@ -72,7 +72,7 @@ class SubtaskOutput:
             self._driver.collected(self._uid, self._subtask, output.tag, self.behind, batch)
 
     def write_watermarks(self, rows: Iterable[tuple[OutputSpec, pa.RecordBatch]]) -> None:
-        """Send those watermarks that say something new."""
+        """Send the watermarks that have changed."""
         for output, row in rows:
             told = (row.column(1)[0].as_py(), row.column(2)[0].as_py())
             if self._told.get(output.tag) != told:
@@ -80,16 +80,16 @@ class SubtaskOutput:
                 self._writer.write(output, row)
 
     def barrier(self, barrier: CheckpointBarrier) -> None:
-        """Send a barrier behind all that went before."""
+        """Send a barrier after all earlier output."""
         self._writer.broadcast_barrier(barrier)
         self.behind = barrier.checkpoint_id
         self.pause.barrier_sent(barrier)
 
     def cancel(self, checkpoint_id: int) -> None:
-        """Say that the barrier of a checkpoint won't come."""
+        """Signal that the barrier of a checkpoint won't come."""
         self._writer.broadcast_cancel(checkpoint_id)
 
     def end_of_data(self) -> None:
-        """Say that no record follows."""
+        """Signal that no record follows."""
         self._writer.broadcast_end_of_data()
         self._driver.ended(self._uid, self._subtask)

@@ -1,1 +1,1 @@
-"""The real-time engine on Spark: one query whose stages run side by side and carry frames from slot to slot."""
+"""The Spark side of the real-time engine: one query whose stages run concurrently and carry frames from slot to slot."""

@@ -1,7 +1,7 @@
-"""The relay: the stage of the query that stands beside a subtask, and carries frames between its slot and Spark's shuffle.
+"""The relay: the query stage that carries frames between a subtask's slot and Spark's shuffle.
 
-It runs in Spark's Python workers, one task per subtask, as long as the attempt. It reads no more of a frame than the place
-that it is for. A new worker reads all that is imported here while its slot waits: what runs functions stays out of it.
+It runs in Spark's Python workers, one task per subtask, as long as the attempt. It reads only the place of a frame. A new
+worker reads all modules imported here while its slot waits, so nothing that runs functions is imported.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MOST_WAITING = 4
 
 @dataclass(frozen=True)
 class RelayDirectory:
-    """Where the slots of one execution attempt are.
+    """The addresses of the slots of one execution attempt.
 
     Attributes:
         job_id: The job.
         attempt: The attempt.
-        secret: What slots ask for.
+        secret: The secret that slots ask for.
         slots: The address of the slot of each subtask, by level and partition.
     """
 
@@ -49,7 +49,7 @@ class RelayDirectory:
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return len(self.slots)
 
     def partitions(self, level: int) -> int:
@@ -61,8 +61,8 @@ def relay_stage(directory: RelayDirectory, level: int) -> BatchStage:
     """Return the stage of a level.
 
     Args:
-        directory: Where the slots are.
-        level: Whose subtasks it serves. The first one is fed by its slots alone.
+        directory: The addresses of the slots.
+        level: The level of the subtasks that it serves. The first level is fed by its slots only.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,13 +80,13 @@ def relay_stage(directory: RelayDirectory, level: int) -> BatchStage:
 
 
 class Relay:
-    """One relay at work.
+    """A running relay.
 
     Args:
-        directory: Where the slots are.
-        level: That of its subtask.
-        partition: The partition of it.
-        connection: To its slot.
+        directory: The addresses of the slots.
+        level: The level of its subtask.
+        partition: The partition of its subtask.
+        connection: The connection to its slot.
     """
 
     def __init__(self, directory: RelayDirectory, level: int, partition: int, connection: Peer) -> None:
@@ -102,10 +102,10 @@ class Relay:
         """Carry frames until Spark ends the task.
 
         Args:
-            batches: What the shuffle brings.
+            batches: The output of the shuffle.
 
         Raises:
-            ControlError: The slot is gone, or what the shuffle brings has ended.
+            ControlError: The slot is lost, or the output of the shuffle has ended.
         """
         self._begin(self._from_slot, name="relay-slot")
         threading.Thread(target=send_heartbeats, args=(self._connection, self._sending), daemon=True).start()
@@ -127,7 +127,7 @@ class Relay:
             yield _row(to, item)
 
     def _next_hop(self, frame: bytes) -> int:
-        """Return the partition of the next level that a frame goes to; those for later levels ride along, all one way."""
+        """Return the partition of the next level to which a frame goes; frames for later levels always take the same one."""
         level, partition = place_of(frame)
         if level <= self._level or not self._next_partitions:
             message = f"A frame for level {level} came to the relay of level {self._level}."
@@ -174,19 +174,19 @@ class Relay:
 
 
 def send_heartbeats(connection: Peer, sending: threading.Lock) -> None:
-    """Let a slot know that its relay lives, until the connection is closed.
+    """Send signs of life to a relay's slot until the connection is closed.
 
     Args:
-        connection: To the slot.
-        sending: Held by whoever sends.
+        connection: The connection to the slot.
+        sending: Held while sending.
     """
     try:
         while True:
             time.sleep(HEARTBEAT_INTERVAL_S)
             with sending:
                 connection.send_bytes(HEARTBEAT)
-    except (OSError, ValueError, TypeError):  # closed, also while it sends
-        return  # whoever reads from it knows by now
+    except (OSError, ValueError, TypeError):  # closed, possibly while sending
+        return  # the reading thread notices it
 
 
 def _row(to: int, frame: bytes) -> pa.RecordBatch:

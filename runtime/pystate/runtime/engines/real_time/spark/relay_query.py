@@ -1,7 +1,7 @@
-"""The query of the real-time engine: one batch that lasts as long as the attempt, a stage of relays per level.
+"""The query of the real-time engine: one batch that lasts as long as the attempt, with one stage of relays per level.
 
-Spark 4.3 runs the stages of a query in Real-Time Mode side by side, and joins them by a shuffle that hands rows on at once.
-The query has no source of records: those are in the slots. What its first stage reads never comes.
+In Real-Time Mode, Spark 4.3 runs the stages of a query concurrently, connected by a shuffle that passes rows on at once. The
+query has no record source: sources are in the slots. The first stage reads a stream that never has rows.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class RelayQuery:
     """The relays of an attempt, as stages of one query.
 
     Args:
-        spark: The session.
-        directory: Where the slots are.
-        name: Of the query.
-        scratch: A folder for Spark's logs, which nobody needs.
+        spark: The Spark session.
+        directory: The addresses of the slots.
+        name: The query's name.
+        scratch: A directory for Spark's logs, which are not needed.
 
     Raises:
-        JobExecutionError: This Spark has no Real-Time Mode.
+        JobExecutionError: This Spark version has no Real-Time Mode.
     """
 
     def __init__(self, spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> None:
@@ -49,15 +49,15 @@ class RelayQuery:
         self._servers = ShuffleServers(spark.sparkContext, writers) if is_local else None
 
     def alone(self) -> bool:
-        """Whether all relays are connected and nobody else can be; on a cluster who may is a matter of its network.
+        """Whether all relays are connected and no one else can connect; on a cluster the network decides who can.
 
         Raises:
-            JobExecutionError: Somebody else is.
+            JobExecutionError: An unknown peer is connected.
         """
         return self._servers is None or self._servers.close()
 
     def failure(self) -> tuple[JobExecutionError, str] | None:
-        """Return why it has ended, with all that Spark says; None while it runs."""
+        """Return why the query has ended, with Spark's full error; None while it runs."""
         if self._query.isActive:
             return None
         error = self._query.exception()
@@ -65,7 +65,7 @@ class RelayQuery:
         return JobExecutionError(f"The query of the relays failed: {cause}"), str(error or "")
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the query."""
         with contextlib.suppress(Exception):  # it has failed or ended already
             self._query.stop()
 
@@ -88,7 +88,7 @@ def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: P
 
 
 def _source(spark: SparkSession, partitions: int) -> DataFrame:
-    """Return a stream in so many partitions, of which nothing ever comes."""
+    """Return a stream with so many partitions that never has rows."""
     jvm = spark._jvm  # noqa: SLF001 - pyspark has no way to this source
     try:
         sources = jvm.org.apache.spark.sql.execution.streaming.sources  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""Closes the ports of Spark's streaming shuffle on this machine once those for whom they are have come.
+"""Closes the local ports of Spark's streaming shuffle once all its readers have connected.
 
-Each task that writes to it (`StreamingShuffleWriter`, 4.3.0) listens on all addresses of the machine, whatever Spark's
-settings say, and asks nobody who he is: the first to name a reader is sent its rows, and one message that it doesn't know
-ends the query. On a local master the readers are threads of the same JVM, and all connect before the first record. From then
-on nobody has to connect any more; and the kernel knows whether somebody else was there before.
+Each writing task (`StreamingShuffleWriter`, 4.3.0) listens on all addresses of the machine, whatever Spark's settings say,
+and doesn't authenticate clients: the first client that names a reader is sent its rows, and a single unknown message ends
+the query. With a local master the readers are threads of the same JVM, and all connect before the first record. After that
+no one has to connect any more, and the kernel knows whether anyone else was connected before.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ShuffleServers:
     """The servers of a query's shuffles.
 
     Args:
-        context: An application with a local master.
-        count: How many there are.
+        context: The context of an application with a local master.
+        count: The number of servers.
     """
 
     def __init__(self, context: SparkContext, count: int) -> None:
@@ -38,10 +38,10 @@ class ShuffleServers:
         self._closed = count == 0
 
     def close(self) -> bool:
-        """Close those to which all readers have connected; return whether all are closed.
+        """Close the servers to which all readers have connected; return whether all servers are closed.
 
         Raises:
-            JobExecutionError: One of those who have connected is no process of this user.
+            JobExecutionError: A connected client is no process of this user.
         """
         if not self._closed:
             writers = list(self._writers())
@@ -65,10 +65,10 @@ class ShuffleServers:
         return True
 
     def _writers(self) -> Iterator[Any]:
-        """Yield the writers of tasks that run: only what ends them with their task refers to them."""
+        """Yield the writers of running tasks: only the listener that ends them with their task refers to them."""
         runners = self._field("executor.Executor", "runningTasks", self._executor())
         jvm: Any = self._context._jvm  # noqa: SLF001 - pyspark has no public way to Java's classes
-        # py4j's own `values()` looks each key up again, as a number of another type
+        # py4j's own `values()` looks up each key again, as a number of another type
         for runner in list(jvm.java.util.Collections.list(runners.elements())):
             task = self._field("executor.Executor$TaskRunner", "task", runner)
             context = None if task is None else self._field("scheduler.Task", "context", task)
@@ -87,7 +87,7 @@ class ShuffleServers:
         return self._field(_LOCAL_ENDPOINT, f"{_SPARK.replace('.', '$')}$scheduler$local$LocalEndpoint$$executor", local)
 
     def _captured(self, closure: Any) -> Any:
-        """Return what a closure refers to, where that is one object."""
+        """Return the object that a closure refers to, if there is exactly one."""
         if closure is None:
             return None
         fields = list(closure.getClass().getDeclaredFields())
