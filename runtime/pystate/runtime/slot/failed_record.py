@@ -1,4 +1,4 @@
-"""Which record a task's functions had when they raised."""
+"""Finds the record that a task's functions were processing when they raised an error."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_OF_A_KEY = 200
 
 
 class FailedRecord:
-    """Surrounds calls of functions: keeps the current key where one raises, and says what a function lacks.
+    """Wraps function calls: records the current key if one raises, and explains missing methods.
 
     Args:
-        backend: The task's keyed state; None where it has none.
-        source: The task's own source; None where it has none.
+        backend: The task's keyed state; None if it has none.
+        source: The task's source; None if it has none.
     """
 
     def __init__(self, backend: KeyedStateBackend | None, source: SourceInput | None) -> None:
@@ -28,15 +28,15 @@ class FailedRecord:
         self._before: Hashable = NO_KEY
 
     def place(self) -> str | None:
-        """Say where the record comes from, or which key it has; None where that isn't known, or nothing has raised."""
+        """Describe the record's origin or its key; None if unknown, or if nothing has been raised."""
         return self._key if self._source is None else self._source.failed_at
 
     def __enter__(self) -> None:
-        """Note the key of the calls before: what raises before it sets another one has none."""
+        """Remember the previous key: an error before another key is set belongs to no key."""
         self._before = NO_KEY if self._context is None else self._context.active_key
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Keep the key; the error goes on, with a sentence where it tells of a method that a function doesn't have."""
+        """Record the key; the error propagates, with an explanation if a function lacks a method."""
         if not isinstance(error, Exception):
             return
         if self._context is not None and self._context.active_key not in (NO_KEY, self._before):

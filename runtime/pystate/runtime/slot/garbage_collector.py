@@ -1,4 +1,4 @@
-"""How much a slot has the garbage collector look at."""
+"""Limits the work of the garbage collector in a slot."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ in use until it ends: Python's own 700 has the collector look at them dozens of 
 
 
 def free_what_has_ended() -> None:
-    """Free what an earlier attempt has left: Spark gives its process to the next one.
+    """Free the memory of an earlier attempt, whose process Spark reuses for the next one.
 
-    Its slot had the collector pass over it, so that what of it refers to itself would stay for good, state with it.
+    That attempt's slot excluded its objects from collection, so its reference cycles would stay forever, including state.
     """
     if gc.get_freeze_count():
         gc.unfreeze()
@@ -20,11 +20,11 @@ def free_what_has_ended() -> None:
 
 
 def leave_to_stay() -> None:
-    """Have the garbage collector pass over all that a slot has loaded by now: modules, code, the job, the restored state.
+    """Exclude everything the slot has loaded so far from collection: modules, code, the job, the restored state.
 
-    Records make so many short-lived objects that it looks at everything several times a second, a quarter of the time that a
-    record takes. From now on it also looks less often, unless a function has said otherwise. What reference counts free,
-    they free at once as ever; what refers to itself stays a little longer.
+    Records create so many short-lived objects that the collector would scan everything several times a second, a quarter of
+    the time per record. From now on it also runs less often, unless a function has set this itself. Reference counting still
+    frees objects at once; only cycles stay a little longer.
     """
     gc.collect()
     gc.freeze()

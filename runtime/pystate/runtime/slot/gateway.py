@@ -1,4 +1,4 @@
-"""RPCs of a slot to its coordinator."""
+"""The RPCs of a slot to its coordinator."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pystate.runtime.slot.subtask import SubtaskGateway
 
 
 class CoordinatorGateway(SubtaskGateway):
-    """Calls the coordinator; threads don't wait for each other, since an answer may take its time.
+    """Calls the coordinator. Threads don't wait for each other, since an answer may take long.
 
     Args:
         connect: Opens a connection to the coordinator.
-        identity: Goes with every call: which slot of which attempt speaks.
+        identity: Sent with every call: the calling slot and attempt.
     """
 
     def __init__(self, connect: Callable[[], ControlClient], identity: dict[str, Any]) -> None:
@@ -30,13 +30,13 @@ class CoordinatorGateway(SubtaskGateway):
         self._lock = threading.Lock()
 
     def call(self, op: str, **arguments: Any) -> Any:
-        """Call one op over a connection nobody else is using.
+        """Call an op over a connection that no other thread uses.
 
-        Where that breaks, the op is called once more over a new one: the coordinator takes each of them twice.
+        If the connection breaks, the op is called again over a new one: the coordinator accepts each op twice.
 
         Raises:
             ConnectionLostError: The new connection broke, too.
-            PystateError: What the coordinator answered, or that it can't be reached.
+            PystateError: The coordinator's error, or it can't be reached.
         """
         with self._lock:
             client = self._idle.pop() if self._idle else None
@@ -58,7 +58,7 @@ class CoordinatorGateway(SubtaskGateway):
         return value
 
     def close(self) -> None:
-        """Keep no connection any more: the process may live on, and the coordinator has a thread for each of them."""
+        """Close all connections: the process may live on, and the coordinator has a thread for each of them."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -75,7 +75,7 @@ class CoordinatorGateway(SubtaskGateway):
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> None:
-        """Hand over the state handles of a checkpoint."""
+        """Send the state handles of a checkpoint."""
         self.call(
             "acknowledge",
             checkpoint_id=checkpoint_id,
@@ -88,11 +88,11 @@ class CoordinatorGateway(SubtaskGateway):
     def decline(
         self, checkpoint_id: int, uid: str, subtask: int, error: PystateError, reason: CheckpointFailureReason
     ) -> None:
-        """Say that this subtask's part of a checkpoint failed."""
+        """Report that this subtask's part of a checkpoint failed."""
         self.call(
             "decline", checkpoint_id=checkpoint_id, uid=uid, subtask=subtask, error=error.to_dict(), reason=reason.name
         )
 
     def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
-        """Say that the job can't go on."""
+        """Report that the job can't continue."""
         self.call("task_failed", uid=uid, subtask=subtask, error=error.to_dict(), stack_trace=stack_trace)

@@ -1,4 +1,4 @@
-"""What a slot tells the driver of its subtasks' metrics, with its heartbeats."""
+"""Sends the metrics of a slot's subtasks to the driver, with its heartbeats."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pystate.runtime.slot.subtask import Subtask
 
 
 class SlotMetricsReporter:
-    """Makes the reports of one slot.
+    """Creates the metric reports of one slot.
 
     Args:
-        subtasks: The slot's subtasks by uid; they may come later.
-        clock: Monotonic seconds.
+        subtasks: The slot's subtasks by uid; they may be added later.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, subtasks: Mapping[str, Subtask], clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class SlotMetricsReporter:
     def report(self) -> dict[str, Any] | None:
         """Return the metrics of all subtasks as plain data.
 
-        None where they can't be told: a heartbeat must go out all the same.
+        None if collecting fails: a heartbeat must be sent all the same.
         """
         with self._lock:
             try:

@@ -11,7 +11,7 @@ from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 
 def watermark_row(channel: str, watermark: int, *, idle: bool) -> pa.RecordBatch:
-    """Return the row that says how far a channel is."""
+    """Return the row that carries a channel's watermark."""
     return pa.RecordBatch.from_arrays(
         [pa.array([channel]), pa.array([watermark], pa.int64()), pa.array([idle])], schema=WATERMARK_SCHEMA
     )
@@ -26,13 +26,13 @@ def watermark_rows(batch: pa.RecordBatch) -> Iterator[tuple[str, int, bool]]:
 def watermark_of(
     edge: OutputSpec, assigners: Mapping[str, TimestampsAndWatermarks], task: int, *, task_is_idle: bool
 ) -> tuple[int, bool]:
-    """Return what an edge says of itself: its watermark, and whether it is idle.
+    """Return an edge's watermark, and whether the edge is idle.
 
     Args:
-        edge: An edge with times.
-        assigners: Those of the chain, by uid.
+        edge: An edge with event time.
+        assigners: The chain's assigners, by uid.
         task: The watermark of the task.
-        task_is_idle: Whether all inputs of the task are.
+        task_is_idle: Whether all inputs of the task are idle.
     """
     told = [
         (task, task_is_idle) if uid is None else (assigners[uid].watermark, assigners[uid].is_idle) for uid in edge.assigners

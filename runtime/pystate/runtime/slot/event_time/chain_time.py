@@ -1,4 +1,4 @@
-"""The time of a chain: its clock, its event time, and the timestamp of the element that is on its way through it."""
+"""The time of a chain: its clock, its event time, and the timestamp of the current element."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ MAX_WATERMARK = (1 << 63) - 1
 
 
 class ChainTime:
-    """A cell that all operators of a chain share. A chain is plain calls, so one element at a time is on its way.
+    """A cell shared by all operators of a chain, which processes one element at a time.
 
-    It is written where a timestamp is known: from a batch's column, by a timer, by a window. Where no step needs time nobody
-    writes it, and it costs nothing.
+    It is written where a timestamp becomes known: from a batch's column, by a timer, by a window. If no step needs time, it
+        is never written and costs nothing.
 
     Args:
-        clock: The time, ms since 1970.
+        clock: Returns ms since 1970.
         sorted_input: See below.
 
     Attributes:
         clock: As given.
-        timestamp: Of the element on its way, ms since 1970; None where it has none.
+        timestamp: The timestamp of the current element, ms since 1970; None if it has none.
         watermark: The event time, ms since 1970.
-        sorted_input: Elements come key by key; each key's timers fire behind its last one.
-        quiesced: A key is at its end: timers that are registered now are ignored, as nothing would ever end with them.
+        sorted_input: Elements are sorted by key; each key's timers fire after its last element.
+        quiesced: A key has ended: timers that are registered now are ignored, as they could never fire.
     """
 
     __slots__ = ("clock", "quiesced", "sorted_input", "timestamp", "watermark")

@@ -9,20 +9,21 @@ from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERM
 
 
 class WatermarkValve:
-    """How far each channel of an input is. Nothing here goes back but by `roll_back`.
+    """The watermarks of an input's channels. They never go back, except in `roll_back`.
 
-    The lasting partitions of a source are channels each. As long as no row of any has come, the source's own channel stands
+    Each lasting partition of a source is a channel. Until a row of any partition arrives, the source's own channel stands
     for them; a partition counts from its first row on.
 
-    A channel that was idle and comes back behind the input's watermark is left out until it has caught up, as in Flink: what
-    comes on it is late whatever others wait for. Partitions of one source are not, as in Flink's multiplexer of splits.
+    A channel that was idle and resumes with a watermark lower than the input's is ignored until it has caught up, as in
+    Flink: its elements are late in any case. This doesn't apply to partitions of one source, as in Flink's multiplexer of
+    splits.
 
     Args:
-        channels: Those that are waited for, with the time after which one without elements is idle, ms; None for never.
-        now: The time of the clock, ms since 1970.
+        channels: The expected channels, each with its idle timeout, ms; None for no timeout.
+        now: The current time, ms since 1970.
 
     Attributes:
-        is_idle: Whether all channels are idle: then nobody waits for this input.
+        is_idle: Whether all channels are idle, so that event time doesn't wait for this input.
     """
 
     def __init__(self, channels: Mapping[str, int | None], now: int) -> None:
@@ -31,23 +32,23 @@ class WatermarkValve:
         self._watermarks = dict.fromkeys(channels, MIN_WATERMARK)
         self._heard = dict.fromkeys(channels, now)
         self._idle: set[str] = set()
-        self._behind: set[str] = set()  # those that have come back, and not caught up yet
+        self._behind: set[str] = set()  # channels that have resumed and not caught up yet
         self._output = MIN_WATERMARK
         self.finish_epoch()
 
     @property
     def has_channels(self) -> bool:
-        """Whether watermarks come on this input at all."""
+        """Whether this input has watermarks at all."""
         return bool(self._watermarks)
 
     def take(self, channel: str, watermark: int, *, idle: bool, now: int) -> None:
-        """Take what a channel says of itself.
+        """Store the watermark and idleness of a channel.
 
         Args:
-            channel: Its name; one that isn't waited for counts from now on.
+            channel: Its name; an unexpected channel counts from now on.
             watermark: Event time, ms since 1970; `MIN_WATERMARK` for none.
-            idle: Whether nobody needs to wait for it.
-            now: The time of the clock, ms since 1970.
+            idle: Whether event time need not wait for it.
+            now: The current time, ms since 1970.
         """
         if channel not in self._watermarks:
             self._take_place(channel)
@@ -63,15 +64,15 @@ class WatermarkValve:
             self._idle.discard(channel)
 
     def advance(self, now: int, ended: Collection[str] = ()) -> int:
-        """Return the input's watermark: the lowest of the channels that aren't idle; where all are, it stands still.
+        """Return the input's watermark: the lowest of the channels that aren't idle; if all are idle, it doesn't change.
 
-        A channel at the end of event time is ended, and isn't waited for either. (In Flink it is the lowest where the others
-        are idle: event time jumps to its end, and what comes on them later is late.)
+        A channel at the end of event time has ended and is ignored too. (In Flink its watermark is the lowest if the others
+        are idle: event time jumps to its end, and later elements of the others are late.)
 
         Args:
-            now: The time of the clock, ms since 1970.
-            ended: Channels on which nothing comes any more, those of partitions by their source's. Nobody waits for them,
-                and event time is at its end where there are no others. Who knows says so in each epoch: it is no state.
+            now: The current time, ms since 1970.
+            ended: Channels that have ended; for partitions, their source's channel. They are ignored, and if there are no
+                others, event time ends. They are passed in each epoch and not stored as state.
         """
         for channel, heard in self._heard.items():
             timeout = self._timeouts.get(self._whole(channel))
@@ -92,29 +93,29 @@ class WatermarkValve:
         return self._output
 
     def finish_epoch(self) -> None:
-        """Make what has come since the last epoch part of what is known."""
+        """Commit the changes since the last epoch."""
         self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), set(self._behind), self._output)
 
     def roll_back(self) -> None:
-        """Forget what has come since the last finished epoch."""
+        """Discard the changes since the last finished epoch."""
         watermarks, heard, idle, behind, self._output = self._finished
         self._watermarks, self._heard, self._idle, self._behind = dict(watermarks), dict(heard), set(idle), set(behind)
         self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
 
     def snapshot(self) -> dict[str, int]:
-        """Return how far each channel is; nothing of those that are at their end: who goes on behind it isn't late."""
+        """Return the watermark of each channel, except those that have ended: a job that continues after them isn't late."""
         known = self._watermarks.items()
         return {channel: watermark for channel, watermark in known if MIN_WATERMARK < watermark < MAX_WATERMARK}
 
     def restore(self, snapshots: Iterable[Mapping[str, int]], now: int) -> None:
-        """Begin where the subtasks of an earlier run stood: each channel at the lowest watermark that any of them had.
+        """Restore each channel to the lowest watermark that any subtask of an earlier run had.
 
-        The subtasks of a task may be others than before: each of its channels begins at the lowest of the old ones. The
-        partitions of a source are waited for as before.
+        The parallelism may have changed, so each channel begins at the lowest watermark of the previous ones. The partitions
+        of a source are expected as before.
 
         Args:
-            snapshots: What `snapshot` gave for each subtask.
-            now: The time of the clock, ms since 1970.
+            snapshots: The results of `snapshot` of each subtask.
+            now: The current time, ms since 1970.
         """
         lowest: dict[str, int] = {}
         taken = list(snapshots)
@@ -132,12 +133,12 @@ class WatermarkValve:
         self.finish_epoch()
 
     def _whole(self, channel: str) -> str:
-        """Return the channel that a partition's is a part of; others as they are."""
+        """Return the channel that a partition's channel belongs to; other channels are returned unchanged."""
         whole = whole_channel(channel)
         return whole if channel not in self._timeouts and whole in self._timeouts else channel
 
     def _take_place(self, channel: str) -> None:
-        """Let a partition's channel stand in the place of its source's; or that one again, where the source has none now."""
+        """Replace a source's channel with its partition's; or the other way round, if the source has none any more."""
         for other in list(self._watermarks):
             if other == self._whole(channel) or self._whole(other) == channel:
                 del self._watermarks[other], self._heard[other]
@@ -146,7 +147,7 @@ class WatermarkValve:
 
 
 def stem(channel: str) -> str:
-    """Return what the channels of one edge have in common: `uid/edge` of `uid/edge/subtask`."""
+    """Return the common part of an edge's channels: `uid/edge` of `uid/edge/subtask`."""
     head, _, last = channel.rpartition("/")
     before = head.rpartition("/")[2]
     return head if before.isdigit() and last.isdigit() else channel

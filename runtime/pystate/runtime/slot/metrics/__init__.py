@@ -1,1 +1,1 @@
-"""What a subtask measures."""
+"""The metrics of a subtask."""

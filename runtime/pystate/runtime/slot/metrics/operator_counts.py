@@ -1,8 +1,8 @@
-"""Records in and out of each operator of a task, derived from what the task counts.
+"""Derives the records in and out of each operator of a task from the counts of the task.
 
-A task counts by batch: rows of its inputs, rows of each output. What passes between two chained functions is counted by
-nobody, and this finds out where it can be known all the same: what one operator writes the next one reads, and a function
-that makes one element of each reads as many as it writes.
+A task counts by batch: the rows of its inputs and of each output. Rows between two chained functions are not counted, but
+    can often be derived: what one operator writes the next one reads, and a function that makes one element of each writes
+    as many as it reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Counts = tuple[int | None, int | None]
 
 
 class OperatorCounts:
-    """Tells the counts of a task's operators.
+    """Computes the counts of a task's operators.
 
     Args:
         task: The task.
@@ -35,7 +35,7 @@ class OperatorCounts:
         self._fed = Counter(output.tag for place in places for output in place.outputs)
 
     def rows_out(self, rows_by_output: Mapping[int, int]) -> int:
-        """Return how many rows a task has written: those of a stream that several others read count once.
+        """Return how many rows a task has written; rows of a stream with several readers count once.
 
         Args:
             rows_by_output: The rows of each output, by its tag.
@@ -78,7 +78,7 @@ class OperatorCounts:
     def _written(
         self, place: Chain | ChainNode, operator: OperatorSpec, read: int | None, rows_out: Mapping[int, int]
     ) -> int | None:
-        """Return what an operator writes to `place`: an output that nobody else feeds has all of it."""
+        """Return what an operator writes to `place`; an output with a single writer is written by it alone."""
         for output in place.outputs:
             if self._fed[output.tag] == 1:
                 return rows_out.get(output.tag, 0)

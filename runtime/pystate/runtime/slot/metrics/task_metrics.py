@@ -1,4 +1,4 @@
-"""What one subtask measures: records, bytes and time by batch, and what its functions have registered."""
+"""The metrics of one subtask: records, bytes and time by batch, and the metrics registered by its functions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _NS_PER_MS = 1_000_000
 
 
 class BusyTime:
-    """Measures what is done inside `with`."""
+    """Measures the time spent inside `with`."""
 
     def __init__(self) -> None:
-        # time spent before, and since when; one object that is replaced, so that another thread never sees half of a change
+        # earlier time, and the start of the current period; one object that is replaced, so that other threads see it
+        # consistently
         self._state = (0, 0)
 
     def __enter__(self) -> None:
@@ -33,7 +34,7 @@ class BusyTime:
         self._state = (spent + time.perf_counter_ns() - since, 0)
 
     def so_far_ns(self) -> int:
-        """Return the time measured, what is under way included; may be called from another thread."""
+        """Return the measured time, including the current period; may be called from another thread."""
         spent, since = self._state
         return spent + (max(0, time.perf_counter_ns() - since) if since else 0)
 
@@ -41,19 +42,19 @@ class BusyTime:
 class TaskMetrics:
     """The metrics of one subtask.
 
-    The subtask's thread counts; another one may call `collect`. All counts grow as long as the subtask lives, also where an
-    epoch is given up and run again.
+    The subtask's thread counts; another thread may call `collect`. All counts grow during the lifetime of the subtask, also
+    if an epoch is rolled back and rerun.
 
     Args:
-        task: What the subtask runs.
+        task: The task.
 
     Attributes:
-        busy: Measures the time spent on records, and at the ends of epochs.
-        idle: Measures the time without anything to do, in a subtask that is not fed by epochs; see `begin_stream`.
-        blocked_ns: How long such a subtask has waited for room in front of the next ones.
-        operators: What the functions have registered, by operator uid.
-        state_samples: Returns what the state backend measures of itself.
-        watermarks: Returns the task's watermark and the one it hands on; None where no times come to the task.
+        busy: Measures the time spent on records and at the ends of epochs.
+        idle: Measures the time without work, in a subtask that is not fed by epochs; see `begin_stream`.
+        blocked_ns: How long such a subtask has waited for room in downstream tasks.
+        operators: The metrics registered by the functions, by operator uid.
+        state_samples: Returns the state backend's own metrics.
+        watermarks: Returns the task's watermark and the one it has sent; None if the task has no event time.
     """
 
     def __init__(self, task: TaskSpec) -> None:
@@ -76,23 +77,23 @@ class TaskMetrics:
         self._rates = Rates()
 
     def begin_stream(self) -> None:
-        """Take all time from now on for busy in which the subtask neither waits for something to do nor for room."""
+        """From now on count all time as busy in which the subtask waits neither for work nor for room."""
         self._is_stream, self._started_ns = True, time.perf_counter_ns()
 
     # -- counting, on the subtask's thread
 
     def batch_in(self, rows: int, size: int) -> None:
-        """Count a batch that was read, of `size` bytes."""
+        """Count an input batch of `size` bytes."""
         self._records_in += rows
         self._bytes_in += size
 
     def batch_out(self, tag: int, rows: int, size: int) -> None:
-        """Count a batch of an output, of `size` bytes."""
+        """Count an output batch of `size` bytes."""
         self._rows_out[tag] += rows
         self._bytes_out += size
 
     def epoch_finished(self, duration_ms: int) -> None:
-        """Count an epoch."""
+        """Count a finished epoch."""
         self._epochs += 1
         self._last_epoch_ms = duration_ms
 
@@ -101,21 +102,21 @@ class TaskMetrics:
         for operator in self.operators.values():
             operator.sample_gauges()
 
-    # -- telling
+    # -- reporting
 
     def rows_out(self, rows_by_output: Mapping[int, int]) -> int:
         """Return how many rows the task has written; see `OperatorCounts.rows_out`."""
         return self._operator_counts.rows_out(rows_by_output)
 
     def totals(self) -> tuple[int, int]:
-        """Return how many rows were read, and written."""
+        """Return how many rows were read and written."""
         return self._records_in, self.rows_out(self._rows_out)
 
     def collect(self, now_s: float) -> list[MetricSample]:
         """Return all samples.
 
         Args:
-            now_s: Monotonic seconds; rates are taken from one call to the next ones.
+            now_s: Monotonic seconds; rates are computed between calls.
         """
         counts = {
             "numRecordsIn": self._records_in,

@@ -1,4 +1,4 @@
-"""Operators at work in a slot: how each family of functions is called, and the life that all of them share.
+"""The operators of a slot: how each family of functions is called, and their common lifecycle.
 
-What runs for each element is a closure made once per operator: one Python call per element and operator, no dispatch.
+The code per element is a closure created once per operator: one Python call per element and operator, no dispatch.
 """

@@ -1,4 +1,4 @@
-"""Calls of an `AsyncFunction` on an event loop of their own: begun, timed out, made again, cancelled."""
+"""Runs the calls of an `AsyncFunction` on their own event loop, with timeouts, retries and cancellation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STOP_TIMEOUT_S = 5.0
 
 
 class AsyncCall:
-    """One element that is under way.
+    """The pending calls for one element.
 
     Attributes:
         element: The element.
-        timestamp: Its time, ms since 1970; None for none.
+        timestamp: Its timestamp, ms since 1970; None for none.
         attempts: How often the function has been called with it.
-        settled: Nothing that a call comes to counts any more: there is a result, or nobody wants one.
-        results: What it came to; None as long as that isn't known.
+        settled: Outcomes are ignored from now on: there is a result, or it is no longer wanted.
+        results: The results; None while unknown.
     """
 
     __slots__ = ("attempts", "element", "results", "retry", "settled", "task", "timeout", "timestamp")
@@ -40,7 +40,7 @@ class AsyncCall:
         self.retry: asyncio.TimerHandle | None = None
 
     def settle(self) -> None:
-        """Let nothing come of it any more; called on the loop's thread."""
+        """Ignore all further outcomes; called on the loop's thread."""
         self.settled = True
         for waiting in (self.timeout, self.retry):
             if waiting is not None:
@@ -48,14 +48,14 @@ class AsyncCall:
 
 
 class AsyncCalls:
-    """The calls of one subtask. `begin`, `cancel` and `stop` are for the subtask's threads, all else is the loop's.
+    """The calls of one subtask. `begin`, `cancel` and `stop` are called by the subtask's threads, all else by the loop.
 
-    Loop and thread begin with the first call.
+    Loop and thread start with the first call.
 
     Args:
-        descriptor: What the program says.
-        completed: Called on the loop's thread with calls that have results, those of a turn of the loop together.
-        failed: Called on the loop's thread with a call and what it has raised.
+        descriptor: The program's settings.
+        completed: Called on the loop's thread with the calls that got results in one iteration of the loop.
+        failed: Called on the loop's thread with a call and its error.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class AsyncCalls:
         return self._thread is not None and self._thread.is_alive()
 
     def begin(self, call: AsyncCall) -> None:
-        """Call the function with an element, soon."""
+        """Schedule a call of the function with an element."""
         self._begun.append(call)
-        if not self._is_woken:  # waking the loop takes longer than all the rest
+        if not self._is_woken:  # waking the loop takes longer than everything else
             self._is_woken = True
             self._tell_loop(self._start_begun)
 
     def cancel(self, calls: Iterable[AsyncCall]) -> None:
-        """Cancel calls; nothing comes of them any more."""
+        """Cancel calls; their outcomes are ignored."""
         given_up = list(calls)
         for call in given_up:
             call.settled = True
@@ -100,10 +100,10 @@ class AsyncCalls:
             self._tell_loop(self._give_up, given_up)
 
     def stop(self) -> bool:
-        """Cancel all calls, and end the loop and its thread.
+        """Cancel all calls, and stop the loop and its thread.
 
         Returns:
-            Whether they have ended; not so where a function holds the loop, or doesn't heed that it is cancelled.
+            Whether they have stopped; not if a function blocks the loop, or ignores its cancellation.
         """
         if self._thread is not None and self._loop is not None:
             self._tell_loop(self._loop.stop)
@@ -115,7 +115,7 @@ class AsyncCalls:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._run, args=(self._loop,), name="async-wait", daemon=True)
             self._thread.start()
-        with contextlib.suppress(RuntimeError):  # it is closed: who waits for a call finds that out
+        with contextlib.suppress(RuntimeError):  # it is closed, which the waiting thread detects
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -132,7 +132,7 @@ class AsyncCalls:
             loop.close()
 
     def _start_begun(self) -> None:
-        self._is_woken = False  # first: who comes from now on wakes the loop again
+        self._is_woken = False  # first: later calls wake the loop again
         while self._begun:
             call = self._begun.popleft()
             if not call.settled:
@@ -158,12 +158,12 @@ class AsyncCalls:
             if not isinstance(error, Exception) or not self._is_repeated(call, self._retry_exception, error):
                 call.settle()
                 self._failed(call, error)
-        except Exception as own_error:  # a predicate's
+        except Exception as own_error:  # raised by a predicate
             call.settle()
             self._failed(call, own_error)
 
     def _is_repeated(self, call: AsyncCall, predicate: Callable[[Any], bool] | None, outcome: Any) -> bool:
-        """Have a call made again later if the strategy says so."""
+        """Schedule another attempt if the retry strategy asks for it; return whether it does."""
         strategy = self._strategy
         if predicate is None or outcome is None or not predicate(outcome) or not strategy.can_retry(call.attempts):
             return False

@@ -1,7 +1,7 @@
 """The operator of an `AsyncFunction` (Flink's AsyncWaitOperator).
 
-Calls run on a thread with an event loop; results go on from the thread that runs the chain, so that all that follows is
-called as ever. An epoch ends when its calls have: nothing is under way at a barrier, and watermarks overtake nobody.
+Calls run on a thread with an event loop; results are emitted by the thread that runs the chain, so that downstream functions
+are called as usual. An epoch ends after its calls: no call is pending at a barrier, and watermarks overtake no element.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _LOOK_S = 1.0
 
 
 class AsyncWaitOperator:
-    """The elements of one subtask that are under way.
+    """The pending elements of one subtask.
 
     Args:
-        descriptor: What the program says.
-        emit: Takes the results.
-        time: Of the chain.
-        where: What errors name as the place.
+        descriptor: The program's settings.
+        emit: Receives the results.
+        time: The chain's time.
+        where: The operator's name in errors.
     """
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, emit: Emit, time: ChainTime, where: str) -> None:
@@ -38,14 +38,14 @@ class AsyncWaitOperator:
         self._time = time
         self._where = where
         self._changed = threading.Condition()
-        self._under_way: dict[AsyncCall, None] = {}  # in the order the elements came
-        self._ready: deque[AsyncCall] = deque()  # in the order the results came; unused where they are ordered
+        self._under_way: dict[AsyncCall, None] = {}  # in the order of the elements
+        self._ready: deque[AsyncCall] = deque()  # in the order of the results; unused for ordered results
         self._error: BaseException | None = None
         self._is_interrupted = False
         self._calls = AsyncCalls(descriptor, self._completed, self._failed)
 
     def process_element(self, element: Any) -> None:
-        """Call the function with an element; first hand on what is ready, and wait while too many are under way."""
+        """Call the function with an element; first emit available results, and wait while too many calls are pending."""
         self._hand_on()
         while len(self._under_way) >= self._capacity:
             self._await_ready()
@@ -55,12 +55,12 @@ class AsyncWaitOperator:
         self._calls.begin(call)
 
     def drain(self) -> None:
-        """Wait for all that is under way, and hand it on.
+        """Wait for all pending calls, and emit their results.
 
         Raises:
-            ControlError: The epoch is given up, see `interrupt`.
-            JobExecutionError: The event loop is gone.
-            Exception: What the function raised.
+            ControlError: The epoch is aborted, see `interrupt`.
+            JobExecutionError: The event loop has died.
+            Exception: The function's error.
         """
         self._hand_on()
         while self._under_way:
@@ -68,13 +68,13 @@ class AsyncWaitOperator:
             self._hand_on()
 
     def interrupt(self) -> None:
-        """Let whoever waits for calls fail, from another thread; holds until the epoch is rolled back."""
+        """Make threads that wait for calls fail, from another thread; lasts until the epoch is rolled back."""
         with self._changed:
             self._is_interrupted = True
             self._changed.notify_all()
 
     def roll_back_epoch(self) -> None:
-        """Cancel all calls, and forget them."""
+        """Cancel and drop all calls."""
         with self._changed:
             given_up = list(self._under_way)
             self._under_way.clear()
@@ -85,7 +85,7 @@ class AsyncWaitOperator:
             self._calls.cancel(given_up)
 
     def close(self) -> None:
-        """End the event loop and its thread, calls that hang included."""
+        """Stop the event loop and its thread, even if calls hang."""
         self.interrupt()
         with self._changed:
             for call in self._under_way:
@@ -112,7 +112,7 @@ class AsyncWaitOperator:
                 self._changed.wait(_LOOK_S)
 
     def _hand_on(self) -> None:
-        """Emit what is ready, each with the time of its element."""
+        """Emit the available results, each with the timestamp of its element."""
         if self._error is not None:
             raise self._error
         time = self._time
@@ -135,6 +135,6 @@ class AsyncWaitOperator:
 
     def _failed(self, call: AsyncCall, error: BaseException) -> None:
         with self._changed:
-            if call in self._under_way:  # else its epoch was given up meanwhile
+            if call in self._under_way:  # otherwise its epoch was rolled back meanwhile
                 self._error = self._error or error
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Functions over a stream and what another stream broadcasts to every subtask."""
+"""Handlers for functions over a stream and a broadcast stream."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class _DeclaredStates:
     """The broadcast states that were declared with `broadcast(...)`.
 
     Args:
-        descriptors: Which.
-        make: Makes what is handed out of a descriptor.
-        where: What errors name as the place.
+        descriptors: Their descriptors.
+        make: Creates the state object for a descriptor.
+        where: The operator's name in errors.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class _DeclaredStates:
         self._states = {descriptor.name: (descriptor, make(descriptor)) for descriptor in descriptors}
 
     def get(self, descriptor: MapStateDescriptor) -> Any:
-        """Return the state; called for every element, so a descriptor that is the very same is not compared."""
+        """Return the state; called for every element, so an identical descriptor object is not compared."""
         declared = self._states.get(descriptor.name)
         if declared is None or (declared[0] is not descriptor and not _alike(declared[0], descriptor)):
             known = ", ".join(repr(one) for one, _ in self._states.values()) or "none"
@@ -57,21 +57,21 @@ def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:
 
 
 class _TimeContext(KeyedBroadcastProcessFunction.BaseContext):
-    """What the contexts of both sides tell of time."""
+    """The time methods common to the contexts of both sides."""
 
     def __init__(self, time: ChainTime) -> None:
         self._time = time
 
     def timestamp(self) -> int | None:
-        """Return the time of the element."""
+        """Return the timestamp of the element."""
         return self._time.timestamp
 
     def current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._time.clock()
 
     def current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._time.watermark
 
 
@@ -87,7 +87,7 @@ class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContex
         self._timers = timers
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """Return a broadcast state that can't be written."""
+        """Return a read-only broadcast state."""
         state: ReadOnlyBroadcastState[Any, Any] = self._states.get(state_descriptor)
         return state
 
@@ -99,12 +99,12 @@ class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContex
         return self._backend.current_key
 
     def timer_service(self) -> TimerService:
-        """Return what tells the time, and keeps timers."""
+        """Return the timer service."""
         return UnkeyedTimerService(self._time) if self._timers is None else self._timers.service()
 
 
 class BroadcastOnTimerContext(DataSideContext, KeyedBroadcastProcessFunction.OnTimerContext):
-    """The context of a timer that fires."""
+    """The context of a firing timer."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class BroadcastOnTimerContext(DataSideContext, KeyedBroadcastProcessFunction.OnT
         self._fired = fired
 
     def timestamp(self) -> int | None:
-        """Return the time of the timer."""
+        """Return the timestamp of the timer."""
         return self._fired.timestamp
 
     def time_domain(self) -> TimeDomain:
-        """Return by which time it fires."""
+        """Return the time domain of the timer."""
         return self._fired.domain
 
 

@@ -1,4 +1,4 @@
-"""Which reduce functions are done by columns."""
+"""Selects the reduce functions that run on columns."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def column_reduce(
     where: str,
     epoch: EpochResults | None = None,
 ) -> ColumnHandler | None:
-    """Return what does a reduce function's work by columns; None where only the function can.
+    """Return the column handler for a reduce function; None if it must run element by element.
 
     Args:
         function: The function.
-        type_info: Of the elements.
-        backend: The state.
-        columns: Takes the results.
-        handle: Takes an element under its key, where columns can't do it.
-        where: The operator, for errors.
-        epoch: Takes the last result of each key; None where all results are given out.
+        type_info: The type of the elements.
+        backend: The state backend.
+        columns: Receives the results.
+        handle: Processes an element under its key, where columns can't be used.
+        where: The operator's name in errors.
+        epoch: Receives the last result of each key; None if all results are emitted.
     """
     if type_info is None:
         return None
@@ -51,7 +51,7 @@ def column_reduce(
         return None
     kind, position = known
     state = reduce_state(backend, type_info)
-    if not isinstance(state, OverlayValueState):  # of a backend with states of its own
+    if not isinstance(state, OverlayValueState):  # of a backend with its own state classes
         return None
     one_by_one = OneByOne(type_info, backend, handle, where)
     if kind in EXTREMES:
@@ -60,7 +60,7 @@ def column_reduce(
 
 
 def _known(function: Any, type_info: TypeInformation) -> tuple[AccumulateType, int | None] | None:
-    """Return what a function keeps, and of which field: None for elements that are their own field."""
+    """Return a function's kind of accumulation, and its field: None for elements that are the field themselves."""
     if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
         if type(function) is not FieldAggregation:
             return None

@@ -1,4 +1,4 @@
-"""What functions are handed: the runtime context, and the contexts of their state's life."""
+"""The contexts passed to functions: the runtime context, and those of initialize_state and snapshot_state."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
     """The runtime context of one operator in one subtask.
 
     Args:
-        operator: The operator that asks.
+        operator: The operator.
         task: Its task.
         subtask: The index of the subtask.
-        environment: The job.
-        backend: The keyed state, None for operators that don't stand directly behind key_by().
+        environment: The job's environment.
+        backend: The keyed state; None for operators that don't directly follow key_by().
 
     Attributes:
-        metrics: What the operator's function has registered.
+        metrics: The metrics registered by the operator's function.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         self.metrics = OperatorMetrics(_scope(operator, task, subtask, environment))
 
     def move_to(self, subtask: int) -> None:
-        """Let the operator be one of another subtask: in front of the first shuffle functions serve several."""
+        """Assign the operator to another subtask: upstream of the first shuffle one function object serves several."""
         self._subtask = subtask
         self.metrics.scope = _scope(self._operator, self._task, subtask, self._environment)
 
     def get_task_name(self) -> str:
-        """Return the names of all that is chained in the task."""
+        """Return the names of all operators chained in the task."""
         return self._task.chained_name
 
     def get_task_name_with_subtasks(self) -> str:
-        """Return the task's name, and which subtask and attempt this is."""
-        number = self._subtask + 1  # in front of the first shuffle there may be more than the parallelism says
+        """Return the task's name with the subtask and attempt numbers."""
+        number = self._subtask + 1  # upstream of the first shuffle there may be more subtasks than the parallelism
         subtask = f"{number}/{max(number, self._task.parallelism)}"
         return f"{self._task.chained_name} ({subtask})#{self._environment.attempt}"
 
@@ -88,7 +88,7 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """Return the number of the execution attempt."""
+        """Return the attempt number."""
         return self._environment.attempt
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
@@ -108,7 +108,7 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         return Configuration(self._environment.configuration)
 
     def get_metrics_group(self) -> MetricGroup:
-        """Return the group of the operator's metrics."""
+        """Return the operator's metric group."""
         return self.metrics.group
 
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
@@ -146,11 +146,11 @@ class InitializationContext(FunctionInitializationContext):
     """The context of `initialize_state`.
 
     Attributes:
-        restored_checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
-        operator_state: The operator's own.
-        keyed_state: The operator's own.
-        raw_keyed: Opens what fell to this subtask.
-        raw_operator: Opens what fell to this subtask.
+        restored_checkpoint_id: The checkpoint that the job starts from, or None.
+        operator_state: The operator state store.
+        keyed_state: The keyed state store.
+        raw_keyed: Opens the raw keyed state assigned to this subtask.
+        raw_operator: Opens the raw operator state assigned to this subtask.
     """
 
     restored_checkpoint_id: int | None
@@ -164,15 +164,15 @@ class InitializationContext(FunctionInitializationContext):
         return self.restored_checkpoint_id is not None
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the number of that checkpoint."""
+        """Return the ID of that checkpoint."""
         return self.restored_checkpoint_id
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Return where operator state is registered."""
+        """Return the store in which operator state is registered."""
         return self.operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Return where keyed state is registered."""
+        """Return the store in which keyed state is registered."""
         return self.keyed_state
 
     def get_raw_keyed_state_inputs(self) -> Iterator[tuple[int, BinaryIO]]:
@@ -189,11 +189,11 @@ class SnapshotContext(FunctionSnapshotContext):
     """The context of `snapshot_state`.
 
     Attributes:
-        checkpoint_id: Which checkpoint is taken.
+        checkpoint_id: The ID of the checkpoint.
         timestamp: When it was triggered, ms since 1970.
-        raw_keyed: Takes raw keyed state; None where the operator isn't keyed.
-        raw_operator: Takes raw operator state.
-        where: What errors name as the place.
+        raw_keyed: Output for raw keyed state; None if the operator isn't keyed.
+        raw_operator: Output for raw operator state.
+        where: The operator's name in errors.
     """
 
     checkpoint_id: int
@@ -203,20 +203,20 @@ class SnapshotContext(FunctionSnapshotContext):
     where: str
 
     def get_checkpoint_id(self) -> int:
-        """Return the checkpoint's number."""
+        """Return the checkpoint ID."""
         return self.checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:
-        """Return when it was triggered."""
+        """Return when the checkpoint was triggered."""
         return self.timestamp
 
     def get_raw_keyed_state_output(self) -> RawKeyedStateOutput:
-        """Return where raw keyed state is written."""
+        """Return the output for raw keyed state."""
         if self.raw_keyed is None:
             message = "Raw keyed state can't be written on a stream without a key."
             raise StateError(message, where=self.where, hint="put key_by(...) directly in front of the operator")
         return self.raw_keyed
 
     def get_raw_operator_state_output(self) -> RawOperatorStateOutput:
-        """Return where raw operator state is written."""
+        """Return the output for raw operator state."""
         return self.raw_operator

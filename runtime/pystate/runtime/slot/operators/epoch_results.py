@@ -1,4 +1,4 @@
-"""Mini-batches: of a rolling aggregation's results only the last one of each key, when the epoch ends."""
+"""Mini-batches: emits only the last result of each key of a rolling aggregation, when the epoch ends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _IN_STATE = object()
 class EpochResults:
     """Keeps the last result of each key until the epoch ends (`execution.mini-batch.enabled`).
 
-    They go on in the order in which their keys were first there, each with the time of the element that brought it about.
+    Results are emitted in the order in which their keys first appeared, each with the timestamp of its element.
 
     Args:
-        context: Has the key whose result it is.
-        time: Of the chain.
-        emit: Takes the results.
+        context: Holds the key of the result.
+        time: The chain's time.
+        emit: Receives the results.
     """
 
     def __init__(self, context: InternalKeyContext, time: ChainTime, emit: Emit) -> None:
@@ -36,30 +36,30 @@ class EpochResults:
         self._drain_columns: Callable[[bool], None] | None = None
 
     def read_from(self, state: OverlayValueState, drain_columns: Callable[[bool], None]) -> None:
-        """Say where the results are of an operator that has them by columns.
+        """Set the state that holds the results of an operator that computes them by columns.
 
         Args:
-            state: Those of noted keys.
-            drain_columns: Called in front of all others with whether there are none, to hand its own on; else to note their
-                keys.
+            state: The state of noted keys.
+            drain_columns: Called before all results are emitted. Its argument says whether there are no other results, so
+                that it emits its own; otherwise it notes their keys.
         """
         self._state, self._drain_columns = state, drain_columns
 
     def note_keys(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:
-        """Take note that the state has a new result of each of some keys, which have no time."""
+        """Record that the state has a new result for each of some keys, without timestamps."""
         self._results.update(zip(keys, repeat((_IN_STATE, None))))
         self._groups.update(zip(keys, key_groups, strict=True))
 
     def note(self, result: Any) -> None:
-        """Take a result of the current key, in the place of the one before."""
+        """Record a result of the current key, replacing the previous one."""
         self._results[self._context.active_key] = (result, self._time.timestamp)
 
     def note_all(self, keys: Iterable[Hashable], results: Iterable[Any]) -> None:
-        """Take a result of each of some keys, which have no time."""
+        """Record a result for each of some keys, without timestamps."""
         self._results.update(zip(keys, zip(results, repeat(None)), strict=False))
 
     def drain(self) -> None:
-        """Hand the results on."""
+        """Emit the results."""
         if self._drain_columns is not None:
             self._drain_columns(not self._results)
         results, self._results = self._results, {}
@@ -73,7 +73,7 @@ class EpochResults:
             time.timestamp = None
 
     def _read(self, results: dict[Hashable, tuple[Any, int | None]], state: OverlayValueState) -> None:
-        """Put what the state has in its place."""
+        """Fill in the results that are in the state."""
         groups, self._groups = self._groups, {}
         held = state.overlay
         for key, group in groups.items():
@@ -81,6 +81,6 @@ class EpochResults:
                 results[key] = (held[key] if key in held else state.load(key, group)), None
 
     def roll_back_epoch(self) -> None:
-        """Forget them."""
+        """Drop the results."""
         self._results = {}
         self._groups = {}

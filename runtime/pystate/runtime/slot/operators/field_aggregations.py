@@ -1,6 +1,6 @@
-"""`sum`, `min` and `max` of a field over whole batches, with the results that `reduce` has element by element.
+"""`sum`, `min` and `max` of a field on whole batches, with the same results as `reduce` element by element.
 
-Where columns can't give exactly those results (nulls, NaN, infinity, a zero with a sign, sums beyond the type), a batch goes
+Where columns can't give exactly those results (nulls, NaN, infinity, signed zero, overflowing sums), a batch is processed
 element by element.
 """
 
@@ -47,13 +47,13 @@ Numbers = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class KeyLines:
-    """The rows of a batch in one line, those of a key side by side, and in front of them what the key has from before.
+    """The rows of a batch arranged in one array, grouped by key, each group preceded by the key's previous result.
 
     Attributes:
-        places: Where in the line each row is.
-        fronts: Where what is from before is, in the order of the keys that have such.
-        starts: Where each key's part begins.
-        ends: Where it ends.
+        places: The array index of each row.
+        fronts: The array indexes of the previous results, in the order of the keys that have one.
+        starts: The start of each key's group.
+        ends: The end of each key's group.
     """
 
     places: Numbers
@@ -63,16 +63,16 @@ class KeyLines:
 
     @property
     def size(self) -> int:
-        """How long the line is."""
+        """The length of the array."""
         return len(self.places) + len(self.fronts)
 
 
 def key_lines(index: Numbers, held: Sequence[bool] | Numbers) -> KeyLines:
-    """Return where the rows of a batch go.
+    """Return the arrangement of a batch's rows.
 
     Args:
         index: The key of each row.
-        held: For each key whether it has something from before.
+        held: For each key whether it has a previous result.
     """
     counts = np.bincount(index, minlength=len(held))
     known = np.array(held, dtype=np.int64)
@@ -85,7 +85,7 @@ def key_lines(index: Numbers, held: Sequence[bool] | Numbers) -> KeyLines:
 
 
 def accumulate(ufunc: np.ufunc, line: Numbers, starts: Numbers, ends: Numbers) -> None:
-    """Accumulate each part of a line from its first number on: short ones together, long ones each by itself."""
+    """Accumulate each group of an array from its first number on: short groups together, long ones separately."""
     lengths = ends - starts
     short = lengths <= _SHORT
     for turn in range(1, _SHORT):
@@ -98,13 +98,13 @@ def accumulate(ufunc: np.ufunc, line: Numbers, starts: Numbers, ends: Numbers) -
 
 
 class OneByOne:
-    """Takes the batches that columns can't, element by element.
+    """Processes batches element by element that columns can't process.
 
     Args:
-        type_info: Of the elements.
-        backend: The state.
-        handle: Takes an element under its key.
-        where: The operator, for errors.
+        type_info: The type of the elements.
+        backend: The state backend.
+        handle: Processes an element under its key.
+        where: The operator's name in errors.
     """
 
     def __init__(self, type_info: TypeInformation, backend: KeyedStateBackend, handle: Emit, where: str) -> None:
@@ -113,7 +113,7 @@ class OneByOne:
         self._handle = handle
 
     def process(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
-        """Take the elements of a batch."""
+        """Process the elements of a batch."""
         context = self._backend.key_context
         for place, element in zip(distinct.index.to_pylist(), self._codec.decode(data), strict=True):
             context.set_current_key(distinct.internal[place], distinct.groups[place])
@@ -125,16 +125,16 @@ class ColumnAggregation(ColumnHandler):
 
     Args:
         kind: SUM, MIN or MAX.
-        position: Of the field; None for elements that are their own field.
-        type_info: Of the elements.
+        position: The position of the field; None for elements that are the field themselves.
+        type_info: The type of the elements.
         state: The result of each key.
-        columns: Takes the results.
-        one_by_one: Takes the batches that columns can't.
-        where: The operator, for errors.
-        epoch: Takes the last result of each key, in the place of `columns`; None for all results.
+        columns: Receives the results.
+        one_by_one: Processes the batches that columns can't process.
+        where: The operator's name in errors.
+        epoch: Receives the last result of each key, instead of `columns`; None for all results.
     """
 
-    needs_plain: ClassVar = True  # each result has its element's time, and a bounded run has only the last one of each key
+    needs_plain: ClassVar = True  # each result has its element timestamp; a bounded run has one per key
 
     def __init__(
         self,
@@ -158,12 +158,12 @@ class ColumnAggregation(ColumnHandler):
         self._codec = RecordCodec(type_info, where)
         names = type_info.row_names if type_info.kind is TypeKind.ROW else None
         self._results = RollingResults(state, position, len(self._codec.schema), names, self._dtype, epoch)
-        self._looked_up: tuple[DistinctKeys, Numbers] | None = None  # by `unread`, for the `process` that follows
+        self._looked_up: tuple[DistinctKeys, Numbers] | None = None  # by `unread`, for the following `process`
         if epoch is not None:
             epoch.read_from(state, self._drain)
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Aggregate the elements of a batch, and give out the result behind each."""
+        """Aggregate the elements of a batch, and emit the result after each."""
         assert timestamps is None  # noqa: S101 - it needs plain ones
         column = data.column(self._at)
         rolled = None if column.null_count else self._rolled(data, column, distinct)
@@ -185,9 +185,9 @@ class ColumnAggregation(ColumnHandler):
         return [distinct.internal[place] for place in unknown], [distinct.groups[place] for place in unknown]
 
     def _other_columns(self, data: pa.RecordBatch, distinct: DistinctKeys, places: Numbers) -> list[pa.Array]:
-        """Return the columns of the results of all rows; of the field that is aggregated any."""
+        """Return the columns of all result rows; the aggregated field's column is a placeholder."""
         fields = range(len(self._codec.schema))
-        if all(field in (self._at, distinct.field) for field in fields):  # then the key's is the same in all its elements
+        if all(field in (self._at, distinct.field) for field in fields):  # then the key is the same in all its elements
             return [data.column(field).cast(self._codec.schema.field(field).type) for field in fields]
         return [array.take(distinct.index) for array in self._encoded(self._results.results(places))]
 
@@ -196,14 +196,14 @@ class ColumnAggregation(ColumnHandler):
         return self._codec.encode(results if prepare is None else list(map(prepare, results)))
 
     def _drain(self, alone: bool) -> None:
-        """Give out the last result of each key, or have them noted behind others."""
+        """Emit the last result of each key, or have the keys noted after others."""
         if not alone:
             self._results.settle()
         elif results := self._results.hand_on():
             self._columns.emit(pa.RecordBatch.from_arrays(self._encoded(results), schema=self._codec.schema), None)
 
     def _rolled(self, data: pa.RecordBatch, column: pa.Array, distinct: DistinctKeys) -> tuple[Numbers, Numbers] | None:
-        """Return the field's result behind each row, and the places of the keys' results; None where columns can't tell."""
+        """Return the field's result after each row, and the places of the keys' results; None if columns can't be used."""
         values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
         looked_up, self._looked_up = self._looked_up, None
         is_known = looked_up is not None and looked_up[0] is distinct
@@ -219,7 +219,7 @@ class ColumnAggregation(ColumnHandler):
             found, at_loaded = [elements[at] for at in loaded], [unknown[at] for at in loaded]
             try:
                 before[at_loaded] = found if self._position is None else [element[self._position] for element in found]
-            except (OverflowError, TypeError, ValueError):  # None, or a number that a restored state holds
+            except (OverflowError, TypeError, ValueError):  # None, or a number in restored state
                 return None
             known[at_loaded] = True
         if not self._is_safe(values, before[known]):
@@ -234,13 +234,13 @@ class ColumnAggregation(ColumnHandler):
         line: Numbers = np.empty(lines.size, dtype=self._dtype)
         line[lines.places] = values
         line[lines.fronts] = before[known]
-        with np.errstate(over="ignore"):  # what is too large for a double is infinite, without a word
+        with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, without a warning
             accumulate(self._ufunc, line, lines.starts, lines.ends)
         self._results.put(places, line[lines.ends - 1])
         return line[lines.places], places
 
     def _is_safe(self, values: Numbers, before: Numbers) -> bool:
-        """Return whether columns give what Python's operators do."""
+        """Return whether columns give the same results as Python's operators."""
         if self._dtype is np.int64:
             largest = max((abs(int(part.min())) + abs(int(part.max())) for part in (values, before) if len(part)), default=0)
             return not self._sums or largest * (len(values) + 1) < self._limit
@@ -248,23 +248,23 @@ class ColumnAggregation(ColumnHandler):
 
 
 def numbers_of(type_info: TypeInformation, position: int | None) -> tuple[type, int]:
-    """Return what `NUMBERS` has for a field."""
+    """Return the entry of `NUMBERS` for a field."""
     return NUMBERS[(type_info if position is None else type_info.elements[position]).kind]
 
 
 def are_plain_doubles(numbers: Numbers) -> bool:
-    """Return whether numpy compares doubles as Python does: no NaN, no infinity, no zero with a sign."""
+    """Return whether numpy compares these doubles as Python does: no NaN, no infinity, no signed zero."""
     return bool(np.isfinite(numbers).all()) and not (np.signbit(numbers) & (numbers == 0)).any()
 
 
 def with_field(elements: Sequence[Any], place: int, values: Sequence[Any], names: tuple[str, ...] | None) -> list[Any]:
-    """Return elements with other values in one field.
+    """Return elements with the values of one field replaced.
 
     Args:
         elements: Tuples or rows.
-        place: Which field.
-        values: For each element.
-        names: Those of the fields of rows; None for tuples.
+        place: The index of the field.
+        values: The new value of each element.
+        names: The field names of rows; None for tuples.
     """
     columns = list(zip(*elements, strict=True))
     columns[place] = tuple(values)
@@ -272,7 +272,7 @@ def with_field(elements: Sequence[Any], place: int, values: Sequence[Any], names
 
 
 def position_of(field: int | str, type_info: TypeInformation) -> int | None:
-    """Return the position of a field; None where there is none."""
+    """Return the position of a field; None if it doesn't exist."""
     if isinstance(field, str):
         return list(type_info.names or ()).index(field) if field in (type_info.names or ()) else None
     return field % len(type_info.elements) if -len(type_info.elements) <= field < len(type_info.elements) else None

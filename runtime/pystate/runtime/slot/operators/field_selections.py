@@ -1,6 +1,6 @@
-"""`min_by` and `max_by` of a field over whole batches, with the results that `reduce` has element by element.
+"""`min_by` and `max_by` of a field on whole batches, with the same results as `reduce` element by element.
 
-Where columns can't give exactly those results (nulls, NaN, infinity, a zero with a sign), a batch goes element by element.
+Where columns can't give exactly those results (nulls, NaN, infinity, signed zero), a batch is processed element by element.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ EXTREMES: dict[AccumulateType, tuple[np.ufunc, np.ufunc]] = {
 
 
 class ColumnSelection(ColumnHandler):
-    """A rolling choice of one element by a field.
+    """A rolling selection of one element by a field.
 
     Args:
         kind: MIN_BY or MAX_BY.
-        position: Of the field; None for elements that are their own field.
-        type_info: Of the elements.
+        position: The position of the field; None for elements that are the field themselves.
+        type_info: The type of the elements.
         state: The element of each key.
-        columns: Takes the results.
-        one_by_one: Takes the batches that columns can't.
-        where: The operator, for errors.
-        epoch: Takes the last result of each key, in the place of `columns`; None for all results.
+        columns: Receives the results.
+        one_by_one: Processes the batches that columns can't process.
+        where: The operator's name in errors.
+        epoch: Receives the last result of each key, instead of `columns`; None for all results.
     """
 
     needs_plain: ClassVar = True  # see `ColumnAggregation`
@@ -69,7 +69,7 @@ class ColumnSelection(ColumnHandler):
         self._epoch = epoch
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Choose among the elements of a batch and those of before, and give out the best one behind each."""
+        """Select among the elements of a batch and the previous results, and emit the best one after each element."""
         assert timestamps is None  # noqa: S101 - it needs plain ones
         results = held_values(self._state, distinct)
         column = data.column(self._position or 0)
@@ -102,17 +102,17 @@ class ColumnSelection(ColumnHandler):
         return self._codec.encode(elements if prepare is None else list(map(prepare, elements)))
 
     def _chosen(self, column: pa.Array, distinct: DistinctKeys, results: list[Any]) -> tuple[Numbers, Numbers] | None:
-        """Return which element is the best one behind each row, and behind the last one of each key.
+        """Return which element is the best one after each row, and after the last row of each key.
 
-        Elements have numbers: those of before that there are, in the order of their keys, then those of the batch. None
-        where columns can't tell.
+        Elements are numbered: first the existing previous results, in the order of their keys, then those of the batch. None
+            if columns can't be used.
         """
         values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
         place = self._position
         try:
             found = [result if place is None else result[place] for result in results if result is not None]
             before: Numbers = np.array(found, dtype=self._dtype)
-        except (OverflowError, TypeError, ValueError):  # None, or a number that a restored state holds
+        except (OverflowError, TypeError, ValueError):  # None, or a number in restored state
             return None
         if self._dtype is np.float64 and not are_plain_doubles(np.concatenate((values, before))):
             return None

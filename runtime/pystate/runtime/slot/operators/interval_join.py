@@ -1,4 +1,4 @@
-"""The interval join at work (Flink's IntervalJoinOperator): elements wait in keyed state for those that may match them."""
+"""The interval join (Flink's IntervalJoinOperator): elements wait in keyed state for elements that may match them."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ CLEANUP_NAMESPACES = ("CLEANUP_LEFT", "CLEANUP_RIGHT")
 
 
 class JoinContext(ProcessJoinFunction.Context):
-    """Speaks of the pair in hand.
+    """The context of the current pair.
 
     Attributes:
-        left: The time of the left element.
-        right: That of the right one.
+        left: The timestamp of the left element.
+        right: The timestamp of the right element.
     """
 
     def __init__(self) -> None:
         self.left = self.right = 0
 
     def get_left_timestamp(self) -> int:
-        """Return the time of the left element."""
+        """Return the timestamp of the left element."""
         return self.left
 
     def get_right_timestamp(self) -> int:
-        """Return the time of the right element."""
+        """Return the timestamp of the right element."""
         return self.right
 
     def get_timestamp(self) -> int:
-        """Return the later of the two."""
+        """Return the later of the two timestamps."""
         return max(self.left, self.right)
 
 
@@ -58,10 +58,10 @@ class _Side(NamedTuple):
     """One of the two streams.
 
     Attributes:
-        buffer: Its elements by their times.
-        lower: How much later than an element of it one of the other stream is at least, ms.
-        upper: How much later that is at most, ms.
-        namespace: Of its timers.
+        buffer: Its elements by timestamp.
+        lower: The least time by which a matching element of the other stream is later than one of this stream, ms.
+        upper: The most time by which it is later, ms.
+        namespace: The namespace of its timers.
         late_tag: The side output of its late elements.
     """
 
@@ -72,25 +72,25 @@ class _Side(NamedTuple):
     late_tag: OutputTag | None
 
     def cleanup_time(self, timestamp: int) -> int:
-        """Return when nothing can match an element any more."""
+        """Return when an element can't be matched any more."""
         return timestamp + max(self.upper, 0)
 
     def timestamp(self, cleanup_time: int) -> int:
-        """Return the time of the elements that are cleared at a time."""
+        """Return the timestamp of the elements that are removed at a time."""
         return cleanup_time - max(self.upper, 0)
 
 
 class IntervalJoinOperator:
-    """Joins two keyed streams whose elements are close in time.
+    """Joins two keyed streams whose elements are close in event time.
 
     Args:
-        operation: What the program says.
+        operation: The join of the program.
         input_types: The types of the elements; None for untyped.
         backend: The keyed state.
         runtime: The operator's runtime context.
-        time: Of the chain.
+        time: The chain's time.
         timers: The operator's timer services.
-        output: Takes the results.
+        output: Receives the results.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class IntervalJoinOperator:
         self._late_records: Counter = runtime.get_metrics_group().counter(LATE_RECORDS)
 
     def handlers(self) -> list[Emit]:
-        """Return what takes the elements of each stream."""
+        """Return the handler of each stream's elements."""
         return [self.process_left, self.process_right]
 
     def process_left(self, element: Any) -> None:
-        """Join a left element with the right ones that wait, and let it wait for others."""
+        """Join a left element with the buffered right ones, and buffer it."""
         left, right, context = self._left, self._right, self._context
         timestamp = self._take(left, element)
         if timestamp is None:
@@ -134,7 +134,7 @@ class IntervalJoinOperator:
                 self._join(element, other)
 
     def process_right(self, element: Any) -> None:
-        """Join a right element with the left ones that wait, and let it wait for others."""
+        """Join a right element with the buffered left ones, and buffer it."""
         left, right, context = self._left, self._right, self._context
         timestamp = self._take(right, element)
         if timestamp is None:
@@ -145,7 +145,7 @@ class IntervalJoinOperator:
                 self._join(other, element)
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
-        """Forget the elements that nothing can match any more."""
+        """Remove the elements that can't be matched any more."""
         side = self._left if namespace == self._left.namespace else self._right
         side.buffer.remove(side.timestamp(timestamp))
 
@@ -153,7 +153,7 @@ class IntervalJoinOperator:
         """Do nothing: there are no such timers."""
 
     def _take(self, side: _Side, element: Any) -> int | None:
-        """Let an element wait; return its time, None where it is late."""
+        """Buffer an element; return its timestamp, or None if it is late."""
         timestamp = self._time.timestamp
         if timestamp is None:
             message = "An element without a timestamp came to an interval join."
@@ -171,7 +171,7 @@ class IntervalJoinOperator:
         return timestamp
 
     def _join(self, left: Any, right: Any) -> None:
-        """Call the function with a pair, and emit the results with the later time of the two."""
+        """Call the function with a pair, and emit the results with the later timestamp of the two."""
         time, output = self._time, self._output
         before, time.timestamp = time.timestamp, self._context.get_timestamp()
         try:
@@ -183,7 +183,7 @@ class IntervalJoinOperator:
 
 
 def _in_interval(side: _Side, timestamp: int, other: _Side) -> list[int]:
-    """Return the times of the other stream's elements that match one of this stream, in their order."""
+    """Return the sorted timestamps of the other stream's elements that match an element of this stream."""
     lower, upper = timestamp + side.lower, timestamp + side.upper
     return sorted(time for time in other.buffer.keys() if lower <= time <= upper)  # noqa: SIM118 - a state, no dict
 

@@ -1,4 +1,4 @@
-"""Functions directly behind key_by(), with state of the element's key at hand."""
+"""Handlers for functions directly after key_by(), which see the state of the element's key."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ REDUCE_STATE = "_op_state"
 
 
 class UserTimers:
-    """The timers of a process function, and what is done when they fire (Flink's KeyedProcessOperator).
+    """The timers of a process function, and the call when they fire (Flink's KeyedProcessOperator).
 
-    The service is made when it is first asked for, and at once where the function has an `on_timer`: restored timers fire.
+    The service is created when first used, or at once if the function has an `on_timer`, since restored timers fire.
 
     Args:
         timers: The operator's timer services.
@@ -39,12 +39,12 @@ class UserTimers:
         self._fire: Callable[[int, TimeDomain], None] = _ignore_timer
 
     def fire_with(self, fire: Callable[[int, TimeDomain], None]) -> None:
-        """Set what is called with a timer's time and domain; without it they pass unnoticed."""
+        """Set the function that is called with a timer's time and domain; without it, timers are ignored."""
         self._fire = fire
         self.service()
 
     def service(self) -> TimerService:
-        """Return the timers as the function sees them."""
+        """Return the timer service that the function sees."""
         if self._service is None:
             self._service = SimpleTimerService(self._timers.get_internal_timer_service(USER_TIMERS, self))
         return self._service
@@ -59,15 +59,15 @@ class UserTimers:
 
 
 def _ignore_timer(_timestamp: int, _domain: TimeDomain) -> None:
-    """Do as a function without an `on_timer` does."""
+    """Ignore a timer, for functions without an `on_timer`."""
 
 
 class FiredTimer:
-    """Which timer a context of `on_timer` speaks of.
+    """The timer that a context of `on_timer` refers to.
 
     Attributes:
-        timestamp: The time it was registered for.
-        domain: By which time it fires.
+        timestamp: The timestamp it was registered for.
+        domain: Its time domain.
     """
 
     __slots__ = ("domain", "timestamp")
@@ -78,7 +78,7 @@ class FiredTimer:
 
 
 class KeyedContext(KeyedProcessFunction.Context, KeyedCoProcessFunction.Context):
-    """The context of an element with a key."""
+    """The context of an element of a keyed stream."""
 
     def __init__(self, backend: KeyedStateBackend, time: ChainTime, timers: UserTimers) -> None:
         self._backend = backend
@@ -90,40 +90,40 @@ class KeyedContext(KeyedProcessFunction.Context, KeyedCoProcessFunction.Context)
         return self._backend.current_key
 
     def timestamp(self) -> int | None:
-        """Return the time of the element."""
+        """Return the timestamp of the element."""
         return self._time.timestamp
 
     def timer_service(self) -> TimerService:
-        """Return what tells the time, and keeps timers."""
+        """Return the timer service."""
         return self._timers.service()
 
 
 class KeyedOnTimerContext(KeyedContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
-    """The context of a timer that fires."""
+    """The context of a firing timer."""
 
     def __init__(self, backend: KeyedStateBackend, time: ChainTime, timers: UserTimers, fired: FiredTimer) -> None:
         super().__init__(backend, time, timers)
         self._fired = fired
 
     def timestamp(self) -> int | None:
-        """Return the time of the timer."""
+        """Return the timestamp of the timer."""
         return self._fired.timestamp
 
     def time_domain(self) -> TimeDomain:
-        """Return by which time it fires."""
+        """Return the time domain of the timer."""
         return self._fired.domain
 
 
 def timer_handler(
     call: Callable[..., Any], output: Output, fired: FiredTimer, context: Any
 ) -> Callable[[int, TimeDomain], None]:
-    """Return what calls `on_timer` with a timer's time, and emits the results.
+    """Return the function that calls `on_timer` with a timer's timestamp, and emits the results.
 
     Args:
         call: The function's `on_timer`.
-        output: Takes the results.
-        fired: What the context speaks of.
-        context: Of the calls.
+        output: Receives the results.
+        fired: Set to the timer that the context refers to.
+        context: The context of the calls.
     """
     handle = process_handler(call, output, context)
 
@@ -137,7 +137,7 @@ def timer_handler(
 def keyed_context(
     function: Any, output: Output, time: ChainTime, backend: KeyedStateBackend, timers: InternalTimeServiceManager
 ) -> KeyedContext:
-    """Return the context of the calls of a keyed process function, and have its timers call it."""
+    """Return the context of a keyed process function's calls, and connect its timers to it."""
     user_timers, fired = UserTimers(timers), FiredTimer()
     context = KeyedContext(backend, time, user_timers)
     if has_on_timer(function):
@@ -149,7 +149,7 @@ def keyed_context(
 def reduce_handler(
     call: Callable[..., Any], emit: Emit, backend: KeyedStateBackend, type_info: TypeInformation | None
 ) -> Emit:
-    """Return what merges each element into the result of its key, and emits that."""
+    """Return the function that merges each element into the result of its key, and emits the result."""
     state = reduce_state(backend, type_info)
     value, update = state.value, state.update
 
@@ -171,18 +171,18 @@ def reduce_handler(
 
 
 class _FinalResult:
-    """Emits what the elements of a key were reduced to, at the key's end."""
+    """Emits the reduced value of a key at the end of the key."""
 
     def __init__(self, value: Callable[[], Any], emit: Emit) -> None:
         self._value = value
         self._emit = emit
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
-        """Emit it."""
+        """Emit the reduced value."""
         self._emit(self._value())
 
     def on_processing_time(self, timestamp: int, namespace: Any) -> None:
-        """No timer by the clock is registered."""
+        """Do nothing: no processing-time timer is registered."""
 
 
 def final_reduce_handler(
@@ -192,7 +192,7 @@ def final_reduce_handler(
     type_info: TypeInformation | None,
     timers: InternalTimeServiceManager,
 ) -> Emit:
-    """Return what merges each element into the result of its key, and emits the last one at the end of event time.
+    """Return the function that reduces each element into the result of its key, which is emitted at the end of event time.
 
     Source: PyFlink's reduce in BATCH mode, a timer of Flink's last watermark per key.
     """
@@ -214,7 +214,7 @@ def final_reduce_handler(
 
 
 def reduce_state(backend: KeyedStateBackend, type_info: TypeInformation | None) -> ValueState[Any]:
-    """Return the state with what the elements of a key were reduced to."""
+    """Return the state that holds the reduced value of each key."""
     return cast("ValueState[Any]", backend.get_partitioned_state(ValueStateDescriptor(REDUCE_STATE, type_info)))
 
 

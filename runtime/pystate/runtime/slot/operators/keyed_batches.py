@@ -1,4 +1,4 @@
-"""Functions behind key_by() that take batches: `process_batch`."""
+"""Handlers for functions after key_by() that process batches: `process_batch`."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
 
 
 def takes_batches(function: Any) -> bool:
-    """Return whether a function has a `process_batch` of its own."""
+    """Return whether a function defines its own `process_batch`."""
     return (
         isinstance(function, KeyedProcessFunction) and type(function).process_batch is not KeyedProcessFunction.process_batch
     )
 
 
 class DistinctKeys:
-    """The keys of a batch, each once.
+    """The distinct keys of a batch.
 
     Args:
         column: The key of each row.
-        key_groups: Of each row.
-        decode: From keys of a column to internal ones.
-        field: Which column of the elements it is; None for none of them.
+        key_groups: The key group of each row.
+        decode: Converts keys of a column to internal keys.
+        field: The index of the key's column among those of the elements; None if it is none of them.
 
     Attributes:
-        internal: In the order of their first rows.
+        internal: The internal keys, in the order of their first rows.
         groups: Their key groups.
-        index: For each row the place of its key.
-        rows: For each row the same, as numbers of numpy's.
+        index: For each row the index of its key.
+        rows: The same as a numpy array.
         first: The first row of each key.
-        field: As given, where the keys of rows that have the same one can't be told apart; else None.
+        field: The given field, if equal keys of rows are identical there; else None.
     """
 
     __slots__ = ("field", "first", "groups", "index", "internal", "rows")
@@ -71,20 +71,20 @@ class DistinctKeys:
         places: dict[Hashable, int] = {}
         for key in () if is_exact else internal:
             places.setdefault(key, len(places))
-        if places and len(places) < len(internal):  # one key with several values in Arrow, as are 0.0 and -0.0
+        if places and len(places) < len(internal):  # one key with several values in Arrow, such as 0.0 and -0.0
             index = pa.array([places[key] for key in internal], pa.int32()).take(index)
             internal = list(places)
         self.internal = internal
         self.index = index
         self.rows: npt.NDArray[np.int32] = index.to_numpy()
         self.first: npt.NDArray[np.int64] = np.empty(len(internal), np.int64)
-        self.first[self.rows[::-1]] = np.arange(len(self.rows) - 1, -1, -1)  # the last one that is written stays
+        self.first[self.rows[::-1]] = np.arange(len(self.rows) - 1, -1, -1)  # the last one written stays
         self.groups = key_groups.to_numpy()[self.first].tolist()
         self.field = field if is_exact else None
 
 
 def _is_exact(arrow_type: pa.DataType) -> bool:
-    """Return whether equal keys are the same in all ways: 0.0 and -0.0 aren't."""
+    """Return whether equal keys are identical: 0.0 and -0.0 aren't."""
     types = pa.types
     return bool(types.is_string(arrow_type) or types.is_binary(arrow_type) or types.is_integer(arrow_type))
 
@@ -95,8 +95,8 @@ class SlotKeyedBatch(KeyedBatch):
     Args:
         data: The columns of the elements.
         distinct: Its keys.
-        timestamps: Of the elements; None where they have none.
-        backend: The state.
+        timestamps: The timestamps of the elements; None if they have none.
+        backend: The state backend.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SlotKeyedBatch(KeyedBatch):
         self._backend = backend
 
     def get(self, state: ValueState[Any]) -> list[Any]:
-        """Return what a state holds of each key."""
+        """Return the value of a state for each key."""
         _check_kind(state)
         if isinstance(state, OverlayValueState):
             return held_values(state, self._distinct)
@@ -129,7 +129,7 @@ class SlotKeyedBatch(KeyedBatch):
             message = f"There are {len(new)} values for {len(self.keys)} keys."
             raise StateError(message, hint="give one for each of batch.keys; None removes")
         if isinstance(state, OverlayValueState | TtlValueState | DefaultValueState):
-            checked = state.checked  # of all, before the first is set: the function may go on behind an error
+            checked = state.checked  # of all values, before the first is set: the function may catch the error and continue
             new = [None if value is None else checked(value) for value in new]
         if isinstance(state, OverlayValueState):
             state.hold_all(self._distinct.internal, self._distinct.groups, new)
@@ -141,7 +141,7 @@ class SlotKeyedBatch(KeyedBatch):
 
     @contextmanager
     def _any_key(self) -> Iterator[None]:
-        """Let other keys be current for a while."""
+        """Allow other keys to become current for a while."""
         context = self._backend.key_context
         key, key_group = context.active_key, context.active_key_group
         try:
@@ -150,13 +150,13 @@ class SlotKeyedBatch(KeyedBatch):
             context.set_current_key(key, key_group)
 
     def set_current_key(self, position: int) -> None:
-        """Make one of the keys current."""
+        """Make the key at a position current."""
         if position < 0:
             raise IndexError(position)
         self._backend.set_current_key(self._distinct.internal[position], self._distinct.groups[position])
 
     def rows_by_key(self) -> list[list[int]]:
-        """Return for each key which rows are its own."""
+        """Return the rows of each key."""
         rows: list[list[int]] = [[] for _ in self.keys]
         for row, place in enumerate(self.key_index.to_pylist()):
             rows[place].append(row)
@@ -168,10 +168,10 @@ class SlotKeyedBatch(KeyedBatch):
 
 
 def _check_kind(state: Any) -> None:
-    """Make sure that a state has one value per key.
+    """Check that a state has one value per key.
 
     Raises:
-        StateError: It is of another kind.
+        StateError: It is another kind of state.
     """
     if not isinstance(state, ValueState):
         message = f"batch.get and batch.update take a ValueState, not {bounded_text(repr(state))}."
@@ -179,10 +179,10 @@ def _check_kind(state: Any) -> None:
 
 
 def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
-    """Return what a state holds of each key; None for nothing."""
+    """Return the value of a state for each key; None for none."""
     keys, groups = distinct.internal, distinct.groups
     found = state.read_all(keys, groups)
-    if isinstance(state, MutableValueState):  # user code may change in place what the epoch hasn't yet
+    if isinstance(state, MutableValueState):  # user code may modify in place what the epoch hasn't modified yet
         overlay = state.overlay
         new = [place for place, value in enumerate(found) if value is not None and keys[place] not in overlay]
         state.hold_all([keys[place] for place in new], [groups[place] for place in new], [found[place] for place in new])
@@ -190,20 +190,20 @@ def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
 
 
 class ColumnHandler(Protocol):
-    """Takes whole batches, as columns, in place of their elements.
+    """Processes whole batches as columns instead of their elements.
 
     Attributes:
-        needs_plain: Whether elements with timestamps, and those that come ordered by key, go one by one.
+        needs_plain: Whether elements with timestamps, and input sorted by key, are processed one by one.
     """
 
     needs_plain: ClassVar[bool]
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Process a batch. The current key is afterwards any.
+        """Process a batch. The current key afterwards is undefined.
 
         Args:
             data: The columns of the elements.
-            timestamps: Of the elements; None where they have none.
+            timestamps: The timestamps of the elements; None if they have none.
             distinct: Its keys.
         """
 
@@ -213,15 +213,15 @@ class ColumnHandler(Protocol):
 
 
 class KeyedBatchHandler(ColumnHandler):
-    """Calls `process_batch`, and hands its results on.
+    """Calls `process_batch`, and emits its results.
 
     Args:
-        call: The function's.
-        context: Of its calls.
-        backend: The state.
-        time: Of the chain.
-        output: Takes the results.
-        columns: Takes those that are columns.
+        call: The function's `process_batch`.
+        context: The context of its calls.
+        backend: The state backend.
+        time: The chain's time.
+        output: Receives the results.
+        columns: Receives results that are columns.
     """
 
     needs_plain: ClassVar = False
@@ -243,7 +243,7 @@ class KeyedBatchHandler(ColumnHandler):
         self._columns = columns
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """See `ColumnHandler.process`. The current key is afterwards the last one that the function has set, or none."""
+        """See `ColumnHandler.process`. The current key afterwards is the last one that the function has set, or none."""
         backend, time = self._backend, self._time
         time.timestamp = None if timestamps is None else pc.max(timestamps).as_py()
         try:
@@ -257,7 +257,7 @@ class KeyedBatchHandler(ColumnHandler):
                     hint = "return an Arrow table, a DataFrame, a list of elements, or None"
                     raise RecordError(message, where=self._columns.where, hint=hint)
                 for result in results:
-                    collect = self._output.collect  # another one as soon as the function has made a tag
+                    collect = self._output.collect  # replaced as soon as the function has created a tag
                     collect(result)
                 return
             for batch in batches:
@@ -267,15 +267,15 @@ class KeyedBatchHandler(ColumnHandler):
 
 
 class ColumnOutput:
-    """Hands columns on: as they are where nothing but outputs follows, else as elements.
+    """Emits columns: unchanged if only outputs follow, else as elements.
 
     Args:
-        output: What follows.
-        type_info: Of the results; None for untyped ones, which become rows.
-        where: The operator, for errors.
+        output: The operator's output.
+        type_info: The type of the results; None for untyped ones, which become rows.
+        where: The operator's name in errors.
 
     Attributes:
-        where: As given.
+        where: The operator's name in errors.
     """
 
     def __init__(self, output: Output, type_info: TypeInformation | None, where: str) -> None:
@@ -284,14 +284,14 @@ class ColumnOutput:
         self._codec = None if type_info is None else RecordCodec(type_info, where)
 
     def emit(self, batch: pa.RecordBatch, timestamp: int | None) -> None:
-        """Hand on the rows of a batch.
+        """Emit the rows of a batch.
 
         Args:
             batch: The results.
-            timestamp: Their time, ms since 1970; None for none.
+            timestamp: Their timestamp, ms since 1970; None for none.
 
         Raises:
-            RecordError: A column is missing, or can't be made one of its type.
+            RecordError: A column is missing, or can't be converted to its type.
         """
         codec, buffers = self._codec, self._output.buffers
         if codec is None:
@@ -308,7 +308,7 @@ class ColumnOutput:
             self._output.emit(element)
 
     def _columns_of(self, batch: pa.RecordBatch, codec: RecordCodec) -> list[pa.Array]:
-        """Return the columns in the order and the types of the elements."""
+        """Return the columns in the order and types of the elements."""
         columns = []
         for field in codec.schema:
             place = batch.schema.get_field_index(field.name)
@@ -327,10 +327,10 @@ class ColumnOutput:
 
 
 def _record_batches(results: Any) -> Sequence[pa.RecordBatch] | None:
-    """Return results as Arrow's batches where they are columns; None where they are elements."""
+    """Return columnar results as record batches; None if they are elements."""
     if isinstance(results, pa.RecordBatch):
         return [results]
-    if type(results).__module__.partition(".")[0] == "pandas":  # not imported where no function uses it
+    if type(results).__module__.partition(".")[0] == "pandas":  # pandas is not imported if no function uses it
         results = pa.Table.from_pandas(results, preserve_index=False)
     if isinstance(results, pa.Table):
         batches: Sequence[pa.RecordBatch] = results.to_batches()

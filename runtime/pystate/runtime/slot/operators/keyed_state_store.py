@@ -1,4 +1,4 @@
-"""Where functions ask for keyed states: by descriptor, with what is wrong with one told in a sentence."""
+"""The store from which functions get keyed states by descriptor, with descriptive errors."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ GETTERS = {
 
 
 class DescribedStates(KeyedStateStore):
-    """What all stores of keyed states share.
+    """The common part of all keyed state stores.
 
     Args:
-        where: What errors name as the place.
+        where: The operator's name in errors.
     """
 
     def __init__(self, where: str) -> None:

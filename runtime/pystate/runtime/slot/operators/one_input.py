@@ -1,4 +1,4 @@
-"""Functions over the elements of one stream."""
+"""Handlers for functions over the elements of one stream."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _METHODS = {
 
 
 def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
-    """Return what is called for an element of each input: methods of a function object, or the plain function itself.
+    """Return the callables for the elements of each input: methods of a function object, or the plain function itself.
 
     Raises:
         JobGraphError: The function has no such methods.
@@ -60,11 +60,11 @@ def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
 
 
 class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
-    """The context of an element without a key.
+    """The context of an element of a non-keyed stream.
 
     Args:
-        time: Of the chain.
-        watermark: Returns the event time; that of the chain where nothing is given.
+        time: The chain's time.
+        watermark: Returns the event time; None for that of the chain.
     """
 
     def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
@@ -72,16 +72,16 @@ class PlainContext(ProcessFunction.Context, CoProcessFunction.Context):
         self._service = UnkeyedTimerService(time, watermark)
 
     def timestamp(self) -> int | None:
-        """Return the time of the element."""
+        """Return the timestamp of the element."""
         return self._time.timestamp
 
     def timer_service(self) -> TimerService:
-        """Return what tells the time."""
+        """Return the timer service, which only returns the time."""
         return self._service
 
 
 def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
-    """Return what emits the result of a call."""
+    """Return the function that emits the result of a call."""
 
     def write(code: Code, element: str) -> list[str]:
         result = code.name("result")
@@ -91,7 +91,7 @@ def map_handler(call: Callable[..., Any], emit: Emit) -> Emit:
 
 
 def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
-    """Return what emits the result of a call, unless it is None: as PyFlink's `map` of connected streams has it."""
+    """Return the function that emits the result of a call unless it is None, like PyFlink's `map` of connected streams."""
 
     def run_some(element: Any) -> None:
         result = call(element)
@@ -102,7 +102,7 @@ def some_handler(call: Callable[..., Any], emit: Emit) -> Emit:
 
 
 def filter_handler(call: Callable[..., Any], emit: Emit) -> Emit:
-    """Return what emits the element if the call says so."""
+    """Return the function that emits the element if the call returns true."""
 
     def write(code: Code, element: str) -> list[str]:
         return [f"if {code.bind(call, 'filter')}({element}):", *indented(code.apply(emit, element))]
@@ -111,19 +111,19 @@ def filter_handler(call: Callable[..., Any], emit: Emit) -> Emit:
 
 
 def many_handler(call: Callable[..., Any], emit: Emit, *arguments: Any) -> Emit:
-    """Return what emits all results of a call; `arguments` follow the element."""
+    """Return the function that emits all results of a call; `arguments` follow the element."""
     return inlined(
         lambda code, element: _each_result(code, call, element, arguments, lambda result: code.apply(emit, result))
     )
 
 
 def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -> Emit:
-    """Return what emits all results of a process function's call; those that are `(OutputTag, value)` to side outputs."""
+    """Return the function that emits the results of a process function, `(OutputTag, value)` results to side outputs."""
 
     def write(code: Code, element: str) -> list[str]:
         def collect(result: str) -> list[str]:
             heeds, collect_result = code.bind(output.heeds_tags, "heeds_tags"), code.bind(output.collect_tagged, "collect")
-            tagged = [f"if {heeds}:", f"    {collect_result}({result})"]  # as soon as the function has made a tag
+            tagged = [f"if {heeds}:", f"    {collect_result}({result})"]  # as soon as the function has created a tag
             return [*tagged, "else:", *indented(code.apply(output.emit, result))]
 
         return _each_result(code, call, element, arguments, collect)
@@ -134,7 +134,7 @@ def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -
 def _each_result(
     code: Code, call: Callable[..., Any], element: str, arguments: Sequence[Any], emit: Callable[[str], list[str]]
 ) -> list[str]:
-    """Return the lines that do with all results of a call what `emit` says of one."""
+    """Return the lines of code that apply `emit` to each result of a call."""
     results, result = code.name("results"), code.name("result")
     given = ", ".join([element, *(code.bind(argument, "argument") for argument in arguments)])
     return [
@@ -148,7 +148,7 @@ def _each_result(
 def stateless_handler(
     kind: OperatorKind, function: Any, output: Output, time: ChainTime, watermark: Callable[[], int] | None = None
 ) -> Emit:
-    """Return the handler of a function that needs no slot; behind an assigner `watermark` returns its event time."""
+    """Return the handler of a function that needs no slot; downstream of an assigner `watermark` returns its event time."""
     (call,) = callables(kind, function)
     emit = output.emit
     if kind is OperatorKind.MAP:

@@ -1,8 +1,8 @@
-"""One operator of one subtask, from create to close.
+"""The lifecycle of one operator in one subtask, from creation to close.
 
     create -> initialize_state -> open -> elements, snapshot_state at barriers, notify -> close
 
-Between create and close stand epochs: what an epoch did to the operator's state becomes part of it, or is rolled back.
+Between creation and close it runs epochs: the changes of an epoch to the operator's state are committed or rolled back.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ class Operator:
     """One operator of one subtask.
 
     Args:
-        spec: What to run.
+        spec: The operator's specification.
         context: The runtime context of its function.
-        backend: The keyed state; None for an operator that doesn't stand directly behind key_by().
-        key_groups: Those of the subtask.
-        time: Of the chain.
-        watermark: Returns the event time of an operator behind an assigner; None where that is the chain's.
+        backend: The keyed state; None for an operator that doesn't directly follow key_by().
+        key_groups: The key groups of the subtask.
+        time: The chain's time.
+        watermark: Returns the event time of an operator downstream of an assigner; None if that is the chain's.
 
     Attributes:
         state: Its operator state.
-        timers: Its timer services; None where it has no keyed state.
-        assigner: What gives elements times, of an operator that does.
-        async_wait: The calls under way, of an operator that has such.
-        epoch_results: What waits for the end of the epoch, of an operator that gives one result per key and epoch.
-        process_batch: Takes the elements of a batch with their keys and times, of a keyed operator that takes them so. None
-            for one that takes them one by one.
-        columns: Takes whole batches as columns; None for an operator that takes elements.
-        source: What epochs take, of an operator that is a source.
-        touched: Whether the running epoch has handed an element to a function that keeps state in its own fields.
+        timers: Its timer services; None if it has no keyed state.
+        assigner: The timestamp assigner, if the operator is one.
+        async_wait: The pending asynchronous calls, if the operator makes such calls.
+        epoch_results: The results that wait for the end of the epoch, if the operator emits one result per key and epoch.
+        process_batch: Processes the elements of a batch with their keys and timestamps, in a keyed operator that supports
+            it. None for one that processes them one by one.
+        columns: Processes whole batches as columns; None for an operator that processes elements.
+        source: The input that epochs read, if the operator is a source.
+        touched: Whether the running epoch has passed an element to a function that keeps state in its own fields.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class Operator:
 
     @property
     def keeps_fields(self) -> bool:
-        """Whether the function keeps state in its own fields, which an epoch's rollback doesn't reach."""
+        """Whether the function keeps state in its own fields, which is not rolled back with an epoch."""
         return isinstance(self._function, (CheckpointedFunction, ListCheckpointed, SinkFunction))
 
     @property
     def listens(self) -> bool:
-        """Whether the function wants to know of completed checkpoints."""
+        """Whether the function listens for completed checkpoints."""
         return isinstance(self._function, CheckpointListener)
 
     @property
@@ -128,11 +128,11 @@ class Operator:
         return self.spec.kind in _BROADCAST
 
     def initialize_state(self, restored: RestoredOperator, checkpoint_id: int | None) -> None:
-        """Restore operator state, and let the function take over what it holds.
+        """Restore the operator state, and let the function initialize from it.
 
         Args:
-            restored: What there is for this subtask. Keyed state has been restored by now.
-            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
+            restored: The restored state of this subtask. Keyed state has been restored before.
+            checkpoint_id: The checkpoint that the job starts from, or None.
         """
         restored.restore_operator(self.state)
         function = self._function
@@ -157,48 +157,48 @@ class Operator:
             self._function.open(self._context)
 
     def handlers(self, output: Output, input_types: Sequence[TypeInformation | None] = ()) -> list[Emit]:
-        """Return what takes the elements of each input.
+        """Return the handler of each input's elements.
 
         Args:
-            output: Takes the results.
-            input_types: The types of the inputs' elements, for a head.
+            output: Receives the results.
+            input_types: The element types of the inputs, for a head.
         """
         made = self._handlers(output, input_types)
         return [self._marking(handle) for handle in made] if self.keeps_fields else made
 
     def advance_watermark(self, watermark: int) -> None:
-        """Fire the timers that are due at an event time, and let no watermark overtake calls."""
+        """Fire the timers due at an event time, after pending calls, so that no watermark overtakes them."""
         if self.timers is not None:
             self._fire(self.timers.advance_watermark, watermark)
         self.drain()
 
     def advance_processing_time(self, now: int) -> None:
-        """Fire the timers that are due by the clock."""
+        """Fire the due processing-time timers."""
         if self.timers is not None:
             self._fire(self.timers.advance_processing_time, now)
 
     def end_input(self) -> None:
-        """Tell the function that no element follows."""
+        """Notify the function that no element follows."""
         self.drain()
         if isinstance(self._function, BoundedOneInput):
             self.touched |= self.keeps_fields
             self._function.end_input()
 
     def drain(self) -> None:
-        """Wait for calls under way, see `AsyncWaitOperator.drain`; hand on what waits for the end of an epoch."""
+        """Wait for pending calls, see `AsyncWaitOperator.drain`; emit what waits for the end of an epoch."""
         if self.epoch_results is not None:
             self.epoch_results.drain()
         if self.async_wait is not None:
             self.async_wait.drain()
 
     def interrupt(self) -> bool:
-        """Let whoever waits for calls under way fail; return whether the operator has such calls at all."""
+        """Make threads that wait for pending calls fail; return whether the operator makes such calls at all."""
         if self.async_wait is not None:
             self.async_wait.interrupt()
         return self.async_wait is not None
 
     def _fire(self, advance: Callable[[int], int], time: int) -> None:
-        self.state.read_only = self.is_broadcast  # each subtask has other timers
+        self.state.read_only = self.is_broadcast  # each subtask has different timers
         try:
             fired = advance(time)
         finally:
@@ -206,12 +206,12 @@ class Operator:
         self.touched |= fired > 0 and self.keeps_fields
 
     def finish_epoch(self) -> list[Callable[[], None]]:
-        """Return what makes the epoch's changes part of the operator state; may fail, and changes nothing yet."""
+        """Return the functions that commit the epoch's changes to the operator state; may fail, and changes nothing yet."""
         changes = self.state.prepare_flush()
         return changes if self.assigner is None else [*changes, self.assigner.finish_epoch]
 
     def roll_back_epoch(self) -> bool:
-        """Drop the epoch's changes of the operator state; return whether the function's own fields have changes, too."""
+        """Discard the epoch's changes of the operator state; return whether the function's own fields have changed, too."""
         self.state.roll_back_epoch()
         if self.assigner is not None:
             self.assigner.roll_back_epoch()
@@ -223,9 +223,9 @@ class Operator:
         return touched
 
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> FrozenOperator:
-        """Let the function bring its fields into its state, and freeze that.
+        """Have the function store its fields in its state, and freeze the operator state.
 
-        If the function raises, what it did to the operator state in this call is undone. Keyed state is not frozen here.
+        If the function raises, its changes to the operator state in this call are undone. Keyed state is not frozen here.
         """
         function, where = self._function, f"uid {self.spec.uid}"
         raw_keyed = None if self.backend is None else RawKeyedStateWriter(self._key_groups)
@@ -248,24 +248,24 @@ class Operator:
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the function that a checkpoint is complete."""
+        """Notify the function that a checkpoint is complete."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_complete(checkpoint_id)
             self._flush_state()
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the function that a checkpoint was given up."""
+        """Notify the function that a checkpoint was aborted."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_aborted(checkpoint_id)
             self._flush_state()
 
     def commit_rest(self) -> None:
-        """Have a sink make all visible, at the end of a job that takes no checkpoints."""
+        """Have a sink commit everything, at the end of a job that takes no checkpoints."""
         if isinstance(self._function, SinkOperator):
             self._function.commit_rest()
 
     def close(self) -> None:
-        """End calls under way, and close the function."""
+        """Cancel pending calls, and close the function."""
         if self.async_wait is not None:
             self.async_wait.close()
         if isinstance(self._function, Function):

@@ -1,4 +1,4 @@
-"""Rolling results of a field over the keys of an epoch, as columns."""
+"""Rolling results of a field for the keys of an epoch, as columns."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _FIRST_SIZE = 1024
 
 
 class RollingResults(EpochBuffer):
-    """The results that the running epoch has, in front of the state that they are of.
+    """The results of the running epoch, buffered in memory before their state.
 
-    A key's result is its first element with another value in one field. Objects of it are made once an epoch, when it ends,
-    not once a batch.
+    A key's result is its first element with another value in one field. Result objects are created once per epoch, at its
+    end, not once per batch.
 
     Args:
-        state: Where they are between epochs.
-        position: Of the field; None for elements that are their own field.
-        fields: How many fields elements have; 1 for those.
-        names: Those of the fields of rows; None for others.
-        dtype: Of the field.
-        epoch: Is told of keys whose results leave this before they are given out; None where all results are given out.
+        state: The state that holds them between epochs.
+        position: The position of the field; None for elements that are the field themselves.
+        fields: The number of fields of an element; 1 for elements that are the field themselves.
+        names: The field names of rows; None for others.
+        dtype: The dtype of the field.
+        epoch: Notified of keys whose results leave the buffer before they are emitted; None if all results are emitted.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class RollingResults(EpochBuffer):
         state.front = self
 
     def places_of(self, distinct: DistinctKeys) -> Numbers:
-        """Return where in this each key of a batch is; -1 for a key that the epoch hasn't here."""
+        """Return the index of each key of a batch in the buffer; -1 for a key that isn't in it."""
         return np.fromiter(map(self._places.get, distinct.internal, repeat(-1)), np.int64, len(distinct.internal))
 
     def stored(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return what the state has of keys that aren't here; None for nothing."""
+        """Return the values in the state for keys that aren't in the buffer; None for none."""
         return self._state.read_all(keys, key_groups)
 
     def add(self, keys: Sequence[Hashable], key_groups: Sequence[int], elements: Sequence[Any]) -> Numbers:
-        """Take in keys that aren't here, with what gives their results' other fields; return their places.
+        """Add keys that are not in the buffer, with the elements that give their other fields; return their indexes.
 
-        Their numbers are to be `put` next.
+        Their numbers must be set next, with `put`.
         """
         first, count = len(self._places), len(keys)
         if not count:
@@ -90,16 +90,16 @@ class RollingResults(EpochBuffer):
         return np.arange(first, first + count)
 
     def numbers(self, places: Numbers) -> Numbers:
-        """Return the field of the results at some places."""
+        """Return the field of the results at some indexes."""
         found: Numbers = self._numbers[places]
         return found
 
     def put(self, places: Numbers, numbers: Numbers) -> None:
-        """Set the field of the results at some places."""
+        """Set the field of the results at some indexes."""
         self._numbers[places] = numbers
 
     def results(self, places: Numbers) -> list[Any]:
-        """Return the results at some places as objects."""
+        """Return the results at some indexes as objects."""
         numbers, at = self._numbers[places].tolist(), places.tolist()
         return self._made(numbers, [list(map(kept.__getitem__, at)) for kept in self._others])
 
@@ -116,7 +116,7 @@ class RollingResults(EpochBuffer):
             self._epoch.note_keys(list(keys), groups)
 
     def hand_on(self) -> list[Any]:
-        """Hand all results on to the overlay, and return them in the order in which their keys were first there."""
+        """Move all results to the overlay, and return them in the order in which their keys first appeared."""
         if not self._places:
             return []
         results = self._made(self._numbers[: len(self._places)].tolist(), self._others)
@@ -126,7 +126,7 @@ class RollingResults(EpochBuffer):
 
     @override
     def commit(self) -> None:
-        """Nothing: what there was is in the overlay."""
+        """Do nothing: all results are in the overlay."""
 
     @override
     def drop(self) -> None:
@@ -138,7 +138,7 @@ class RollingResults(EpochBuffer):
 
     @override
     def write_back(self) -> None:
-        """Nothing: of finished epochs nothing is kept here."""
+        """Do nothing: results of finished epochs are not kept here."""
 
     @override
     def held_bytes(self) -> int:

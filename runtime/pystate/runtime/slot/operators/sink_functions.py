@@ -1,4 +1,4 @@
-"""Functions at the end of a stream."""
+"""Handlers for sink functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SinkContext(SinkFunction.Context):
     """The context of `SinkFunction.invoke`.
 
     Args:
-        time: Of the chain.
-        watermark: Returns the event time; that of the chain where nothing is given.
+        time: The chain's time.
+        watermark: Returns the event time; None for that of the chain.
     """
 
     def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
@@ -23,20 +23,20 @@ class SinkContext(SinkFunction.Context):
         self._watermark = watermark
 
     def current_processing_time(self) -> int:
-        """Return the time by the clock."""
+        """Return the current processing time."""
         return self._time.clock()
 
     def current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._time.watermark if self._watermark is None else self._watermark()
 
     def timestamp(self) -> int | None:
-        """Return the time of the element."""
+        """Return the timestamp of the element."""
         return self._time.timestamp
 
 
 def sink_handler(call: Callable[..., Any], time: ChainTime, watermark: Callable[[], int] | None = None) -> Emit:
-    """Return what hands each element to a sink."""
+    """Return the function that passes each element to a sink."""
     context = SinkContext(time, watermark)
 
     def run_sink(element: Any) -> None:

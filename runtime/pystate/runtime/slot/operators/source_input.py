@@ -1,4 +1,4 @@
-"""The input of a task whose head is a source: what an epoch takes of it."""
+"""The input of a task whose head is a source: reads an epoch's elements from the source."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 
 class _Output(ReaderOutput[Any]):
-    """Brings elements into the chain, one after the other.
+    """Emits elements into the chain, one after the other.
 
     Attributes:
-        rows: How many there were.
-        sizes: How large, about.
-        watermark: The highest; None where there was none.
-        idle: Whether the source says that nobody needs to wait for it.
-        most_rows: How many are wanted at once, where they are small.
-        assigners: What gives the elements of each split their times.
+        rows: The number of emitted elements.
+        sizes: Their approximate size.
+        watermark: The highest watermark; None if there was none.
+        idle: Whether the source is idle.
+        most_rows: The number of elements wanted at once, if they are small.
+        assigners: The assigners that set the timestamps of each split's elements.
         epoch: The bounds of the running epoch; None for none.
     """
 
@@ -48,12 +48,12 @@ class _Output(ReaderOutput[Any]):
         self._since: int | None = None
 
     def begin(self, epoch: EpochBound | None, *, whole: bool) -> None:
-        """Take note that elements are taken from here on, all there are or as many as are wanted."""
+        """Begin to read, either all elements or as many as are wanted."""
         self.epoch = None if whole else epoch
         self._since = None if whole else self.rows
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        """Bring an element in."""
+        """Emit an element."""
         if not self.rows % MEASURE_EVERY:
             self.sizes.measure(record)
         self.rows += 1
@@ -62,12 +62,12 @@ class _Output(ReaderOutput[Any]):
         self._emit(record)
 
     def emit_watermark(self, watermark: int) -> None:
-        """Take a watermark; it counts behind the epoch's elements."""
+        """Store a watermark; it takes effect after the epoch's elements."""
         self.watermark = max(self.watermark, watermark)
         self.idle = False
 
     def most(self) -> int:
-        """Return how many elements are wanted from where it began."""
+        """Return how many elements are wanted since `begin`."""
         return self.sizes.bound(self.most_rows)
 
     def room(self) -> int:
@@ -75,40 +75,40 @@ class _Output(ReaderOutput[Any]):
         return self.most() if self._since is None else max(1, self.most() - (self.rows - self._since))
 
     def mark_idle(self) -> None:
-        """Have nobody wait."""
+        """Mark the source as idle."""
         self.idle = True
 
     def mark_active(self) -> None:
-        """Have others wait again."""
+        """Mark the source as active."""
         self.idle = False
 
     def set_splits(self, splits: Mapping[str, bool]) -> None:
-        """Have event time go by these splits."""
+        """Set the splits that determine event time."""
         self.idle = not splits
         for assigner in self.assigners:
             assigner.set_splits(splits)
 
     def begin_split(self, split_id: str) -> None:
-        """Take what follows for elements of a split."""
+        """Assign the following elements to a split."""
         for assigner in self.assigners:
             assigner.begin_split(split_id)
 
 
 class SourceInput:
-    """Takes the elements of one subtask's source, an epoch at a time.
+    """Reads the elements of one subtask's source, one epoch at a time.
 
     Args:
-        source: What it is.
-        emit: Takes the elements.
-        time: Of the chain.
-        uid: The operator's.
-        touch: Called where the running epoch has taken something: the position doesn't go back with a rollback.
+        source: The source operator.
+        emit: Receives the elements.
+        time: The chain's time.
+        uid: The operator's uid.
+        touch: Called if the running epoch has read something: the position doesn't go back with a rollback.
 
     Attributes:
-        failed_at: Where the element comes from that made `take` raise; None where it didn't, or that isn't known.
-        longest_s: How long it takes what comes.
-        ends_apart: At its end the watermark is what it says; who takes the elements ends event time behind that.
-        is_roused: The source has told that there is something, since it was asked last.
+        failed_at: The origin of the element with which `take` failed; None if it didn't, or if unknown.
+        longest_s: The longest time for which it reads.
+        ends_apart: At the end, emit only the source's own watermark; the caller ends event time after it.
+        is_roused: The source has reported input since it was last asked.
     """
 
     def __init__(self, source: SourceOperator, emit: Emit, time: ChainTime, uid: str, touch: Callable[[], object]) -> None:
@@ -124,15 +124,15 @@ class SourceInput:
 
     @property
     def most_rows(self) -> int:
-        """How many elements an epoch takes at most."""
+        """The maximum number of elements per epoch."""
         return self._output.most_rows
 
     def bound(self, most_rows: int, most_bytes: int) -> None:
-        """Say how much is taken at once."""
+        """Set how much is read at once."""
         self._output.most_rows, self._output.sizes.most_bytes = most_rows, most_bytes
 
     def have_times(self, assigners: Sequence[TimestampsAndWatermarks]) -> None:
-        """Tell which assigners see the elements as the source hands them on, one after the other."""
+        """Set the assigners that see the elements as the source emits them."""
         self._output.assigners = assigners
 
     @property
@@ -141,7 +141,7 @@ class SourceInput:
         return self._source.ended
 
     def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
-        """Take the ways out of the slot; see `SourceOperator.connect`."""
+        """Connect the source to the driver; see `SourceOperator.connect`."""
 
         def rouse() -> None:
             self.is_roused = True
@@ -150,19 +150,19 @@ class SourceInput:
         self._source.connect(coordinate, rouse)
 
     def answer(self, subtask: int, number: int, messages: list[Any]) -> list[Any] | None:
-        """Be the enumerator for a reader; see `SourceOperator.answer`."""
+        """Answer a reader as its enumerator; see `SourceOperator.answer`."""
         return self._source.answer(subtask, number, messages)
 
     def take(self, valve: WatermarkValve, *, whole: bool, epoch: EpochBound | None = None) -> None:
-        """Take what there is.
+        """Read the available elements.
 
         Args:
-            valve: The task's only input: hears of the watermark.
-            whole: Wait for all that will ever come.
-            epoch: The bounds of the epoch that takes it; None for none.
+            valve: The task's only input; receives the watermark.
+            whole: Whether to wait for all elements until the end of the source.
+            epoch: The bounds of the reading epoch; None for none.
 
         Raises:
-            Exception: What the user's code raised.
+            Exception: The user code's error.
         """
         output, before = self._output, self._output.rows
         seconds = None if whole else self.longest_s
@@ -182,12 +182,12 @@ class SourceInput:
         valve.take(self._channel, watermark, idle=idle, now=self._time.clock())
 
     def next_due(self, timer: int | None) -> int | None:
-        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never.
+        """Return when the next epoch should read, ms since 1970; None for when the source reports input, or never.
 
         Args:
-            timer: When one is due for another reason.
+            timer: The time of another reason to run an epoch.
         """
-        self.is_roused = False  # before the source is asked: it may tell at once
+        self.is_roused = False  # before the source is asked: it may report input at once
         idle = [at for assigner in self._output.assigners if (at := assigner.next_idle()) is not None]
         due = [at for at in (self._source.next_due(self._time.clock()), timer, *idle) if at is not None]
         return min(due, default=None)

@@ -1,4 +1,4 @@
-"""How far the splits of a source are, each by itself: event time is that of the slowest (Flink's per-split outputs)."""
+"""Event time per split of a source: the source's event time is that of the slowest split (Flink's per-split outputs)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class _Split:
 
 
 class SplitTimes:
-    """Those of one assigner in one subtask.
+    """The event times of splits for one assigner in one subtask.
 
     Args:
-        idle_timeout_ms: A split without elements for so long holds nobody up; None for never.
-        clock: The time, ms since 1970.
+        idle_timeout_ms: After this time without elements a split is idle; None for never.
+        clock: Returns ms since 1970.
     """
 
     def __init__(self, idle_timeout_ms: int | None, clock: Callable[[], int]) -> None:
@@ -32,10 +32,10 @@ class SplitTimes:
         self._slowest = MIN_WATERMARK
 
     def set(self, splits: Mapping[str, bool]) -> None:
-        """Have these splits count.
+        """Set the active splits.
 
         Args:
-            splits: By name: whether one is waited for though none of its elements has come yet.
+            splits: By name: whether to wait for a split before its first element.
         """
         now, before = self._clock(), self._splits
         self._splits = {name: before.get(name) or _Split(now, waited_for=waited) for name, waited in splits.items()}
@@ -43,18 +43,18 @@ class SplitTimes:
             self._splits[name].waited_for = waited
 
     def keep(self, name: str | None, highest: int, *, seen: bool) -> None:
-        """Take note of how far one is; none that isn't there any more."""
+        """Store the highest timestamp of a split; ignored if the split was removed."""
         split = self._splits.get(name) if name is not None else None
         if split is not None:
             split.highest, split.seen = highest, seen
 
     def of(self, name: str) -> tuple[int, bool]:
-        """Return how far one is, and whether elements of it have come since the last `finish`."""
+        """Return the highest timestamp of a split, and whether it has had elements since the last `finish`."""
         split = self._splits[name]
         return split.highest, split.seen
 
     def highest(self) -> int:
-        """Return the highest time of the slowest, ms since 1970; it doesn't go back."""
+        """Return the highest timestamp of the slowest split, ms since 1970; it never decreases."""
         active = [split.highest for split in self._active()]
         if active:
             self._slowest = max(self._slowest, min(active))
@@ -62,11 +62,11 @@ class SplitTimes:
 
     @property
     def are_idle(self) -> bool:
-        """Whether nobody needs to wait for any of them."""
+        """Whether all splits are idle."""
         return next(self._active(), None) is None
 
     def next_idle(self) -> int | None:
-        """Return when the next one holds nobody up any more, ms since 1970; None for never."""
+        """Return when the next split becomes idle, ms since 1970; None for never."""
         if self._timeout_ms is None:
             return None
         now = self._clock()
@@ -74,7 +74,7 @@ class SplitTimes:
         return min(heard) + self._timeout_ms if heard else None
 
     def finish(self) -> None:
-        """Take note of when elements have come."""
+        """Store when the splits last had elements."""
         now = self._clock()
         for split in self._splits.values():
             if split.seen:

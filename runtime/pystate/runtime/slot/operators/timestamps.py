@@ -1,4 +1,4 @@
-"""Gives elements their times, and makes the watermarks behind them (Flink's TimestampsAndWatermarksOperator)."""
+"""Assigns timestamps to elements and generates watermarks (Flink's TimestampsAndWatermarksOperator)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pystate.runtime.slot.operators.split_times import SplitTimes
 
 
 class TimestampsAndWatermarks:
-    """One assigner at work in one subtask, or in one Spark task of a source.
+    """The assigner of one subtask, or of one Spark task of a source.
 
     Args:
-        strategy: Where times come from, and how late elements may be.
-        emit: Takes the elements.
-        time: Of the chain.
-        name: Of the step, for errors.
+        strategy: Determines timestamps, and the allowed lateness of elements.
+        emit: Receives the elements.
+        time: The chain's time.
+        name: The step's name, for errors.
     """
 
     def __init__(self, strategy: WatermarkStrategy, emit: Emit, time: ChainTime, name: str) -> None:
@@ -34,7 +34,7 @@ class TimestampsAndWatermarks:
         self._split: str | None = None
 
     def process_element(self, element: Any) -> None:
-        """Give one element its time, and hand it on."""
+        """Assign a timestamp to an element, and emit it."""
         time, assign = self._time, self._strategy.timestamp_assigner
         before = timestamp = time.timestamp
         if assign is not None:
@@ -53,17 +53,17 @@ class TimestampsAndWatermarks:
 
     @property
     def watermark(self) -> int:
-        """The watermark behind all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
+        """The watermark after all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
         return self._watermark_behind(self._all_highest())
 
     @property
     def current_watermark(self) -> int:
-        """The watermark that functions behind it see, ms since 1970: it stands still within an epoch, or an interval."""
+        """The watermark that downstream functions see, ms since 1970; it doesn't change within an epoch or interval."""
         return self._watermark_behind(self._finished)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has come for as long as the strategy waits; with splits, for none of them."""
+        """Whether there was no element for the strategy's idle timeout; with splits, for none of them."""
         if self._splits is not None:
             self._keep_split()
             return self._splits.are_idle
@@ -82,13 +82,13 @@ class TimestampsAndWatermarks:
         return self._highest
 
     def begin(self, highest: int = MIN_WATERMARK) -> None:
-        """Forget all elements: those of another Spark task follow, or of another partition that was as far as `highest`."""
+        """Reset before elements of another Spark task, or of another partition, whose highest timestamp was `highest`."""
         self._highest = self._finished = highest
 
-    # -- right behind a source whose splits have event times of their own
+    # -- directly after a source with event times per split
 
     def set_splits(self, splits: Mapping[str, bool]) -> None:
-        """Tell which splits there are; see `ReaderOutput.set_splits`."""
+        """Set the active splits; see `ReaderOutput.set_splits`."""
         self._keep_split()
         if self._splits is None:
             self._splits = SplitTimes(self._strategy.idle_timeout_ms, self._time.clock)
@@ -97,16 +97,16 @@ class TimestampsAndWatermarks:
             self._split, self._highest, self._seen = None, MIN_WATERMARK, False
 
     def begin_split(self, split_id: str) -> None:
-        """Take the elements that follow for those of a split that was told of."""
+        """Assign the following elements to one of the active splits."""
         self._keep_split()
         if self._splits is not None:
             self._split = split_id
             self._highest, self._seen = self._splits.of(split_id)
 
     def next_idle(self) -> int | None:
-        """Return when it holds nobody up any more, or its next split, ms since 1970; None for never.
+        """Return when the assigner, or its next split, becomes idle, ms since 1970; None for never.
 
-        Without splits that may be past: it has been idle since then. What has come counts once `finish_epoch` is called.
+        Without splits it may be in the past: the assigner has been idle since then. Elements count after `finish_epoch`.
         """
         if self._splits is not None:
             return self._splits.next_idle()
@@ -124,13 +124,13 @@ class TimestampsAndWatermarks:
         return self._splits.highest()
 
     def on_periodic_emit(self) -> None:
-        """Let functions behind it see its watermark, which nothing takes back."""
+        """Make the watermark visible to downstream functions, irrevocably."""
         self._finished = self._all_highest()
 
     # -- epochs
 
     def finish_epoch(self) -> None:
-        """Keep what the epoch's elements have told."""
+        """Commit the timestamps of the epoch's elements."""
         self._finished = self._all_highest()
         if self._splits is not None:
             self._splits.finish()
@@ -138,6 +138,6 @@ class TimestampsAndWatermarks:
             self._heard, self._seen = self._time.clock(), False
 
     def roll_back_epoch(self) -> None:
-        """Forget the epoch's elements; where there are splits, none had come, or the attempt fails."""
+        """Discard the epoch's elements; with splits there are none, or the attempt fails."""
         if self._splits is None:
             self._highest, self._seen = self._finished, False

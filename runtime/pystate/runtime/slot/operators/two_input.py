@@ -1,4 +1,4 @@
-"""Functions over the elements of two streams."""
+"""Handlers for functions over the elements of two streams."""
 
 from __future__ import annotations
 

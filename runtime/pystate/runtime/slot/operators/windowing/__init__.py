@@ -1,1 +1,1 @@
-"""Windows at work: which state they have, when they fire, how they merge."""
+"""The execution of windows: their state, when they fire, how they merge."""

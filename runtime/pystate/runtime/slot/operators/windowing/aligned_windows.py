@@ -1,8 +1,8 @@
-"""The operator of aligned windows: tumbling and sliding ones of event time that reduce or aggregate and fire at their end.
+"""The operator for aligned windows: tumbling and sliding event-time windows that reduce or aggregate and fire at their end.
 
-What `WindowOperator` does with an element, a window at a time, is the same for all elements of a pane: which windows they
-are in, whether those are late, when they fire. So elements come batch by batch here, and timers fire all of a time at once.
-Results, state, timers and snapshots are the same.
+What `WindowOperator` decides per element and window is the same for all elements of a pane: their windows, whether these are
+    late, when they fire. So this operator processes elements batch by batch, and fires all timers of a time at once.
+    Results, state, timers and snapshots are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pane = tuple[tuple[dict[Hashable, Any], WindowTable], ...]
 
 
 def is_aligned(operation: WindowOperation) -> bool:
-    """Return whether a step's windows are for `AlignedWindowOperator`: a program's own classes may do anything."""
+    """Return whether `AlignedWindowOperator` can run a step's windows: user-defined classes may do anything."""
     return (
         type(operation.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
         and type(operation.trigger) is EventTimeTrigger
@@ -38,10 +38,10 @@ def is_aligned(operation: WindowOperation) -> bool:
 
 
 class AlignedWindowOperator(WindowOperator):
-    """A `WindowOperator` that takes batches, and fires in bulk.
+    """A `WindowOperator` that processes batches, and fires in bulk.
 
     Attributes:
-        pane_size: All times of a pane are in the same windows, ms.
+        pane_size: The length of a pane, whose times all belong to the same windows, ms.
         pane_offset: A time at which a pane begins.
     """
 
@@ -68,19 +68,19 @@ class AlignedWindowOperator(WindowOperator):
         elements: Iterable[Any],
         timestamps: Iterable[int | None],
     ) -> None:
-        """Put elements into their windows; see `process_element`.
+        """Add elements to their windows; see `process_element`.
 
         Args:
-            keys: The internal key of each.
+            keys: The internal key of each element.
             key_groups: Of the keys.
             elements: The elements.
-            timestamps: Their times; None for none.
+            timestamps: Their timestamps; None for none.
         """
         size, offset = self.pane_size, self.pane_offset
         context, tables, panes = self._keys, self._tables, self._known_panes()
         combine, load, groups = self._accumulators.combine, tables.load, tables.key_groups
         for key, key_group, element, timestamp in zip(keys, key_groups, elements, timestamps, strict=True):
-            context.active_key = key  # a function of the program's may ask for it
+            context.active_key = key  # a user function may ask for it
             context.active_key_group = groups[key] = key_group
             if timestamp is None:
                 timestamp = checked_timestamp(MIN_TIMESTAMP)  # which refuses it
