@@ -1,4 +1,4 @@
-"""The buffers that turn elements into record batches, bounded by rows and by bytes."""
+"""Buffers that collect elements into record batches, bounded by rows and by bytes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _ROWS_PER_BATCH = BYTES_PER_BATCH // ROW_BYTES
 
 
 class OutputBuffer:
-    """Collects the elements of one output and hands on record batches.
+    """Collects the elements of one output and passes on record batches.
 
-    What could still change (a list that the function goes on to fill) is copied when it is appended. A row that is larger
-    than a batch is a batch of its own.
+    Mutable values (such as a list that the function may extend later) are copied when they are appended. A row larger than
+    the size limit is a batch of its own.
 
     Args:
-        spec: The output.
+        spec: The output's specification.
         sink: Called with each record batch.
-        line_prefix: For print: what each line begins with.
-        time: Of the chain; has the times of elements where the output carries them.
+        line_prefix: For print: the prefix of each line.
+        time: The chain's time; provides the timestamps of elements if the output includes them.
 
     Attributes:
-        append: Adds one element; raises RecordError where no batch can hold it.
-        room: What the batch may grow by, in bytes.
+        append: Adds one element; raises RecordError if no batch can hold it.
+        room: The remaining bytes of the current batch.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class OutputBuffer:
             self.append = self._with_times(self.append, time)
 
     def flush(self) -> None:
-        """Hand on what has been collected."""
+        """Pass on the collected elements."""
         if not self._elements:
             return
         spec = self.spec
@@ -82,16 +82,16 @@ class OutputBuffer:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether elements that are columns already can go on as they are."""
+        """Whether columnar elements can be passed on unchanged."""
         spec = self.spec
         return spec.kind is not OutputKind.PRINT and (spec.key is None or spec.selector is None)
 
     def append_columns(self, columns: list[pa.Array], timestamp: int | None) -> None:
-        """Hand on elements that are columns already, behind what has been collected.
+        """Pass on columnar elements, after those collected so far.
 
         Args:
             columns: As `RecordCodec.encode` makes them.
-            timestamp: Of all elements, ms since 1970; None for none.
+            timestamp: The timestamp of all elements, ms since 1970; None for none.
         """
         self.flush()
         count = len(columns[0])
@@ -104,7 +104,7 @@ class OutputBuffer:
             self._sink(self.spec, batch.slice(start, rows))
 
     def clear(self) -> None:
-        """Drop what has been collected."""
+        """Drop the collected elements."""
         self._elements.clear()
         self._keys.clear()
         self._times.clear()
@@ -117,10 +117,10 @@ class OutputBuffer:
         return inlined(write)
 
     def _end_batch(self, size: int) -> None:
-        """Hand on a batch that is full, of which the last row has `size` bytes."""
+        """Pass on a full batch whose last row has `size` bytes."""
         if size >= BYTES_PER_BATCH:
             check_row((self._elements[-1], self._keys[-1:]), size, self.spec.name)
-            if len(self._elements) > 1:  # together they might be more than a column can hold
+            if len(self._elements) > 1:  # together they might exceed the size of a column
                 element, key = self._elements.pop(), self._keys[-1:]
                 del self._keys[-1:]
                 self.flush()
@@ -174,9 +174,9 @@ class OutputBuffer:
         return write
 
     def _write_bound(self, code: Code, parts: Sequence[tuple[str, WriteSize | None]]) -> list[str]:
-        """Return the lines that count what was appended, and end a batch that is full.
+        """Return the lines of code that count the size of an appended element, and end a full batch.
 
-        What is left of `room` when an epoch ends only makes the next batch a smaller one.
+        A `room` reduced by an earlier epoch only makes the next batch smaller.
         """
         used, buffer = code.name("used"), code.bind(self, "buffer")
         exact = " + ".join(size(code, value) for value, size in parts if size is not None)
@@ -184,7 +184,7 @@ class OutputBuffer:
         if exact:
             of_any = code.bind(size_of, "size_of")
             about = " + ".join(f"{of_any}({value})" for value, _ in parts)
-            lines = ["try:", f"    {lines[0]}", "except TypeError:", f"    {used} = {about}"]  # what Arrow will refuse
+            lines = ["try:", f"    {lines[0]}", "except TypeError:", f"    {used} = {about}"]  # a value Arrow rejects
         return [
             *lines,
             f"{buffer}.room -= {used} + {ROW_BYTES}",
@@ -195,7 +195,7 @@ class OutputBuffer:
 
 
 def _lines(lines: list[str]) -> pa.Array:
-    """Return printed lines as a column; people read them, so what UTF-8 has no bytes for is shown as Python writes it."""
+    """Return printed lines as a column; what UTF-8 can't encode is escaped as in Python."""
     try:
         return pa.array(lines, pa.string())
     except UnicodeEncodeError:

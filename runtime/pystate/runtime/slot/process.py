@@ -42,12 +42,12 @@ HEARTBEAT_INTERVAL_S = 1.0
 
 @dataclass(frozen=True)
 class SlotDescription:
-    """What a slot is started with.
+    """The parameters with which a slot is started.
 
     Attributes:
         coordinator: Host and port of the coordinator's endpoint.
-        unix_sockets: Exchanges are on the same machine and use a Unix socket.
-        ports: On which slots may listen.
+        unix_sockets: Whether exchanges run on the same machine and use a Unix socket.
+        ports: The ports on which slots may listen.
     """
 
     coordinator: tuple[str, int]
@@ -60,14 +60,14 @@ class SlotDescription:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a slot is given to run.
+    """The part of a job that a slot runs.
 
     Attributes:
-        environment: The job; its working directory is filled in by the slot.
-        tasks: Those of the job's tasks that have a subtask for this slot.
-        restored: By operator uid: the old state that falls to this slot's subtask.
-        restored_checkpoint_id: The checkpoint it is from, None for a start from nothing.
-        restored_timestamp: When that was triggered, ms since 1970; None the same.
+        environment: The job's environment; the slot fills in its working directory.
+        tasks: The job's tasks that have a subtask in this slot.
+        restored: The state of this slot's subtasks, by operator uid.
+        restored_checkpoint_id: The checkpoint that it is from, or None.
+        restored_timestamp: When that was triggered, ms since 1970, or None.
     """
 
     environment: dict[str, Any]
@@ -81,9 +81,9 @@ class SlotProcess:
     """One slot of one execution attempt.
 
     Args:
-        description: What it was started with.
-        engine: Makes what feeds its subtasks.
-        index: Its number; it hosts subtask `index` of every task.
+        description: The parameters of the slot.
+        engine: Creates the engine that feeds its subtasks.
+        index: The slot's number; it hosts subtask `index` of every task.
         task_attempt: How often Spark has started this slot before.
     """
 
@@ -120,7 +120,7 @@ class SlotProcess:
         )
 
     def run(self) -> None:
-        """Serve until the coordinator says that it is over, or is gone."""
+        """Serve until the coordinator ends the slot, or is lost."""
         try:
             self._control.start()
             self._engine.start()
@@ -133,7 +133,7 @@ class SlotProcess:
             if self._queryable is not None:
                 self._queryable.close()
             for subtask in self._subtasks.values():
-                # a user's close() may fail; the slot ends all the same, and says so in the log
+                # a user's close() may fail; the slot ends all the same, and logs it
                 try:
                     subtask.close()
                 except BaseException:
@@ -159,18 +159,18 @@ class SlotProcess:
     def _heartbeat(self) -> None:
         try:
             self._beat()
-        except BaseException:  # without heartbeats nobody would notice the death of this process
+        except BaseException:  # without heartbeats the death of this process would go unnoticed
             if not self._ended.is_set():
                 traceback.print_exc()
                 _remove_folder(self._directory)
                 end_process(1)
 
     def _beat(self) -> None:
-        """Tell the coordinator that we live, and end with it: an orphan must not keep memory, files or ports."""
+        """Send heartbeats to the coordinator, and exit if it is lost: an orphan must not keep memory, files or ports."""
         parent = os.getppid()
         client = self._connect()
         watchdog = Watchdog(self._connect(), {"slot": self._index, "attempt": self._description.attempt})
-        ended = False  # the first beat comes at once: the end of its connection is how a death is noticed
+        ended = False  # the first beat is sent at once: a death is noticed by the end of its connection
         while not ended:
             watchdog.reset()
             try:
@@ -181,7 +181,7 @@ class SlotProcess:
                 alive = os.getppid() == parent
             except ControlError:
                 alive = False
-            if not alive and not self._ended.is_set():  # where it has just been told to end, it does so in good order
+            if not alive and not self._ended.is_set():  # a slot that has just been told to end does so regularly
                 _remove_folder(self._directory)
                 end_process(1)
             ended = self._ended.wait(HEARTBEAT_INTERVAL_S)
@@ -191,7 +191,7 @@ class SlotProcess:
     def _handle(self, request: dict[str, Any]) -> Any:
         op = request["op"]
         if op == "deploy":
-            # fetched, not taken from whoever calls: to unpickle is to run what the other side says
+            # fetched, not taken from the caller: unpickling runs code of the sender
             return self._deploy(unpacked(self._gateway.call("deployment")))
         if op == "notify":
             told = [one.notify(request["checkpoint_id"], completed=request["completed"]) for one in self._subtasks.values()]
@@ -228,10 +228,10 @@ class SlotProcess:
 
 
 def unpacked(deployment: bytes) -> Deployment:
-    """Return a deployment from its bytes.
+    """Unpickle a deployment.
 
     Raises:
-        UserFunctionError: What the program built can't be rebuilt here: a module is missing, or its own code raises.
+        UserFunctionError: The program's objects can't be unpickled here: a module is missing, or its own code raises.
     """
     try:
         found: Deployment = cloudpickle.loads(deployment)
@@ -244,7 +244,7 @@ def unpacked(deployment: bytes) -> Deployment:
 
 
 def own_address(peer: tuple[str, int]) -> str:
-    """Return the address of this machine that `peer` sees: loopback where it is on this machine, too."""
+    """Return the address of this machine that `peer` sees: loopback if `peer` is on the same machine."""
     family, kind, protocol, _, address = socket.getaddrinfo(*peer, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.connect(address)  # sends nothing: a datagram socket only looks up the route
@@ -252,7 +252,7 @@ def own_address(peer: tuple[str, int]) -> str:
 
 
 def remove_dead_folders(job_id: str, attempt: int) -> None:
-    """Remove what killed slots of earlier attempts have left on this machine."""
+    """Remove the directories of killed slots of earlier attempts on this machine."""
     prefix = folder_prefix(job_id)
     for name in os.listdir(tempfile.gettempdir()):
         number = name[len(prefix) :].split("-")[0] if name.startswith(prefix) else ""
@@ -261,7 +261,7 @@ def remove_dead_folders(job_id: str, attempt: int) -> None:
 
 
 def _remove_folder(directory: str) -> None:
-    """Remove a folder in which a state backend's own threads may still make files: by its new name they don't find it."""
+    """Remove a directory in which threads of a state backend may still create files: it is renamed first."""
     removed = f"{directory}.removed"
     with contextlib.suppress(OSError):
         os.rename(directory, removed)
@@ -269,12 +269,12 @@ def _remove_folder(directory: str) -> None:
 
 
 def run_slot(description: SlotDescription, engine: SlotEngineFactory, index: int) -> None:
-    """Be slot `index`; the body of the Spark task."""
+    """Run slot `index`, as the body of the Spark task."""
     from pyspark import TaskContext  # the slot process is a Spark worker, tests of this module's classes are not
 
     free_what_has_ended()
     context = TaskContext.get()
     task_attempt = 0 if context is None else context.attemptNumber()
     slot = SlotProcess(description, engine, index, task_attempt)
-    with contextlib.suppress(PystateError):  # a coordinator that refuses us or is gone: nothing is left to do
+    with contextlib.suppress(PystateError):  # the coordinator rejects this slot or is lost: nothing is left to do
         slot.run()

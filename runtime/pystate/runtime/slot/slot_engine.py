@@ -13,18 +13,18 @@ from pystate.runtime.slot.subtask_checkpoints import Upload
 
 @dataclass(frozen=True)
 class SlotContext:
-    """The slot that an engine works in.
+    """The slot in which an engine runs.
 
     Attributes:
         job_id: The job.
         attempt: The execution attempt.
         index: The slot's number.
-        secret: What those who bring records must prove.
-        gateway: The way to the driver.
-        host: The address of this machine that driver and other slots reach.
-        ports: On which slots may listen.
-        directory: The slot's own folder; it goes with the slot.
-        unix_sockets: Those who bring records are on the same machine.
+        secret: The secret that senders of records must prove to know.
+        gateway: The gateway to the driver.
+        host: The address of this machine that the driver and other slots can reach.
+        ports: The ports on which slots may listen.
+        directory: The slot's own directory; deleted with the slot.
+        unix_sockets: Whether senders of records are on the same machine.
     """
 
     job_id: str
@@ -39,17 +39,17 @@ class SlotContext:
 
 
 class SlotEngine(Protocol):
-    """What an engine does in one slot: makes subtasks, brings them what comes, and takes the calls of its driver's side."""
+    """The part of an engine in one slot: creates subtasks, feeds them, and answers calls of the engine's driver side."""
 
     @property
     def address(self) -> str | tuple[str, int]:
-        """Where those who bring records find the slot."""
+        """The address at which senders of records reach the slot."""
 
     def start(self) -> None:
-        """Let records come; there are no subtasks yet."""
+        """Start to accept records; there are no subtasks yet."""
 
     def close(self) -> None:
-        """Let no more come."""
+        """Stop accepting records."""
 
     def make_subtask(
         self,
@@ -57,27 +57,27 @@ class SlotEngine(Protocol):
         environment: JobEnvironment,
         upload: Upload,
     ) -> Subtask:
-        """Return the slot's subtask of a task, to be opened by the caller.
+        """Return the slot's subtask of a task; the caller opens it.
 
         Args:
-            task: Which.
-            environment: The job.
+            task: The task.
+            environment: The job's environment.
             upload: Runs the asynchronous part of a snapshot on another thread.
         """
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
-        """Bring records to subtasks, by uid, that are open by now."""
+        """Feed records to subtasks, by uid, which are open by now."""
 
     def handle(self, request: dict[str, Any]) -> Any:
-        """Answer a call of the engine's side in the driver.
+        """Answer a call of the engine's driver side.
 
         Raises:
-            ControlError: It knows no such call.
+            ControlError: The call is unknown.
         """
 
 
 class SlotEngineFactory(Protocol):
-    """Makes an engine's half in a slot. The half in the driver hands it to the slots, so it is pickled."""
+    """Creates an engine's slot side. The driver side sends it to the slots, so it is pickled."""
 
     def __call__(self, slot: SlotContext) -> SlotEngine:
         """Return the engine for a slot."""

@@ -1,4 +1,4 @@
-"""A subtask in its slot, whoever feeds it: its chain, its part of checkpoints, how it fails."""
+"""The common base of the engines' subtasks: the operator chain, its part of checkpoints, and failures."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from pystate.runtime.slot.user_code import UserCode
 
 
 class SubtaskGateway(CheckpointResponder, Protocol):
-    """What a subtask of every engine tells the driver."""
+    """The reports of a subtask of any engine to the driver."""
 
     def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
-        """Say that the job can't go on."""
+        """Report that the job can't continue."""
 
 
 class Subtask:
-    """What the engines' subtasks share. An engine brings events, and holds `_changed` while one is under way.
+    """The common base of the engines' subtasks. An engine sends events, and holds `_changed` during each.
 
     Args:
-        task: What to run.
-        index: Which share.
-        environment: The job.
-        gateway: Whom to tell.
+        task: The task to run.
+        index: The subtask index.
+        environment: The job's environment.
+        gateway: Reports to the driver.
         upload: Runs the asynchronous part of a snapshot on another thread.
         sink: Called with every record batch that leaves the task.
 
     Attributes:
-        chain: The operators.
+        chain: The operator chain.
         checkpoints: The subtask's part of checkpoints.
-        versions: What can be read of its state from outside; None where nothing can.
+        versions: The versions of its state that queries can read; None if there are none.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Subtask:
         """Restore the state and open the functions.
 
         Args:
-            restored: By operator uid: the old state that falls to this subtask.
-            checkpoint_id: The checkpoint the job starts from, None for a start from nothing.
-            checkpoint_timestamp: When that was triggered, ms since 1970; None the same.
+            restored: The restored state of this subtask, by operator uid.
+            checkpoint_id: The checkpoint that the job starts from, or None.
+            checkpoint_timestamp: When that was triggered, ms since 1970, or None.
         """
         with self._user_code():
             self.chain.open(restored, checkpoint_id)
@@ -92,10 +92,10 @@ class Subtask:
         self.chain.close()
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> bool:
-        """Tell the functions what became of a checkpoint: at once where nothing is half done, else as soon as that is.
+        """Notify the functions of the outcome of a checkpoint: at once if no event is in progress, otherwise after it.
 
         Returns:
-            Whether all that want to know have heard, and did what they do then.
+            Whether all functions that listen have been notified and have handled it.
         """
         if not self.checkpoints.ended(checkpoint_id, completed=completed):
             return True
@@ -107,24 +107,24 @@ class Subtask:
             return self._failed is None
 
     def commit_rest(self) -> None:
-        """Have sinks make all visible, at the end of a job that takes no checkpoints.
+        """Have sinks commit everything, at the end of a job that takes no checkpoints.
 
         Raises:
-            PystateError: They can't, of which the coordinator has been told.
+            PystateError: They can't; the coordinator has been notified.
         """
         with self._changed, self._user_code():
             for operator in reversed(self.chain.operators):
                 operator.commit_rest()
 
     def fail(self, error: PystateError, stack_trace: str) -> None:
-        """Take no further events, and tell the coordinator why."""
+        """Stop handling events, and report the cause to the coordinator."""
         with self._changed:
             self._failed = error
             self._changed.notify_all()
         self._gateway.task_failed(self.task.uid, self.index, error, stack_trace)
 
     def _is_at_rest(self) -> bool:
-        """Whether all state is as whole events have left it; asked by who holds the subtask."""
+        """Whether no event is half processed; called while the subtask is held."""
         return True
 
     def _has_failed(self) -> bool:

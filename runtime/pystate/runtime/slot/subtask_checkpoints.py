@@ -1,4 +1,4 @@
-"""A subtask's part of checkpoints: freeze, write, acknowledge or decline, and hear how they ended."""
+"""A subtask's part of checkpoints: freeze, write, acknowledge or decline, and learn the outcome."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Upload = Callable[[Callable[[], None]], object]
 
 @dataclass(frozen=True)
 class Alignment:
-    """What a subtask measured while the barriers of its channels came.
+    """The alignment metrics of a subtask.
 
     Attributes:
-        alignment_ms: From the first to the last; None where the engine knows it and not the subtask.
-        processed_data: Bytes processed meanwhile.
-        buffered_data: Bytes held back meanwhile.
-        persisted_data: Bytes of records in flight that are part of the checkpoint.
-        start_delay_ms: From the trigger to the first barrier; None for the moment when the state is frozen.
+        alignment_ms: From the first barrier to the last; None if the engine measures it instead of the subtask.
+        processed_data: Bytes processed during the alignment.
+        buffered_data: Bytes held back during the alignment.
+        persisted_data: Bytes of in-flight records in the checkpoint.
+        start_delay_ms: From the trigger to the first barrier; None to use the moment when the state is frozen.
         unaligned: Whether barriers overtook records.
     """
 
@@ -51,13 +51,13 @@ class Alignment:
 
 @dataclass(frozen=True)
 class FrozenCheckpoint:
-    """A subtask's part of a checkpoint, behind the synchronous part.
+    """A subtask's part of a checkpoint, after the synchronous part.
 
     Attributes:
-        barrier: Of the checkpoint.
+        barrier: The checkpoint's barrier.
         state: The frozen state.
         start_delay_ms: From the trigger to the synchronous part.
-        sync_ms: How long that took.
+        sync_ms: The duration of the synchronous part.
     """
 
     barrier: CheckpointBarrier
@@ -67,37 +67,37 @@ class FrozenCheckpoint:
 
     @property
     def checkpoint_id(self) -> int:
-        """Which checkpoint."""
+        """The ID of the checkpoint."""
         return self.barrier.checkpoint_id
 
     def release(self) -> None:
-        """Give it up."""
+        """Release the frozen state."""
         self.state.release()
 
 
 class CheckpointResponder(Protocol):
-    """Whom a subtask tells how its part of a checkpoint ended."""
+    """Receives the outcome of a subtask's part of a checkpoint."""
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> None:
-        """Hand over the state handles of a checkpoint."""
+        """Send the state handles of a checkpoint."""
 
     def decline(
         self, checkpoint_id: int, uid: str, subtask: int, error: PystateError, reason: CheckpointFailureReason
     ) -> None:
-        """Say that this subtask's part of a checkpoint failed."""
+        """Report that this subtask's part of a checkpoint failed."""
 
 
 class SubtaskCheckpointCoordinator:
-    """The checkpoints of one subtask. It knows nothing of who places barriers; whoever does holds the subtask meanwhile.
+    """The checkpoints of one subtask. The engine decides where barriers are, and holds the subtask during each call.
 
     Args:
-        chain: Whose state is taken.
-        responder: Whom to tell.
+        chain: The operator chain.
+        responder: Receives the outcomes.
         upload: Runs the asynchronous part of a snapshot on another thread.
-        asynchronous: Whether there is one: state is written while elements go on.
-        versions: What can be read of the state from outside; None where nothing can.
+        asynchronous: Whether there is an asynchronous part, so that state is written while elements are processed.
+        versions: The versions of the state that queries can read; None if there are none.
         fail: Fails the task with an error and the user's stack trace.
     """
 
@@ -123,42 +123,42 @@ class SubtaskCheckpointCoordinator:
         self._notifications: list[tuple[int, bool]] = []
 
     def take(self, barrier: CheckpointBarrier, alignment: Alignment | None = None) -> None:
-        """Take the synchronous part, and have the rest done beside what comes behind the barrier.
+        """Take the synchronous part, and run the asynchronous part while later elements are processed.
 
         Args:
-            barrier: Of the checkpoint.
-            alignment: What was measured while barriers came; None where there is but one way in.
+            barrier: The checkpoint's barrier.
+            alignment: The alignment metrics; None if there is only one input channel.
         """
         frozen = self.freeze(barrier)
         if frozen is not None:
-            # one subtask has one upstream side, so nothing can be early; else the driver's figures are needed
+            # a subtask with one upstream side waits for no other channel; otherwise the driver's measurements are needed
             self.finish(frozen, alignment or Alignment(0 if self._chain.task.parallelism == 1 else None))
 
     def freeze(self, barrier: CheckpointBarrier) -> FrozenCheckpoint | None:
-        """Take the synchronous part; None where it failed, and the task with it."""
+        """Take the synchronous part; return None if it fails, which fails the task."""
         started = time.perf_counter()
         start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)
         try:
             frozen = self._chain.on_barrier(barrier)
         except BaseException as error:
             # As in Flink a failure of the synchronous part fails the task, however many failed checkpoints are tolerated: it
-            # is the functions' and the backend's own, and the storage has no part in it.
+            # is caused by the functions or the backend, not by the storage.
             failure, trace = self._failure(error, UserFunctionError), user_stack_trace(error)
             reason = CheckpointFailureReason.TASK_CHECKPOINT_FAILURE
             self.give_up(barrier.checkpoint_id, failure, reason)
-            with contextlib.suppress(ControlError):  # the attempt is over, whoever asks
+            with contextlib.suppress(ControlError):  # the attempt is over
                 self._fail(failure, trace)
             return None
-        if self._versions is not None and not barrier.savepoint:  # no job goes back to a savepoint by itself
+        if self._versions is not None and not barrier.savepoint:  # no job restarts from a savepoint by itself
             self._versions.barrier(barrier.checkpoint_id, barrier.trigger_timestamp)
         return FrozenCheckpoint(barrier, frozen, start_delay_ms, int((time.perf_counter() - started) * 1000))
 
     def finish(self, frozen: FrozenCheckpoint, alignment: Alignment, in_flight: InFlightData | None = None) -> None:
-        """Have frozen state written, and acknowledge it.
+        """Write the frozen state, and acknowledge the checkpoint.
 
         Args:
-            frozen: Of which checkpoint.
-            alignment: What was measured while barriers came.
+            frozen: The frozen state.
+            alignment: The alignment metrics.
             in_flight: Records that barriers overtook; None for none.
         """
         if self._asynchronous:
@@ -167,25 +167,25 @@ class SubtaskCheckpointCoordinator:
             self._write(frozen, alignment, in_flight)
 
     def give_up(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Say that this subtask takes no part in a checkpoint."""
+        """Report that this subtask takes no part in a checkpoint."""
         self._upload(lambda: self._decline(checkpoint_id, error, reason))
 
     def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
-        """Take note of how a checkpoint ended; return whether a function wants to know. May be called from any thread."""
+        """Record the outcome of a checkpoint; return whether a function listens for it. May be called from any thread."""
         self._chain.checkpoint_ended(checkpoint_id, completed=completed)
         if self._versions is not None:
             self._versions.checkpoint_ended(checkpoint_id, completed=completed)
         return self._chain.listens
 
     def tell_later(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Have the functions told of it by the next `deliver`. Called by who holds the subtask."""
+        """Have the next `deliver` notify the functions of it. Called while the subtask is held."""
         self._notifications.append((checkpoint_id, completed))
 
     def deliver(self, has_failed: Callable[[], bool]) -> None:
-        """Tell the functions how checkpoints ended, on the thread that holds the subtask.
+        """Notify the functions of checkpoint outcomes, on the thread that holds the subtask.
 
         Args:
-            has_failed: Whether the task has: its functions hear of nothing any more.
+            has_failed: Whether the task has failed: its functions are then not notified any more.
         """
         waiting, self._notifications = self._notifications, []
         try:
@@ -198,7 +198,7 @@ class SubtaskCheckpointCoordinator:
                     else:
                         self._chain.notify_checkpoint_aborted(checkpoint_id)
         except PystateError:
-            return  # the coordinator knows; what was finished stays finished
+            return  # the coordinator knows; what was committed stays committed
 
     def _write(self, frozen: FrozenCheckpoint, alignment: Alignment, in_flight: InFlightData | None) -> None:
         started, barrier, sync_ms = time.perf_counter(), frozen.barrier, frozen.sync_ms
@@ -231,7 +231,7 @@ class SubtaskCheckpointCoordinator:
         )
         try:
             self._responder.acknowledge(barrier.checkpoint_id, self._uid, self._index, state, metrics)
-        except Exception as error:  # unheard, it would leave the checkpoint waiting until it expires
+        except Exception as error:  # unreported, it would leave the checkpoint waiting until it expires
             self._decline(barrier.checkpoint_id, self._failure(error), CheckpointFailureReason.CHECKPOINT_ASYNC_EXCEPTION)
 
     def _location(self, barrier: CheckpointBarrier) -> SnapshotLocation:

@@ -1,4 +1,4 @@
-"""Calls user code: what it raises becomes a failure of its task."""
+"""Converts errors of user code to failures of its task."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pystate.common.user_code.user_frames import user_frame, user_stack_trace
 
 
 class UserCode:
-    """Turns what user code raises into a failure of the task, told with the user's own stack trace.
+    """A context manager that reports errors of user code as task failures, with the user's own stack trace.
 
     Args:
         where: The subtask, for errors.
-        fail: Takes the error and the stack trace.
-        failed_at: Says which record the functions had when they raised, for people; None where that isn't known.
+        fail: Receives the error and the stack trace.
+        failed_at: Describes the record that the functions were processing; None if unknown.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class UserCode:
         """Enter."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Report what is the user's; what is ours or the connection's goes on as it is."""
+        """Report errors of user code; errors of pystate or of connections propagate."""
         if error is None or isinstance(error, (ControlError, GeneratorExit)):
             return
         stack_trace = user_stack_trace(error)
@@ -38,11 +38,11 @@ class UserCode:
         if isinstance(error, PystateError):
             failure = error
             if isinstance(error, RecordError) and error.where is not None:
-                failure.where = f"{where}, {error.where}"  # it knows the stream, we the operator
+                failure.where = f"{where}, {error.where}"  # the error knows the stream, this object the operator
             failure.where = failure.where or where
         else:
             failure = user_failure(error, where)
             if isinstance(error, TypeError) and not user_frame(stack_trace) and "not iterable" in str(error):
-                failure.hint = "yield the results, or return them in a list"  # we have gone through what it returned
+                failure.hint = "yield the results, or return them in a list"  # the returned value has been iterated
         self._fail(failure, stack_trace)
         raise failure from error

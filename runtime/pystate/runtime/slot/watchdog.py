@@ -1,8 +1,8 @@
-"""The watchdog of a slot: heartbeats that need no interpreter, and the stack trace of a crash.
+"""The watchdog of a slot: heartbeats that don't need the interpreter, and the stack trace of a crash.
 
-A function may hold the interpreter for longer than a heartbeat may be late: native code that doesn't let other threads run.
-The watchdog thread of `faulthandler` is native code, too, and goes on writing where every Python thread waits. A stopped
-process writes nothing. The same way goes what Python says of a crash, and of a function that ends its process.
+A function may block the interpreter for longer than the heartbeat timeout, in native code that doesn't release it. The
+watchdog thread of `faulthandler` is native code, too, and continues to write while every Python thread waits. A stopped
+process writes nothing. The same connection carries Python's output about a crash, or about a function that ends its process.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ end_process: Callable[[int], None] = os._exit
 
 
 class Watchdog:
-    """Writes a slot's heartbeats and the stack trace of its crash to a connection of their own.
+    """Writes a slot's heartbeats and the stack trace of its crash to a dedicated connection.
 
     Args:
-        client: The connection; nothing else may go over it.
-        identity: Which slot of which attempt speaks.
+        client: The connection; it must not be used for anything else.
+        identity: The calling slot and attempt.
     """
 
     def __init__(self, client: ControlClient, identity: dict[str, int]) -> None:
         self._client = client
-        client.call("watchdog", **identity)  # from here on the connection carries plain text
+        client.call("watchdog", **identity)  # from now on the connection carries plain text
         self._descriptor = client.fileno()
         self._process = os.getpid()
         faulthandler.enable(self._descriptor)
@@ -43,15 +43,15 @@ class Watchdog:
         faulthandler.dump_traceback_later(SIGN_INTERVAL_S, repeat=True, file=self._descriptor)
 
     def close(self) -> None:
-        """Write nothing any more."""
+        """Stop writing."""
         faulthandler.cancel_dump_traceback_later()
         faulthandler.disable()
         os._exit = end_process  # type: ignore[assignment]
         self._client.close()
 
     def _tell_and_end(self, status: int) -> None:
-        if os.getpid() == self._process:  # a child that functions have forked ends as it likes
-            # innermost first, as faulthandler has it
+        if os.getpid() == self._process:  # a child process forked by functions may end as it likes
+            # innermost first, as faulthandler prints it
             frames = "".join(
                 f'  File "{frame.filename}", line {frame.lineno} in {frame.name}\n'
                 for frame in reversed(traceback.extract_stack()[:-1])
@@ -60,5 +60,5 @@ class Watchdog:
             try:
                 os.write(self._descriptor, words.encode())
             except OSError:
-                pass  # the coordinator is gone
+                pass  # the coordinator is lost
         end_process(status)

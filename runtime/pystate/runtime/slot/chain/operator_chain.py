@@ -1,7 +1,7 @@
 """The execution of a task: its operators, its keyed state, its output buffers.
 
 An engine drives it with events on its inputs: batches, watermarks, barriers and clock ticks. The chain doesn't know the
-    senders, nor whether an input has one channel or many that are aligned upstream of it.
+senders, nor whether an input has one channel or many that are aligned upstream of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Input sorted by key: detects the end of each key, fires its timers and forgets its state (Flink's BATCH mode).
 
 Source: Flink's BatchExecutionInternalTimeService and BatchExecutionKeyedStateBackend, which hold state and timers of one key
-    at a time.
+at a time.
 """
 
 from __future__ import annotations

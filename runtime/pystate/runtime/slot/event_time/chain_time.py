@@ -15,7 +15,7 @@ class ChainTime:
     """A cell shared by all operators of a chain, which processes one element at a time.
 
     It is written where a timestamp becomes known: from a batch's column, by a timer, by a window. If no step needs time, it
-        is never written and costs nothing.
+    is never written and costs nothing.
 
     Args:
         clock: Returns ms since 1970.

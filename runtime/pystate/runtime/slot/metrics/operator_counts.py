@@ -1,8 +1,8 @@
 """Derives the records in and out of each operator of a task from the counts of the task.
 
 A task counts by batch: the rows of its inputs and of each output. Rows between two chained functions are not counted, but
-    can often be derived: what one operator writes the next one reads, and a function that makes one element of each writes
-    as many as it reads.
+can often be derived: what one operator writes the next one reads, and a function that makes one element of each writes as
+many as it reads.
 """
 
 from __future__ import annotations

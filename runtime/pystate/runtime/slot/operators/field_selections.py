@@ -105,7 +105,7 @@ class ColumnSelection(ColumnHandler):
         """Return which element is the best one after each row, and after the last row of each key.
 
         Elements are numbered: first the existing previous results, in the order of their keys, then those of the batch. None
-            if columns can't be used.
+        if columns can't be used.
         """
         values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
         place = self._position

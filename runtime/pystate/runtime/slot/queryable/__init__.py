@@ -1,1 +1,1 @@
-"""A slot's part of queryable state: which states it has, and answers for its key groups."""
+"""The slot side of queryable state: the registry of states, and the server for requests."""

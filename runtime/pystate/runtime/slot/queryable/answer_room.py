@@ -1,4 +1,4 @@
-"""How large the answers to one request may be."""
+"""Limits the size of the answers to one request."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutc
 
 
 class AnswerRoom:
-    """What is left of a request's room for answers, so that none is read that can't be sent.
+    """The remaining size of a request's answers, so that no answer is read that can't be sent.
 
     Attributes:
-        left: How many bytes.
+        left: The remaining bytes.
     """
 
     def __init__(self) -> None:
@@ -17,22 +17,22 @@ class AnswerRoom:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing has taken of it yet."""
+        """Whether nothing has been taken yet."""
         return self.left == MAX_ANSWER_BYTES
 
     def take(self, size: int) -> bool:
-        """Take so many bytes of it; return False where there aren't as many."""
+        """Take that many bytes; return False if fewer remain."""
         if size > self.left:
             return False
         self.left -= size
         return True
 
     def refusal(self, size: int, version: StateVersion) -> StateAnswer:
-        """Return the answer for what doesn't fit.
+        """Return the answer for a value that doesn't fit.
 
         Args:
-            size: How many bytes it has.
-            version: Of what it is.
+            size: Its size in bytes.
+            version: The version that it was read from.
         """
         beside = "" if self.is_whole else f", and the answers before it leave {self.left}"
         message = f"What is asked for has {size} bytes; an answer may have {MAX_ANSWER_BYTES}{beside}."

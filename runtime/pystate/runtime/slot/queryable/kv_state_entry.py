@@ -1,4 +1,4 @@
-"""One queryable state of one subtask, and what is read of it."""
+"""One queryable state of one subtask, and its reads."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class KvStateEntry:
     """A queryable state of a subtask (Flink's KvStateEntry).
 
     Attributes:
-        description: What clients are told of it.
-        info: What the backend says of it.
-        key_codec: Of the keys.
-        key_groups: Of the subtask.
-        versions: Of the subtask.
-        clock: By which values expire, ms since 1970.
+        description: The description sent to clients.
+        info: The backend's description of it.
+        key_codec: The codec of the keys.
+        key_groups: The key groups of the subtask.
+        versions: The committed versions of the subtask.
+        clock: Returns the time for expiring values, ms since 1970.
     """
 
     description: QueryableState
@@ -49,12 +49,12 @@ class KvStateEntry:
     clock: Callable[[], int] = current_time_ms
 
     def read(self, read: StateRead, version: CommittedVersion, room: AnswerRoom) -> StateAnswer:
-        """Return what a version holds of a key.
+        """Return the value of a key in a version.
 
         Args:
-            read: Of this state.
-            version: Of this subtask; held by the caller.
-            room: What the answer may have; it is taken.
+            read: A read of this state.
+            version: A version of this subtask, held by the caller.
+            room: The remaining size of answers, which is reduced.
         """
         said = StateVersion(version.key.epoch, version.key.checkpoint_id, version.timestamp)
         try:
@@ -107,7 +107,7 @@ class KvStateEntry:
         elements, alive = view.elements(address, key_group), self._alive()
         if read.cursor is None and not any(map(alive, elements)):
             return StateAnswer(QueryOutcome.NO_VALUE, version=said)
-        # places count what has expired, too: more of it does between two pages
+        # positions count expired elements, too: more of them may expire between two pages
         start = stop = int.from_bytes(_place(read) or b"", "big")
         found: list[bytes] = []
         for data in elements[start : start + read.limit]:
@@ -138,14 +138,14 @@ def _always(_data: bytes) -> bool:
 
 
 def _no_room(read: StateRead, said: StateVersion, room: AnswerRoom, size: int) -> StateAnswer:
-    """Return the answer where not even the first entry or element fits: it comes with the next page, if it can."""
+    """Return the answer if not even the first entry or element fits: it follows in the next page, if possible."""
     if room.is_whole:
         return room.refusal(size, said)
     return StateAnswer(QueryOutcome.OK, [], _cursor(read, said, _place(read) or b""), said)
 
 
 def _place(read: StateRead) -> bytes | None:
-    """Return where a read begins; None for the beginning."""
+    """Return the position at which a read begins; None for the beginning."""
     return None if read.cursor is None else read.cursor[_CURSOR_HEAD:] or None
 
 
@@ -156,7 +156,7 @@ def _cursor(read: StateRead, said: StateVersion, place: bytes) -> bytes:
 
 
 def _mark_of(read: StateRead) -> bytes:
-    """Return what tells the cursors of one state, key, namespace and prefix from those of others."""
+    """Return a checksum that distinguishes the cursors of a state, key, namespace and prefix from others."""
     parts = read.name.encode("utf-8", "surrogatepass"), read.key, read.namespace or b"", read.prefix or b""
     mark = 0
     for part in parts:
@@ -165,7 +165,7 @@ def _mark_of(read: StateRead) -> bytes:
 
 
 def version_of(cursor: bytes) -> VersionKey | None:
-    """Return the version that a cursor goes on in; None where it is no cursor."""
+    """Return the version in which a cursor continues; None for invalid cursors."""
     if len(cursor) < _CURSOR_HEAD:
         return None
     epoch = int.from_bytes(cursor[:_PLACE_BYTES], "big", signed=True)

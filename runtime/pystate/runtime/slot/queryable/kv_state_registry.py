@@ -1,4 +1,4 @@
-"""The queryable states of a slot, by name, and the answers to requests (Flink's KvStateRegistry)."""
+"""The queryable states of a slot by name, and the answers to requests (Flink's KvStateRegistry)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pystate.runtime.slot.queryable.kv_state_entry import KvStateEntry, version_
 
 
 class KvStateRegistry:
-    """Knows the keyed backends of a slot's subtasks. States that a function declares late are found when they are asked for.
+    """The keyed backends of a slot's subtasks. States that a function declares late are found when they are requested.
 
     Args:
-        clock: By which values expire, ms since 1970.
+        clock: Returns the time for expiring values, ms since 1970.
     """
 
     def __init__(self, clock: Callable[[], int] = current_time_ms) -> None:
@@ -30,32 +30,32 @@ class KvStateRegistry:
         self._lock = threading.Lock()
 
     def add(self, uid: str, backend: KeyedStateBackend, versions: CommittedStates) -> None:
-        """Take a subtask's states in.
+        """Register a subtask's states.
 
         Args:
-            uid: Of the operator.
+            uid: The operator's uid.
             backend: Its keyed state.
-            versions: What can be read of it.
+            versions: The versions that queries can read.
 
         Raises:
-            StateDeclarationError: A name is another state's already.
+            StateDeclarationError: Another state has the same queryable name.
         """
         with self._lock:
             self._subtasks.append((uid, backend, versions))
         self._look()
 
     def states(self) -> list[QueryableState]:
-        """Return all states that are declared by now.
+        """Return all states declared so far.
 
         Raises:
-            StateDeclarationError: Two states have one name.
+            StateDeclarationError: Two states have the same queryable name.
         """
         self._look()
         with self._lock:
             return [entry.description for entry in self._entries.values()]
 
     def read(self, consistency: Consistency, reads: Iterable[StateRead]) -> list[StateAnswer]:
-        """Answer reads in their order, all of a subtask from one version, as long as there is room for their answers."""
+        """Answer reads in order, all reads of a subtask from the same version, while there is room for the answers."""
         held: dict[int, CommittedVersion | None] = {}
         room = AnswerRoom()
         with ExitStack() as stack:
@@ -97,7 +97,7 @@ class KvStateRegistry:
         return answer
 
     def _look(self) -> None:
-        """Find states that were declared since."""
+        """Find states that were declared since the last call."""
         with self._lock:
             for uid, backend, versions in self._subtasks:
                 for name, info in backend.queryable_states().items():
@@ -117,7 +117,7 @@ def _description(name: str, uid: str, backend: KeyedStateBackend, info: Queryabl
 
 
 def same_name(one: QueryableState, other: QueryableState) -> StateDeclarationError:
-    """Return the error for two states that are queryable by one name."""
+    """Return the error for two states with the same queryable name."""
     message = (
         f"Two states are queryable as {one.name!r}: {one.state.name!r} of {one.uid} and {other.state.name!r} of {other.uid}."
     )

@@ -1,4 +1,4 @@
-"""Answers the driver's proxy in a slot, and clients that ask slots themselves (Flink's KvStateServer)."""
+"""The server in a slot for the driver's proxy and for clients that query slots directly (Flink's KvStateServer)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _MOST_CALLERS = 512
 
 
 class KvStateServer:
-    """Serves one slot's registry to whoever proves the key for its reads.
+    """Serves one slot's registry to callers that prove to know the secret.
 
     Args:
-        registry: The slot's states.
-        secret: What a caller must prove.
+        registry: The slot's registry.
+        secret: The secret that a caller must prove to know.
         host: The address to bind to.
-        ports: As the option says.
-        threads: How many requests are answered at once.
-        reads_per_second: How many reads are answered a second; 0 for no limit.
+        ports: The ports given by the option.
+        threads: The number of requests answered concurrently.
+        reads_per_second: The rate limit for reads; 0 for no limit.
 
     Attributes:
-        address: Where it listens.
+        address: The address on which it listens.
 
     Raises:
         ControlError: None of the ports is free.
@@ -62,13 +62,13 @@ class KvStateServer:
         self._next_loop = cycle(self._loops)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer."""
         for loop in self._loops:
             loop.start()
         self._listener.start()
 
     def close(self) -> None:
-        """Stop answering, and hang up."""
+        """Stop answering, and close all connections."""
         self._listener.close()
         for loop in self._loops:
             loop.close()

@@ -1,4 +1,4 @@
-"""Queryable state of one slot: its server, and what the driver is told of it."""
+"""The queryable state of one slot: its server, and its reports to the driver."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class QueryableSlot:
 
     Args:
         index: The slot's number.
-        subtasks: By uid; they are open.
-        configuration: The options in force.
+        subtasks: The subtasks by uid; they are open.
+        configuration: The effective options.
         gateway: Calls the coordinator.
-        secret: Of the execution attempt.
+        secret: The secret of the execution attempt.
         host: The address to bind to.
 
     Raises:
-        StateDeclarationError: Two states have one queryable name.
+        StateDeclarationError: Two states have the same queryable name.
         ControlError: No port is free.
     """
 
@@ -63,11 +63,11 @@ class QueryableSlot:
         self._told: int | None = None
 
     def tell(self) -> None:
-        """Tell the driver where the slot answers and what it has, if that isn't what was told before.
+        """Report the slot's address and states to the driver, if they have changed since the last report.
 
         Raises:
-            StateDeclarationError: A name is two states'.
-            PystateError: The driver refuses, or is gone.
+            StateDeclarationError: Two states have the same queryable name.
+            PystateError: The driver rejects the report, or is lost.
         """
         states = self._registry.states()
         if len(states) == self._told:
@@ -77,10 +77,10 @@ class QueryableSlot:
         self._told = len(states)
 
     def tell_of_late_ones(self) -> None:
-        """Do the same for states that functions have declared since; the job fails where a name is two states'.
+        """Report states that functions have declared since; the job fails if two states have the same name.
 
         Raises:
-            ControlError: The driver is gone.
+            ControlError: The driver is lost.
         """
         try:
             self.tell()

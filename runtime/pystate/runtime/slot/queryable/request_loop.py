@@ -1,4 +1,4 @@
-"""The thread of a slot that reads requests for its state and answers them, of all connections in turn."""
+"""The thread that reads state requests from all connections of a slot in turn, and answers them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Caller:
     """One connection.
 
     Args:
-        connection: It; doesn't block.
+        connection: The connection; doesn't block.
         answer: Answers a request.
 
     Attributes:
-        connection: The same.
-        heard_at: When it last asked; monotonic seconds.
+        connection: The connection.
+        heard_at: When it last sent a request; monotonic seconds.
     """
 
     def __init__(self, connection: socket.socket, answer: Answer) -> None:
@@ -45,14 +45,14 @@ class _Caller:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it has yet to take an answer; until then nothing more is read of it."""
+        """Whether an answer is not sent completely yet; until then nothing more is read."""
         return bool(self._unsent)
 
     def read(self) -> None:
-        """Answer what has arrived.
+        """Answer the requests that have arrived.
 
         Raises:
-            OSError, EOFError, FrameTooLargeError, NO_MESSAGE: The connection is of no use any more.
+            OSError, EOFError, FrameTooLargeError, NO_MESSAGE: The connection must be closed.
         """
         data = self.connection.recv(_RECEIVED_BYTES)
         if not data:
@@ -61,7 +61,7 @@ class _Caller:
         self._answer_all()
 
     def write(self) -> None:
-        """Send on; raises as `read`."""
+        """Continue to send; raises the same errors as `read`."""
         self._send(self._unsent)
         self._answer_all()
 
@@ -80,7 +80,7 @@ class _Caller:
 
 
 class OtherThreads:
-    """Knows whether the other threads of this process work. For one thread alone."""
+    """Observes the CPU usage of the process's other threads. For use by one thread."""
 
     def __init__(self) -> None:
         self._at = time.perf_counter()
@@ -88,7 +88,7 @@ class OtherThreads:
         self._busy = False
 
     def are_busy(self) -> bool:
-        """Return whether they have lately used a good part of a processor."""
+        """Return whether the other threads have recently used a good part of a processor."""
         now = time.perf_counter()
         passed = now - self._at
         if passed >= _LOOKED_AT_SECONDS:
@@ -101,13 +101,13 @@ class OtherThreads:
 class RequestLoop:
     """Answers requests on one thread.
 
-    That thread and the one that processes records share an interpreter, which goes from one to the other with every look at
-    a connection, and each time the processor's caches are filled anew. So while records are processed it looks less often:
-    what has come in meanwhile is answered at one go.
+    That thread and the one that processes records share an interpreter, which switches between them with each poll of a
+    connection, and each switch refills the processor's caches. So it polls less often while records are processed, and
+    answers everything that has arrived at once.
 
     Args:
         answer: Answers a request.
-        most: How many connections there may be; beyond it the one that has asked nothing for longest is cut.
+        most: The maximum number of connections; beyond it the connection idle for longest is closed.
     """
 
     def __init__(self, answer: Answer, most: int) -> None:
@@ -124,22 +124,22 @@ class RequestLoop:
         self._thread = threading.Thread(target=self._run, name="queryable-state-server", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer."""
         self._thread.start()
 
     def add(self, connection: socket.socket) -> None:
-        """Answer on a connection that has proven the secret; from any thread."""
+        """Add an authenticated connection; from any thread."""
         connection.setblocking(False)
         self._arrived.append(connection)
         self._wake()
 
     def close(self) -> None:
-        """Hang up on all, soon."""
+        """Close all connections soon."""
         self._closed.set()
         self._wake()
 
     def pause(self, seconds: float) -> None:
-        """Leave the interpreter to others for a while, or until the loop is closed."""
+        """Wait, so that other threads can use the interpreter, or until the loop is closed."""
         self._closed.wait(seconds)
 
     def _wake(self) -> None:

@@ -1,1 +1,1 @@
-"""What a subtask writes into a checkpoint, and takes from one."""
+"""A subtask's part of snapshots: writing and restoring."""

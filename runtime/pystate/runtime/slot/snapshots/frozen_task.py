@@ -1,4 +1,4 @@
-"""The state of one subtask, frozen between two epochs, and written while the next ones run."""
+"""The state of one subtask, frozen between two epochs and written while later epochs run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class FrozenOperator:
     """The state of one operator.
 
     Attributes:
-        uid: Whose.
-        key_groups: Those of the subtask.
-        keyed: Keyed state, None for an operator that isn't keyed.
-        native: Keyed state as the backend's own files, in the place of `keyed`; None for none.
-        operator: Operator state, None for none.
-        raw_keyed: What the function wrote by key group, None for nothing.
-        raw_operator: What the function wrote by partition, None for nothing.
+        uid: The operator's uid.
+        key_groups: The key groups of the subtask.
+        keyed: Keyed state; None for an operator that isn't keyed.
+        native: Keyed state as the backend's own files, instead of `keyed`; None for none.
+        operator: Operator state; None for none.
+        raw_keyed: Raw state that the function wrote by key group; None for none.
+        raw_operator: Raw state that the function wrote by partition; None for none.
     """
 
     uid: str
@@ -50,7 +50,7 @@ class FrozenOperator:
     raw_operator: RawStateSnapshot | None = None
 
     def hold(self, keyed: KeyedStateSnapshot | NativeUpload) -> None:
-        """Take the keyed state, in whichever form."""
+        """Set the keyed state, in either form."""
         if isinstance(keyed, NativeUpload):
             self.native = keyed
         else:
@@ -65,11 +65,10 @@ class FrozenOperator:
             location: The directory.
             subtask: The index of the subtask.
             inline_threshold: State up to this many bytes goes into its handle.
-            compression: How blocks of operator state and raw state are compressed; None for not at all. Keyed state brings
-                that along.
+            compression: The compression of operator state and raw state; None for none. Keyed state has its own setting.
 
         Raises:
-            PystateError: It can't be written.
+            PystateError: The state can't be written.
         """
         state = OperatorSubtaskState()
         prefix = f"{hashlib.md5(self.uid.encode(), usedforsecurity=False).hexdigest()[:12]}-{subtask}"
@@ -99,7 +98,7 @@ class FrozenOperator:
         return state
 
     def release(self) -> None:
-        """Give the frozen views up."""
+        """Release the frozen views."""
         if self.keyed is not None:
             self.keyed.release()
         if self.native is not None:
@@ -111,17 +110,17 @@ class FrozenTask:
     """The state of all operators of one subtask.
 
     Attributes:
-        compression: How blocks of state that isn't keyed are compressed; None for not at all.
+        compression: The compression of non-keyed state; None for none.
     """
 
     operators: list[FrozenOperator] = field(default_factory=list)
     compression: str | None = None
 
     def write(self, location: SnapshotLocation, subtask: int, inline_threshold: int) -> TaskState:
-        """Write the state into a snapshot's directory; operators without any are left out.
+        """Write the state into a snapshot's directory; operators without state are left out.
 
         Raises:
-            PystateError: It can't be written.
+            PystateError: The state can't be written.
         """
         written = {}
         for frozen in self.operators:
@@ -134,6 +133,6 @@ class FrozenTask:
         return TaskState({uid: state for uid, state in written.items() if state.has_state})
 
     def release(self) -> None:
-        """Give the frozen views up; may be called again."""
+        """Release the frozen views; may be called repeatedly."""
         for frozen in self.operators:
             frozen.release()

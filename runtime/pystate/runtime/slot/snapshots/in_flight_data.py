@@ -1,4 +1,4 @@
-"""Data in flight to a subtask, on its way into a checkpoint."""
+"""The in-flight data of a subtask, to be written into a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 
 class InFlightPart(Protocol):
-    """Encoded elements that are in one piece."""
+    """One piece of encoded elements."""
 
     def chunks(self) -> Iterator[bytes]:
-        """Go through the bytes."""
+        """Yield the bytes in chunks."""
 
     def close(self) -> None:
-        """Drop them."""
+        """Drop the bytes."""
 
 
 @dataclass(frozen=True)
 class InFlightData:
-    """What was under way to a subtask.
+    """The in-flight data of a subtask.
 
     Attributes:
-        upstream: By channel: the task and the subtask of it that sent.
-        parts: In the order in which they are to be replayed.
+        upstream: By channel: the sending task and subtask.
+        parts: The parts in replay order.
     """
 
     upstream: tuple[tuple[str, int], ...]
     parts: tuple[InFlightPart, ...]
 
     def add_to(self, state: TaskState, uid: str, subtask: int, location: SnapshotLocation, threshold: int) -> TaskState:
-        """Write the data, and return a task's state with it.
+        """Write the data, and return a task's state that includes it.
 
         Args:
-            state: Of the task.
-            uid: The task's, and that of the operator that heads it.
-            subtask: Which share.
+            state: The task's state.
+            uid: The uid of the task, and of the operator that heads it.
+            subtask: The subtask index.
             location: The snapshot's directory.
-            threshold: Up to this many bytes go into the handle.
+            threshold: Up to this many bytes are stored in the handle.
 
         Raises:
-            SnapshotError: It can't be written.
+            SnapshotError: The data can't be written.
         """
         name = f"{hashlib.md5(uid.encode(), usedforsecurity=False).hexdigest()[:12]}-{subtask}-channel"
         handles = [_write(part, location, name, threshold) for part in self.parts]

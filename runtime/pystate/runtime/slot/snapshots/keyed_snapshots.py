@@ -1,4 +1,4 @@
-"""Snapshots and restores of a subtask's keyed state: as a canonical file, or as the backend's own files."""
+"""Snapshots and restores of a subtask's keyed state: as a canonical file, or as the backend's native files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeyedSnapshots:
 
     Args:
         backend: The keyed state.
-        copies: Keeps local copies; None for none.
+        copies: Stores local copies; None for none.
     """
 
     def __init__(self, backend: KeyedStateBackend, copies: LocalCopies | None = None) -> None:
@@ -43,17 +43,18 @@ class KeyedSnapshots:
         """Freeze the last flushed epoch.
 
         Args:
-            checkpoint_id: Which checkpoint is taken.
-            shared: Where files go that later checkpoints may refer to; None for a snapshot with all state.
-            native: Whether that is to be in the backend's own files, where the backend has such, instead of a canonical one.
+            checkpoint_id: The checkpoint.
+            shared: The directory for files that later checkpoints may refer to; None for a self-contained snapshot.
+            native: Whether a self-contained snapshot uses the backend's native files, if it has such, instead of a canonical
+                file.
 
         Raises:
-            StateError: The backend can't do it.
+            StateError: The backend doesn't support it.
         """
         own = self._backend.snapshot_native() if native or shared is not None else None
         if own is None:
             return self._backend.snapshot()
-        if shared is None:  # later checkpoints must not refer to it, so nobody takes note of it
+        if shared is None:  # later checkpoints must not refer to it, so it is not recorded
             return NativeUpload(own, self._backend.key_group_range, {}, None, self._threads)
         for completed in shared.completed:
             self._uploaded.confirm(completed)
@@ -68,15 +69,15 @@ class KeyedSnapshots:
         )
 
     def checkpoint_failed(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint was given up. May be called from any thread.
+        """Record that a checkpoint was aborted. May be called from any thread.
 
-        Of those that completed the next snapshot is told: a notification is late, or never comes, and what a snapshot may
-        refer to must be what the coordinator thinks it may.
+        Completed checkpoints are passed to the next snapshot instead: a notification may be late or never come, and a
+        snapshot may refer only to files that the coordinator expects.
         """
         self._uploaded.forget(checkpoint_id)
 
     def restore(self, restored: RestoredOperator) -> None:
-        """Fill the backend.
+        """Restore the backend.
 
         Raises:
             PystateError: See `KeyedStateBackend.restore` and `restore_native`, `SnapshotLocation.open`.

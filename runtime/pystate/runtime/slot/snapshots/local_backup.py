@@ -1,4 +1,4 @@
-"""Which folder of the slot's machine keeps the local copies of a subtask's state."""
+"""Selects the local directory that keeps the copies of a subtask's state."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pystate.runtime.plan.task import JobEnvironment
 
 
 def local_roots(configuration: Configuration) -> list[str]:
-    """Return the folders that `execution.checkpointing.local-backup.dirs` names; none for that of temporary files."""
+    """Return the directories given by `execution.checkpointing.local-backup.dirs`; empty for the temporary directory."""
     text = configuration.get(CheckpointingOptions.LOCAL_RECOVERY_DIRS) or ""
     return [os.path.expanduser(root) for root in map(str.strip, text.split(",")) if root]
 
 
 def local_copies(environment: JobEnvironment, uid: str, subtask: int) -> LocalCopies | None:
-    """Return the local copies of a subtask; None where the job keeps none.
+    """Return the local copies of a subtask; None if the job keeps none.
 
     Args:
-        environment: The job.
-        uid: The task's.
+        environment: The job's environment.
+        uid: The task's uid.
         subtask: The index of the subtask.
     """
     configuration = Configuration(environment.configuration)

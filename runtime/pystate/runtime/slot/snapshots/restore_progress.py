@@ -12,7 +12,7 @@ from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
 
 
 class RestoreProgress:
-    """Counts the bytes of keyed state that a slot has taken over; read and written on any thread."""
+    """Counts the bytes of keyed state that a slot has restored; used from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,7 +20,7 @@ class RestoreProgress:
 
     @property
     def done(self) -> int:
-        """Bytes read so far."""
+        """The number of bytes read so far."""
         with self._lock:
             return self._done
 
@@ -31,11 +31,11 @@ class RestoreProgress:
 
     @contextmanager
     def reading(self, file: BinaryIO, expected: int) -> Iterator[BinaryIO]:
-        """Count what is read of a file; behind it just the expected bytes count, however often a part was read.
+        """Count the bytes read from a file; afterwards exactly the expected bytes count, even if parts were read repeatedly.
 
         Args:
             file: Open for reading.
-            expected: About how many bytes of it are needed.
+            expected: The approximate number of bytes that are needed of it.
         """
         with self._lock:
             before = self._done
@@ -46,7 +46,7 @@ class RestoreProgress:
 
 
 class _CountedFile:
-    """A file whose reads count, up to what was expected; as much of a file as readers of state ask for."""
+    """A file that counts its reads up to the expected size; supports only the methods that state readers need."""
 
     def __init__(self, file: BinaryIO, progress: RestoreProgress, most: int) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class _CountedFile:
 
 
 def bytes_to_read(handle: AnyKeyedStateHandle, key_groups: KeyGroupRange) -> int:
-    """Return about how many bytes of a handle a subtask reads: all of a native one, else the share of its key groups."""
+    """Return about how many bytes of a handle a subtask reads: all of a native handle, else the share of its key groups."""
     if isinstance(handle, IncrementalKeyedStateHandle):
         return sum(file.size for file in handle.files.values())
     mine = handle.key_group_range.intersect(key_groups)

@@ -23,18 +23,19 @@ from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress
 
 @dataclass(frozen=True)
 class RestoredOperator:
-    """The pieces of old state that fall to one subtask of an operator.
+    """The parts of restored state that are assigned to one subtask of an operator.
 
     Attributes:
         location: The URI of the snapshot's directory.
-        keyed_state: The handles with key groups of the subtask, whole.
-        operator_state: What it reads of which handle.
-        raw_keyed_state: As `keyed_state`, for bytes the operator wrote itself.
-        raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
-        in_flight: What was under way to the subtask, of the operator that heads a task; None for nothing.
-        owned: Whether the job's own checkpoints may refer to the snapshot's shared files: it took the snapshot itself.
-        copies: Local copies, read where they fit; None for none.
-        progress: Is told what has been read; None for nobody.
+        keyed_state: The complete handles that contain key groups of the subtask.
+        operator_state: The parts of handles that the subtask reads.
+        raw_keyed_state: Like `keyed_state`, for raw state.
+        raw_operator_state: Like `operator_state`, for raw state.
+        in_flight: The subtask's in-flight data, for the operator that heads a task; None for none.
+        owned: Whether the job's own checkpoints may refer to the snapshot's shared files, since the job took the snapshot
+            itself.
+        copies: Local copies, read if they match; None for none.
+        progress: Counts the bytes read; None for no count.
     """
 
     location: str = ""
@@ -49,11 +50,11 @@ class RestoredOperator:
 
     @staticmethod
     def of(assignment: StateAssignment, uid: str, subtask: int, location: str, *, owned: bool = False) -> RestoredOperator:
-        """Return what an assignment gives to a subtask of an operator.
+        """Return the state that an assignment gives to a subtask of an operator.
 
         Args:
-            assignment: Who gets what.
-            uid: The operator.
+            assignment: The state assignment.
+            uid: The operator's uid.
             subtask: The index of the subtask.
             location: The URI of the snapshot's directory.
             owned: See the attribute.
@@ -70,7 +71,7 @@ class RestoredOperator:
         )
 
     def restore_operator(self, backend: OperatorStateBackend) -> None:
-        """Fill an operator state backend.
+        """Restore an operator state backend.
 
         Raises:
             PystateError: See `OperatorStateBackend.restore`, `SnapshotLocation.open`.
@@ -80,14 +81,14 @@ class RestoredOperator:
                 backend.restore(file, share.elements, self.location)
 
     def raw_keyed(self, key_groups: KeyGroupRange) -> Iterator[tuple[int, BinaryIO]]:
-        """Iterate over (key group, bytes) of the key groups that a subtask owns."""
+        """Yield (key group, bytes) of the key groups that a subtask owns."""
         for handle in self.raw_keyed_state:
             mine = handle.key_group_range.intersect(key_groups)
             with self.open(handle.handle) as file:
                 yield from read_raw_state(file, RAW_KEYED_FORMAT, range(mine.start, mine.end + 1), self.location)
 
     def raw_operator(self) -> Iterator[BinaryIO]:
-        """Iterate over the partitions."""
+        """Yield the partitions."""
         for share in self.raw_operator_state:
             with self.open(share.handle.handle) as file:
                 wanted = range(*share.elements[RAW_STATE_NAME])
@@ -95,12 +96,12 @@ class RestoredOperator:
                     yield stream
 
     def snapshot_location(self) -> SnapshotLocation:
-        """Return where the snapshot is read: with local copies in front of it, where there are any."""
+        """Return the location from which the snapshot is read, preferably from local copies, if there are any."""
         location = snapshot_location(self.location)
         return location if self.copies is None else self.copies.reading(location)
 
     def open(self, handle: StateHandle) -> BinaryIO:
-        """Open a piece of the snapshot for reading, checked.
+        """Open a verified part of the snapshot for reading.
 
         Raises:
             PystateError: See `SnapshotLocation.open`.

@@ -1,1 +1,1 @@
-"""Timers: who registers them, who makes them fire."""
+"""Timer services: the registration and firing of timers."""

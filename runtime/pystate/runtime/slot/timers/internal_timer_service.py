@@ -1,4 +1,4 @@
-"""A timer service as operators use it (Flink's InternalTimerService): timers of the current key, in namespaces."""
+"""The timer service used by operators (Flink's InternalTimerService): timers of the current key, in namespaces."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ FIRED_PER_LOOK = 1_000
 
 
 class Triggerable(Protocol):
-    """What is called when timers fire (Flink's Triggerable); the key of the timer is the current one."""
+    """The callbacks of firing timers (Flink's Triggerable); the timer's key is the current key."""
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
-        """Do what is due at an event time."""
+        """Handle an event-time timer."""
 
     def on_processing_time(self, timestamp: int, namespace: Any) -> None:
-        """Do what is due by the clock."""
+        """Handle a processing-time timer."""
 
 
 @runtime_checkable
 class BulkTriggerable(Triggerable, Protocol):
-    """What registers and deletes no timers of its service when they fire, so that many can fire at once.
+    """A target that neither registers nor deletes timers of its service when they fire, so that many can fire at once.
 
-    Some timers by event time it may keep for itself as long as the epoch runs.
+    It may keep some event-time timers itself while the epoch runs.
     """
 
     def on_event_times(self, timers: Sequence[Timer]) -> None:
-        """Do what is due at several event times, in their order; sets the current key and the time for each by itself."""
+        """Handle several event-time timers in order; sets the current key and the time for each itself."""
 
     def times_up_to(self, limit: int) -> Sequence[int]:
-        """Return the times up to a limit of the timers that it keeps, in order."""
+        """Return, in order, the times up to a limit of the timers that it keeps."""
 
     def on_own_timers(self, time: int) -> int:
-        """Do what is due at a time by the timers that it keeps, and forget those; return how many there were."""
+        """Fire and remove the timers of a time that it keeps; return how many there were."""
 
     def own_timers(self) -> Iterator[Timer]:
-        """Iterate over the timers that it keeps."""
+        """Yield the timers that it keeps."""
 
 
 @runtime_checkable
 class TimelyTriggerable(BulkTriggerable, Protocol):
-    """What may set timers for later when it fires, so that each time is fired for itself: all timers of it, and its own."""
+    """A bulk target that may register later timers when it fires, so all timers of one time fire before the next time."""
 
     def begin_time(self, time: int) -> None:
-        """Take note that `on_event_times` comes next with timers of that time, if there are any, then `on_own_timers`."""
+        """Announce a time: `on_event_times` follows with the timers of that time, if there are any, then `on_own_timers`."""
 
 
 class InternalTimerService:
-    """The timers of one service, in both domains of time.
+    """The timers of one service, in both time domains.
 
     Args:
-        name: Of the service.
-        backend: Keeps the timers, and has the current key.
-        namespaces: Of the timers.
-        time: Of the chain.
+        name: The service's name.
+        backend: Stores the timers, and holds the current key.
+        namespaces: The serializer of the timers' namespaces.
+        time: The chain's time.
         target: Called when a timer fires.
     """
 
@@ -87,58 +87,58 @@ class InternalTimerService:
 
     @property
     def event_time_timers(self) -> KeyGroupedPriorityQueue:
-        """The timers by event time, for who has whole timers."""
+        """The queue of event-time timers, for callers that have complete timers."""
         return self._event
 
     def current_processing_time(self) -> int:
-        """Return the time of the clock, ms since 1970."""
+        """Return the current processing time, ms since 1970."""
         return self._time.clock()
 
     def current_watermark(self) -> int:
-        """Return the event time, ms since 1970."""
+        """Return the current watermark, ms since 1970."""
         return self._time.watermark
 
     def register_event_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Add a timer of the current key; nothing at the end of a key in BATCH mode, as in Flink.
+        """Register a timer of the current key; ignored at the end of a key in BATCH mode, as in Flink.
 
         Raises:
-            StateError: There is no current key, or an argument isn't what it should be.
+            StateError: There is no current key, or an argument is invalid.
         """
         if not self._time.quiesced:
             self._event.add(self._timer(self._event, namespace, timestamp))
 
     def register_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Add a timer of the current key; see `register_event_time_timer`."""
+        """Register a timer of the current key; see `register_event_time_timer`."""
         if not self._time.quiesced:
             self._processing.add(self._timer(self._processing, namespace, timestamp))
 
     def delete_event_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Remove a timer of the current key; see `register_event_time_timer`."""
+        """Delete a timer of the current key; see `register_event_time_timer`."""
         self._event.remove(self._timer(self._event, namespace, timestamp))
 
     def delete_processing_time_timer(self, namespace: Any, timestamp: int) -> None:
-        """Remove a timer of the current key; see `register_event_time_timer`."""
+        """Delete a timer of the current key; see `register_event_time_timer`."""
         self._processing.remove(self._timer(self._processing, namespace, timestamp))
 
     def timers(self, domain: TimeDomain) -> Iterator[Timer]:
-        """Iterate over the timers in a domain of time, those of a key group in the order of their times.
+        """Yield the timers of a time domain, those of a key group ordered by time.
 
-        Those that a `BulkTriggerable` keeps for itself come behind them.
+        Those that a `BulkTriggerable` keeps itself come last.
         """
         if domain is TimeDomain.PROCESSING_TIME:
             return self._processing.timers()
         return self._event.timers() if self._bulk is None else chain(self._event.timers(), self._bulk.own_timers())
 
     def next_processing_time(self) -> int | None:
-        """Return the time of the first timer by the clock; None where there is none."""
+        """Return the time of the first processing-time timer; None if there is none."""
         first = self._processing.peek()
         return None if first is None else first.timestamp
 
     def advance_watermark(self, watermark: int) -> int:
-        """Fire the timers up to an event time in the order of their times, those too that are registered meanwhile.
+        """Fire the timers up to an event time in time order, including those registered meanwhile.
 
         Returns:
-            How many fired.
+            The number of fired timers.
         """
         if self._timely is not None:
             return self._fire_time_by_time(self._timely, watermark)
@@ -147,11 +147,11 @@ class InternalTimerService:
         return self._fire(self._event, watermark, self._target.on_event_time)
 
     def advance_processing_time(self, now: int) -> int:
-        """Fire the timers up to a time of the clock; see `advance_watermark`."""
+        """Fire the timers up to a processing time; see `advance_watermark`."""
         return self._fire(self._processing, now, self._target.on_processing_time)
 
     def _fire(self, queue: KeyGroupedPriorityQueue, limit: int, call: Callable[[int, Any], None]) -> int:
-        """Fire timers. What they emit has their time, that of the clock too, as in PyFlink."""
+        """Fire timers. Emitted elements have the timer's timestamp, also for processing-time timers, as in PyFlink."""
         backend, time, external = self._backend, self._time, self._namespaces.external
         set_current_key = backend.key_context.set_current_key
         fired = 0
@@ -230,8 +230,8 @@ class InternalTimeServiceManager:
     """The timer services of one operator (Flink's InternalTimeServiceManager).
 
     Args:
-        backend: Keeps the timers.
-        time: Of the chain.
+        backend: Stores the timers.
+        time: The chain's time.
     """
 
     def __init__(self, backend: KeyedStateBackend, time: ChainTime) -> None:
@@ -242,7 +242,7 @@ class InternalTimeServiceManager:
     def get_internal_timer_service(
         self, name: str, target: Triggerable, namespaces: NamespaceSerializer = VOID
     ) -> InternalTimerService:
-        """Return the service of that name; the first call makes it, and finds the timers of a restored snapshot.
+        """Return the service with that name; the first call creates it, and restores its timers from a snapshot.
 
         Raises:
             StateError, RestoreError: See `KeyedStateBackend.get_priority_queue`.
@@ -258,15 +258,15 @@ class InternalTimeServiceManager:
         return sum(service.advance_watermark(watermark) for service in self._services.values())
 
     def advance_processing_time(self, now: int) -> int:
-        """Fire the timers up to a time of the clock; return how many fired."""
+        """Fire the timers up to a processing time; return how many fired."""
         return sum(service.advance_processing_time(now) for service in self._services.values())
 
     def timers(self, domain: TimeDomain) -> Iterator[Timer]:
-        """Iterate over the timers of all services in a domain of time."""
+        """Yield the timers of all services in a time domain."""
         for service in self._services.values():
             yield from service.timers(domain)
 
     def next_processing_time(self) -> int | None:
-        """Return the time of the first timer by the clock; None where there is none."""
+        """Return the time of the first processing-time timer; None if there is none."""
         times = (service.next_processing_time() for service in self._services.values())
         return min((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""Timer services as functions see them."""
+"""The timer services passed to functions."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ class SimpleTimerService(TimerService):
     """The timers of the current key, in the void namespace (Flink's SimpleTimerService).
 
     Args:
-        service: Keeps them.
+        service: Stores the timers.
     """
 
     def __init__(self, service: InternalTimerService) -> None:
         self._service = service
 
     def current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._service.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._service.current_watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Add a timer by the clock."""
+        """Register a processing-time timer."""
         self._service.register_processing_time_timer(None, timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Add a timer by event time."""
+        """Register an event-time timer."""
         self._service.register_event_time_timer(None, timestamp)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Remove a timer by the clock."""
+        """Delete a processing-time timer."""
         self._service.delete_processing_time_timer(None, timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Remove a timer by event time."""
+        """Delete an event-time timer."""
         self._service.delete_event_time_timer(None, timestamp)
 
 
 class UnkeyedTimerService(TimerService):
-    """Tells the time where a stream has no key; timers are refused, as in Flink.
+    """Provides the time for non-keyed streams; timers are rejected, as in Flink.
 
     Args:
-        time: Of the chain.
-        watermark: Returns the event time; that of the chain where nothing is given.
+        time: The chain's time.
+        watermark: Returns the event time; None for that of the chain.
     """
 
     def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
@@ -62,27 +62,27 @@ class UnkeyedTimerService(TimerService):
         self._watermark = watermark
 
     def current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._time.clock()
 
     def current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._time.watermark if self._watermark is None else self._watermark()
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refuse it."""
+        """Reject the timer."""
         self._refuse()
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Refuse it."""
+        """Reject the timer."""
         self._refuse()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refuse it."""
+        """Reject the timer."""
         self._refuse()
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refuse it."""
+        """Reject the timer."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

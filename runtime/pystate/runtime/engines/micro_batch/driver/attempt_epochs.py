@@ -75,8 +75,8 @@ class AttemptEpochs:
         """Begin the epoch of a Spark batch before its first task starts, once nothing blocks it.
 
         The term is read only where something is written that the next driver reads: a bound of epoch numbers, or the epoch
-            to rerun. Otherwise an epoch of a replaced driver only changes its own slots, whose state is never restored,
-            until `check_all_prepared` stops it.
+        to rerun. Otherwise an epoch of a replaced driver only changes its own slots, whose state is never restored, until
+        `check_all_prepared` stops it.
 
         Args:
             batch: Spark's batch number.

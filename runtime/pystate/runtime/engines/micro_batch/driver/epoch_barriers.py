@@ -253,7 +253,7 @@ class EpochBarriers:
         """Return the pending checkpoints whose barrier is placed on or after that epoch.
 
         Empty if the attempt is over: checkpoints pending then belong to another attempt, whose epochs may have the same
-            numbers.
+        numbers.
         """
         if self._over:
             return []

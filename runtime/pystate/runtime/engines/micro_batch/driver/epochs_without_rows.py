@@ -1,8 +1,8 @@
 """Epochs that belong to no Spark batch: those that fire processing-time timers, and the last one, which ends event time.
 
 Each runs as a Spark job of its own over the same stages, whose sources have no rows, and counts as any other epoch: it takes
-    the next number, it may carry a barrier, and its output goes to the sinks. Spark's query doesn't know it, so the query's
-    offsets stay those of the previous batch.
+the next number, it may carry a barrier, and its output goes to the sinks. Spark's query doesn't know it, so the query's
+offsets stay those of the previous batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Stores the running epoch before it runs, so that it can be rerun with the same rows under the same number.
 
 It is needed where every epoch carries a barrier: a sink that tells batches apart by number then sees the same batch again
-    after a failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own
-    logs.
+after a failure, and stays exactly-once. The files are Spark's: the offset log's entry of the batch, and the sources' own
+logs.
 
 Layout of a file, numbers big-endian: magic "PYSTEPOC", version u16, body length u32, body (msgpack), crc32 u32 of everything
 before. The files lie in the job's `taskowned` directory, one per epoch that was begun.

@@ -1,10 +1,10 @@
 """The rules that decide which task attempt may run an epoch in a subtask, without threads and sockets.
 
 Spark may request the same epoch more than once: a task is retried, runs twice at the same time, or a second action needs the
-    same rows. Even so, an epoch changes state exactly once.
+same rows. Even so, an epoch changes state exactly once.
 
 An epoch that has its last row is *prepared*, not finished: the input may have ended or broken off, and only Spark knows
-    which. Until the driver reports that Spark counts the attempt as successful, the epoch can be rolled back.
+which. Until the driver reports that Spark counts the attempt as successful, the epoch can be rolled back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks that all rows of an epoch have arrived, by comparing the slots' counts with those of Spark's stages.
 
 This proof is independent of the slots: if Spark's side of a Python stage breaks, the rows just end, and a count downstream
-    is too low without any sign of it. Spark counts separately, in the JVM, where a shuffle is written and where it is read.
-    Three things must hold for the tasks after each shuffle:
+is too low without any sign of it. Spark counts separately, in the JVM, where a shuffle is written and where it is read.
+Three things must hold for the tasks after each shuffle:
 
 1. Spark counts the task attempt that sent a subtask's rows as successful.
 2. That attempt has read as many rows in the JVM as it has seen in Python.

@@ -1,8 +1,8 @@
 """One level of tasks after one shuffle: how rows for several tasks share a shuffle, and how each row finds its subtask.
 
 A port is an input of a task: rows of one schema with one routing. A level with a single port receives its rows unchanged.
-    Otherwise the rows of all ports share one schema: the index of the port, and a struct column per port, of which only the
-    row's own is filled. Partition numbers count the subtasks of the level's first task, then those of the second, and so on.
+Otherwise the rows of all ports share one schema: the index of the port, and a struct column per port, of which only the
+row's own is filled. Partition numbers count the subtasks of the level's first task, then those of the second, and so on.
 
 Rows for a port of a later level pass through the levels between, on any partition, where those of one partition stay
 together and so in order. No slot sees them.

@@ -1,8 +1,8 @@
 """Spark's own checkpoint directory: its offset, commit and source logs.
 
 It is only a working copy: the files that describe the source positions at an epoch are copied into each checkpoint, and a
-    directory rebuilt from that copy makes a new query continue there. The layout is that of Spark's `checkpointLocation`
-    (metadata, offsets/, commits/, sources/), as observed in Spark 4.3.
+directory rebuilt from that copy makes a new query continue there. The layout is that of Spark's `checkpointLocation`
+(metadata, offsets/, commits/, sources/), as observed in Spark 4.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The checkpoint after which a job ends: a subtask that has taken it does nothing that a restart from it would repeat.
 
 Timers, results of asynchronous calls, elements of a source: all output after the barrier would be repeated. Flink's tasks
-    end after a synchronous savepoint; these wait, since it may fail and the job then continues.
+end after a synchronous savepoint; these wait, since it may fail and the job then continues.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The operator for aligned windows: tumbling and sliding event-time windows that reduce or aggregate and fire at their end.
 
 What `WindowOperator` decides per element and window is the same for all elements of a pane: their windows, whether these are
-    late, when they fire. So this operator processes elements batch by batch, and fires all timers of a time at once.
-    Results, state, timers and snapshots are the same.
+late, when they fire. So this operator processes elements batch by batch, and fires all timers of a time at once. Results,
+state, timers and snapshots are the same.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ class AlignedWindowOperator(WindowOperator):
             context.active_key = key  # a user function may ask for it
             context.active_key_group = groups[key] = key_group
             if timestamp is None:
-                timestamp = checked_timestamp(MIN_TIMESTAMP)  # which refuses it
+                timestamp = checked_timestamp(MIN_TIMESTAMP)  # which rejects it
             start = timestamp - (timestamp - offset) % size
             pane = panes.get(start)
             if pane is None:
                 pane = self._pane(timestamp)
-                if start > MIN_TIMESTAMP:  # else one of its times is none
+                if start > MIN_TIMESTAMP:  # otherwise some of its times are not valid timestamps
                     panes[start] = pane
             if not pane:
                 self._pass_by(element, timestamp)
@@ -100,17 +100,17 @@ class AlignedWindowOperator(WindowOperator):
                 accumulators[key] = combine(accumulator, element)
 
     def are_open(self, panes: Iterable[int]) -> bool:
-        """Return whether each of some panes, by their beginnings, is in windows, one of which isn't late at least."""
+        """Return whether each pane, given by its start, belongs to a window that isn't late."""
         return all(map(self._pane_from, panes))
 
     def merge(self, key: Hashable, key_group: int, start: int, accumulator: Any) -> None:
-        """Merge what elements of a key come to into the windows of their pane, which `are_open`.
+        """Merge the accumulator of a key's elements into the windows of their pane, which `are_open`.
 
         Args:
             key: The internal key.
-            key_group: Of the key.
-            start: Where the pane begins.
-            accumulator: Of the elements.
+            key_group: The key group.
+            start: The start of the pane.
+            accumulator: The accumulator of the elements.
         """
         context, tables, merge = self._keys, self._tables, self._accumulators.merge
         context.active_key = key
@@ -122,7 +122,7 @@ class AlignedWindowOperator(WindowOperator):
             accumulators[key] = accumulator if before is None else merge(before, accumulator)
 
     def on_event_times(self, timers: Iterable[Timer]) -> None:
-        """Fire and forget the windows of some timers, as `on_event_time` does with each."""
+        """Fire and remove the windows of some timers, as `on_event_time` does for each."""
         accumulators, context, time = self._accumulators, self._keys, self._time
         read, result_of = accumulators.read, accumulators.result
         remove, remove_new = accumulators.remove, accumulators.remove_new
@@ -140,13 +140,13 @@ class AlignedWindowOperator(WindowOperator):
                 table = self._tables.known(namespace)
             address = (context.active_key, namespace)
             if end != window.end - 1:
-                if end >= window.end:  # of an operator that allowed more lateness: the window may have fired there
+                if end >= window.end:  # of an operator with more allowed lateness, where the window may have fired
                     self._forget(window, address, key_group)
                 continue
             accumulator = None
             if table is not None and context.active_key in table.accumulators:
                 if not table.stored or context.active_key not in table.stored:
-                    continue  # a timer without contents; they fire with the table
+                    continue  # a timer without contents, which fire with the table
                 accumulator = table.accumulators.pop(context.active_key)
             if accumulator is None:
                 accumulator = read(address, key_group)
@@ -167,32 +167,32 @@ class AlignedWindowOperator(WindowOperator):
                 clears.clear(self._context)
 
     def _forget(self, window: TimeWindow, address: tuple[Hashable, Hashable], key_group: int) -> None:
-        """Forget what the state may have of a window whose end is past, of the current key."""
+        """Remove any state of a window whose end has passed, for the current key."""
         if self._accumulators.read(address, key_group) is None:
             return
         self._accumulators.remove(address, key_group)
         self._clear_function_states(window)
 
     def _clear_function_states(self, window: TimeWindow) -> None:
-        """Have the function clear its states of a window, of the current key."""
+        """Have the function clear its states of a window, for the current key."""
         if self._clears is not None:
             self._context.select(window)
             self._clears.clear(self._context)
 
     def times_up_to(self, limit: int) -> list[int]:
-        """Return the ends up to a time of windows that the epoch has elements of, in order."""
+        """Return, in order, the ends up to a time of the windows in memory."""
         return self._tables.times_up_to(limit)
 
     def on_own_timers(self, time: int) -> int:
-        """Fire and forget the windows that end at a time, of all keys that the epoch has elements of; return how many."""
+        """Fire and remove the windows in memory that end at a time, for all keys; return the number of keys."""
         return sum(map(self._fire_table, self._tables.take(time)))
 
     def own_timers(self) -> Iterator[Timer]:
-        """Iterate over the timers of windows that are the epoch's alone."""
+        """Yield the timers of windows that are only in memory."""
         return self._tables.timers()
 
     def _fire_table(self, table: WindowTable) -> int:
-        """Fire and forget a window for all keys that are in memory; return how many."""
+        """Fire and remove a window for all keys in memory; return the number of keys."""
         context, time, groups = self._keys, self._time, self._tables.key_groups
         result_of, remove, stored = self._accumulators.result, self._accumulators.remove, table.stored
         plain, output, clears = self._operation.window_function is None, self._output, self._clears
@@ -216,7 +216,7 @@ class AlignedWindowOperator(WindowOperator):
         return len(fired)
 
     def _pass_by(self, value: Any, timestamp: int) -> None:
-        """Do with an element that is in no window, or in late ones only, what `process_element` does."""
+        """Handle an element that belongs to no window, or only to late ones, as `process_element` does."""
         time = self._time
         time.timestamp = timestamp
         try:
@@ -225,7 +225,7 @@ class AlignedWindowOperator(WindowOperator):
             time.timestamp = None
 
     def _known_panes(self) -> dict[int, Pane]:
-        """Return the panes as they are now. Neither does the watermark rise within a batch, nor does an epoch end."""
+        """Return the known panes. Within a batch, neither does the watermark advance nor does an epoch end."""
         now = self._time.watermark, self._tables.turns
         if self._panes_at != now or len(self._panes) > _PANES_KNOWN:
             self._panes_at = now
@@ -240,7 +240,7 @@ class AlignedWindowOperator(WindowOperator):
         return pane
 
     def _pane(self, timestamp: int) -> Pane:
-        """Return the pane that a time is in."""
+        """Return the pane of a timestamp."""
         windows: Iterable[TimeWindow] = self._assigner.assign_windows(None, timestamp, self._assigner_context)
         pane = []
         for window in windows:

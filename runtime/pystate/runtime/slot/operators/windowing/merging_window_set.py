@@ -1,7 +1,7 @@
-"""The windows of a key that may merge (Flink's MergingWindowSet).
+"""The merging windows of a key (Flink's MergingWindowSet).
 
-Contents don't move with each merge: a window of the program stands for the window under which its contents are kept, the
-*state window*, which is one of those that went into it. The pairs are state of their own.
+Contents don't move with each merge: a window of the program maps to the *state window* that holds its contents, which is one
+of the windows merged into it. This mapping is stored in its own state.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from pystate.runtime.slot.operators.windowing.window_namespaces import WindowNam
 
 
 class MergeFunction(Protocol):
-    """What is done when windows merge."""
+    """The callback for merged windows."""
 
     def __call__(self, result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any], /) -> None:
         """Merge triggers, timers and contents.
 
         Args:
-            result: The window that comes out.
-            merged: The windows that were there and are in it; the one that is new isn't among them.
-            state_window: Where the contents of the result are kept.
-            merged_state_windows: Where contents are that have to go there.
+            result: The merged window.
+            merged: The existing windows that were merged into it, without the new one.
+            state_window: The state window that keeps the contents of the result.
+            merged_state_windows: The state windows whose contents must be moved there.
         """
 
 
 class _Merges(MergingWindowAssigner.MergeCallback):
-    """Takes down what an assigner merges."""
+    """Records the merges of an assigner."""
 
     def __init__(self) -> None:
         self.found: list[tuple[Any, list[Any]]] = []
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Take a merge down."""
+        """Record a merge."""
         self.found.append((merge_result, list(to_be_merged)))
 
 
 class MergingWindowSet:
-    """The windows of one key while an element is processed, or a timer fires.
+    """The windows of one key while an element is processed or a timer fires.
 
     Args:
-        assigner: Says which windows merge.
-        pairs: The state, scoped to the key.
-        namespaces: How windows are written.
+        assigner: Decides which windows merge.
+        pairs: The mapping state, scoped to the key.
+        namespaces: Converts windows to namespaces.
     """
 
     def __init__(self, assigner: MergingWindowAssigner, pairs: MapState[Any, Any], namespaces: WindowNamespaces) -> None:
@@ -59,28 +59,28 @@ class MergingWindowSet:
 
     @staticmethod
     def descriptor(namespaces: WindowNamespaces) -> MapStateDescriptor:
-        """Return what declares the state."""
+        """Return the descriptor of the mapping state."""
         return MapStateDescriptor(MERGING_WINDOW_SET, namespaces.type_info, namespaces.type_info)
 
     def state_window(self, window: Any) -> Any:
-        """Return under which window the contents are kept; None for a window that isn't in the set."""
+        """Return the state window of a window; None for a window that isn't in the set."""
         return self._state_windows.get(window)
 
     def retire_window(self, window: Any) -> None:
-        """Take a window out of the set.
+        """Remove a window from the set.
 
         Raises:
-            StateError: It isn't there.
+            StateError: The window isn't in the set.
         """
         if self._state_windows.pop(window, None) is None:
             message = f"The window {window!r} isn't one of its key's windows."
             raise StateError(message)
 
     def add_window(self, new: Any, merge: MergeFunction) -> Any:
-        """Take a window into the set, merged with those that are there as the assigner says.
+        """Add a window to the set, merged with existing windows as the assigner decides.
 
         Returns:
-            The window that it is part of then.
+            The window that contains it afterwards.
         """
         merges = _Merges()
         self._assigner.merge_windows([*self._state_windows, new], merges)
@@ -96,14 +96,14 @@ class MergingWindowSet:
             if not state_windows:
                 continue
             self._state_windows[merged_into] = state_windows[0]
-            if merged != [merged_into]:  # else the new one lies in one that was there
+            if merged != [merged_into]:  # otherwise an existing window contains the new one
                 merge(merged_into, merged, state_windows[0], state_windows[1:])
         if result not in self._state_windows:
             self._state_windows[result] = result
         return result
 
     def persist(self) -> None:
-        """Write to the state what has changed."""
+        """Write changes to the state."""
         of = self._namespaces.of
         pairs = {of(window): of(state_window) for window, state_window in self._state_windows.items()}
         for window in self._stored.keys() - pairs.keys():

@@ -1,7 +1,7 @@
-"""What becomes of panes in a snapshot when the step's windows share none any more, or others.
+"""Converts restored panes if the step's windows share no panes any more, or different ones.
 
-A step may come back with another size or slide, with lateness, or with a function of the program's own. The windows that
-were open then go on as they would have: their contents are put together of the panes, once, when the step is opened.
+A step may be restored with another size or slide, with lateness, or with a user-defined function. Its open windows then
+continue unchanged: their contents are merged from the panes, once, when the step is opened.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Describe = Callable[[str], StateDescriptor]
 def contents_of_panes(
     describe: Describe, states: WindowStates, timers: KeyGroupedPriorityQueue, backend: KeyedStateBackend, own: str
 ) -> None:
-    """Make contents of windows of all restored panes but those of a step's own state.
+    """Convert all restored panes to window contents, except those in the step's own state.
 
     Args:
-        describe: What the step keeps of its windows.
-        states: Keeps it.
-        timers: Of the windows, by event time.
-        backend: What keeps all of that; its epoch is ended.
-        own: The name of the state that has the step's contents.
+        describe: The kind of contents of the step's windows.
+        states: The step's window states.
+        timers: The event-time timers of the windows.
+        backend: The state backend; its epoch has ended.
+        own: The name of the state that holds the step's contents.
 
     Raises:
-        RestoreError: The step keeps other things of its windows.
+        RestoreError: The step keeps a different kind of contents.
     """
     names = [name for name in backend.state_names() if name != own and PaneState.of(name) is not None]
     for name in names:
@@ -60,7 +60,7 @@ def _convert(
         raise RestoreError(message, where=f"state {name!r}", hint="give the step another uid, and let that state go")
     for number, timer in enumerate([one for one in timers if _length(one) == panes.slide], 1):
         accumulator = old.read((timer.key, timer.namespace), timer.key_group)
-        if accumulator is None:  # a window of that length
+        if accumulator is None:  # a window of the pane's length
             continue
         pane: Any = timer.namespace
         old.remove((timer.key, pane), timer.key_group)

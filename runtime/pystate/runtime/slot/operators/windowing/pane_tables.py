@@ -1,10 +1,10 @@
-"""The panes in memory: for each the accumulators by key, and when the next of its windows fires.
+"""The panes in memory: for each, the accumulators by key, and when its next window fires.
 
-A pane has one timer per key in the state, at the end of the first of its windows that hasn't fired; when that one fires,
-the timer moves on to the next. A pane that is here alone has none: when it is due is the same for all of its keys.
+A pane has one timer per key in the state, at the end of the first of its windows that hasn't fired; when that window fires,
+the timer moves to the next. A pane that is only in memory has no timers: it is due at the same time for all its keys.
 
-What is here of a pane is what has come since it was written last. Accumulators are merged in any order, so what the state
-has is read when the pane is written again, or by its timers, and with no element.
+The table of a pane holds what was added since the pane was last written to the state. Accumulators can be merged in any
+order, so the state is read only when the pane is written again or a timer fires, not per element.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Window = tuple[int, int]
 
 
 class PaneTable(WindowTable):
-    """One pane. `accumulators` is what the running epoch has added, and `stored` is None as long as the state has none.
+    """One pane. `accumulators` holds the additions of the running epoch, and `stored` is None while the state has none.
 
     Attributes:
-        pane: Start and end.
+        pane: Its start and end.
         due: When its next window fires.
-        due_kept: The same as finished epochs have left it.
+        due_kept: The same as of the last finished epoch.
     """
 
     __slots__ = ("_merge", "due", "due_kept", "pane")
@@ -59,10 +59,10 @@ class PaneTables(WindowTables):
     """The panes in memory.
 
     Args:
-        panes: What they are.
+        panes: The description of the panes.
         accumulators: The state of panes.
-        timers: Their timers.
-        kept_bytes: About what panes of finished epochs may take.
+        timers: The timers of panes.
+        kept_bytes: The approximate memory limit for panes of finished epochs.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PaneTables(WindowTables):
         """Return the table of a pane.
 
         Args:
-            start: Where it begins.
+            start: The start of the pane.
             due: When its next window fires.
         """
         pane = start, start + self._panes.slide
@@ -91,12 +91,12 @@ class PaneTables(WindowTables):
         return sorted({table.due for table in self._tables.values() if table.due <= limit})
 
     def fire(self, time: int) -> list[dict[Hashable, Any]]:
-        """Have the panes of the window that ends at a time wait for their next one, or go.
+        """Move the panes of the window that ends at a time to their next window, or remove them.
 
-        Panes that the state has a part of are written there, and have timers that are due.
+        Panes that are partly in the state are written there, with timers that are due.
 
         Returns:
-            What the others have, a dict or two for each.
+            The accumulators of the other panes, one or two dicts each.
         """
         first = time + 1 - self._panes.size
         found: list[dict[Hashable, Any]] = []
@@ -116,7 +116,7 @@ class PaneTables(WindowTables):
         return found
 
     def _hand_on(self, table: PaneTable) -> list[Timer]:
-        """Put what the running epoch has added to a pane into the state, and forget the pane; return the timers it needs."""
+        """Move the running epoch's additions of a pane to the state, and drop the pane; return the timers it needs."""
         addresses, key_groups = self._addresses(table, table.accumulators)
         accumulators: list[Any] = list(table.accumulators.values())
         timers: Iterable[Timer] = self._timers_of(table, table.accumulators)
@@ -178,7 +178,7 @@ class PaneTables(WindowTables):
             is_open = table.pane in self._tables
             if is_open:
                 table.stored = set()
-            if not is_open or table.due != table.due_kept:  # that windows of it have fired is the running epoch's doing
+            if not is_open or table.due != table.due_kept:  # its windows have fired in the running epoch
                 for address, timer in zip(addresses, timers, strict=True):
                     self._timers.remove(timer)
                     if is_open:

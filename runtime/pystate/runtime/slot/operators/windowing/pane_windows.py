@@ -1,8 +1,8 @@
-"""The operator of sliding windows that share panes: those of counts, and of sums and extremes of whole numbers.
+"""The operator for sliding windows that share panes: counts, and sums and extremes of integers.
 
-Of these aggregations it is known that neither the order of elements makes a difference, nor how they are put together. So
-an element goes into one pane, as long as the slide, and a window that fires merges its panes. A pane stays until its last
-window has fired. Results are those of `AlignedWindowOperator`.
+For these aggregations neither the order of elements nor the order of merging makes a difference. So an element is added to
+one pane of the length of the slide, and a firing window merges its panes. A pane is kept until its last window has fired.
+Results are those of `AlignedWindowOperator`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _INTEGERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKin
 
 
 def pane_state(operation: WindowOperation, input_type: TypeInformation | None) -> PaneState | None:
-    """Return the state of panes of a step; None for a step whose windows don't share any.
+    """Return the pane state of a step; None if its windows can't share panes.
 
-    Elements with fields are left out: besides the field that is aggregated they have others, which are those of the
-    first element to come, and that panes don't tell. So are sums of types that more sums go beyond than those of windows.
+    Elements with fields are excluded: their other fields are those of the first element of a window, which panes don't
+    store. So are sums of types that overflow in panes but not in windows, or vice versa.
     """
     assigner: Any = operation.assigner
     if not is_aligned(operation) or type(assigner) is not SlidingEventTimeWindows:
@@ -53,7 +53,7 @@ def pane_state(operation: WindowOperation, input_type: TypeInformation | None) -
 
 
 class PaneWindowOperator(AlignedWindowOperator):
-    """An `AlignedWindowOperator` whose windows share panes. For arguments see `WindowOperator`."""
+    """An `AlignedWindowOperator` whose windows share panes. For the arguments see `WindowOperator`."""
 
     def __init__(self, operation: WindowOperation, input_type: TypeInformation | None, *args: Any) -> None:
         panes = pane_state(operation, input_type)
@@ -61,10 +61,10 @@ class PaneWindowOperator(AlignedWindowOperator):
         self._pane_state = panes
         self._sums = panes.merge is operator.add
         super().__init__(operation, input_type, *args)
-        self._pending: dict[Hashable, Any] = {}  # what the window that fires comes to, of keys with panes in memory
-        self._gathered: dict[Window, dict[Hashable, Any]] = {}  # the same of others, of the key group at hand
+        self._pending: dict[Hashable, Any] = {}  # the firing window's result of keys with panes in memory
+        self._gathered: dict[Window, dict[Hashable, Any]] = {}  # the same of the other keys, of the current key group
         self._group = -1
-        self._whole: Accumulators | None = None  # windows of a snapshot from before panes were shared
+        self._whole: Accumulators | None = None  # windows of a snapshot written before panes were shared
         if WINDOW_CONTENTS in self._backend.state_names():
             handle = self._states.handle(contents_descriptor(operation, input_type, WINDOW_CONTENTS))
             self._whole = Accumulators.of(handle)
@@ -91,8 +91,8 @@ class PaneWindowOperator(AlignedWindowOperator):
         return ((table.accumulators, table),)
 
     def begin_time(self, time: int) -> None:
-        """Take what panes in memory have of the window that ends at a time, in front of the timers of that time."""
-        self._pending.clear()  # of an epoch that failed
+        """Collect the panes in memory of the window that ends at a time, before the timers of that time."""
+        self._pending.clear()  # of a failed epoch
         self._gathered.clear()
         self._group = -1
         for part in self._pane_tables.fire(time):
@@ -100,9 +100,9 @@ class PaneWindowOperator(AlignedWindowOperator):
 
     @override
     def on_event_times(self, timers: Iterable[Timer]) -> None:
-        """Gather what the state has of the window that ends at the timers' time, and move the timers on.
+        """Collect the state of the window that ends at the timers' time, and move the timers to the next window.
 
-        A key's timers of one time come together with those of its key group.
+        All timers of a time and a key group come together.
         """
         slide, size, read, remove = (
             self._pane_state.slide,
@@ -130,7 +130,7 @@ class PaneWindowOperator(AlignedWindowOperator):
                     whole.remove(address, key_group)
                     if time == pane[1] - 1:
                         gather(pane, key, accumulator)
-                    else:  # of an operator that allowed more lateness: the window has fired there
+                    else:  # of an operator with more allowed lateness, where the window has fired
                         self._keys.active_key, self._keys.active_key_group = key, key_group
                         self._clear_function_states(TimeWindow(*pane))
             if pane[1] - pane[0] != slide:
@@ -146,7 +146,7 @@ class PaneWindowOperator(AlignedWindowOperator):
 
     @override
     def on_own_timers(self, time: int) -> int:
-        """Fire the window that ends at a time, of all keys; return of how many that had panes in memory."""
+        """Fire the window that ends at a time for all keys; return the number of keys that had panes in memory."""
         self._fire_gathered()
         pending, groups = self._pending, self._pane_tables.key_groups
         window = time + 1 - self._pane_state.size, time + 1
@@ -154,7 +154,7 @@ class PaneWindowOperator(AlignedWindowOperator):
         return len(pending)
 
     def _fire_gathered(self) -> None:
-        """Fire the windows of the key group at hand for the keys that have no panes in memory."""
+        """Fire the windows of the current key group for the keys without panes in memory."""
         gathered, pending, merge = self._gathered, self._pending, self._pane_state.merge
         for window, found in gathered.items():
             if window[1] - window[0] == self._pane_state.size:
@@ -165,7 +165,7 @@ class PaneWindowOperator(AlignedWindowOperator):
         self._group = -1
 
     def _fire(self, window: Window, results: dict[Hashable, Any], groups: dict[Hashable, int]) -> None:
-        """Emit what a window comes to, for some keys."""
+        """Emit the results of a window for some keys."""
         context, time, accumulators = self._keys, self._time, self._accumulators
         checked, result_of = accumulators.checked, accumulators.result
         plain, output, clears = self._operation.window_function is None, self._output, self._clears

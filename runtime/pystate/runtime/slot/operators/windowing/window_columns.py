@@ -1,8 +1,8 @@
-"""Windows over known aggregations: a batch is grouped by key and pane first, and windows get one value of each group.
+"""Windows with built-in aggregations: a batch is grouped by key and pane, and windows get one value per group.
 
-For whole numbers, and for extremes, the order of merging makes no difference, so results are those of elements one by one.
-Where that isn't so, or columns can't tell (nulls, NaN, a zero with a sign, sums beyond the type, late elements), or most
-groups are of one element, a batch goes element by element.
+For integers, and for extremes, the order of merging makes no difference, so results equal those of single elements.
+Otherwise, or if columns can't be used (nulls, NaN, signed zero, overflowing sums, late elements), or if most groups have one
+element, a batch is processed element by element.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Integers = npt.NDArray[np.int64]
 
 
 class _Partials(ABC):
-    """What comes of the groups of a batch."""
+    """Computes the accumulators of the groups of a batch."""
 
     @abstractmethod
     def of(self, data: pa.RecordBatch, order: Integers, bounds: Integers) -> list[Any] | None:
-        """Return for each group what its elements come to; None where columns can't tell.
+        """Return the accumulator of each group; None if columns can't be used.
 
         Args:
             data: The elements.
-            order: Their rows, group by group, those of a group in their order.
-            bounds: Where in `order` groups begin.
+            order: Their row indexes, grouped, in the original order within each group.
+            bounds: The start of each group in `order`.
         """
 
 
@@ -82,12 +82,12 @@ class _Fields(_Partials):
 
 
 class WindowColumns(ColumnHandler):
-    """Takes the batches of windows whose aggregation is known.
+    """Processes batches for windows with a built-in aggregation.
 
     Args:
-        windows: The operator.
+        windows: The window operator.
         partials: The aggregation.
-        codec: Of the elements.
+        codec: The codec of the elements.
     """
 
     needs_plain: ClassVar = False
@@ -98,7 +98,7 @@ class WindowColumns(ColumnHandler):
         self._codec = codec
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Put the elements of a batch into their windows."""
+        """Add the elements of a batch to their windows."""
         if timestamps is None or timestamps.null_count or not data.num_rows or not self._grouped(data, timestamps, distinct):
             places = distinct.index.to_pylist()
             keys, groups = distinct.internal, distinct.groups
@@ -110,7 +110,7 @@ class WindowColumns(ColumnHandler):
             )
 
     def _grouped(self, data: pa.RecordBatch, timestamps: pa.Array, distinct: DistinctKeys) -> bool:
-        """Put the elements into their windows by groups, or return False, and do nothing."""
+        """Add the elements to their windows by groups, or do nothing and return False."""
         most = _MOST_GROUPS * data.num_rows
         if len(distinct.internal) > most:
             return False
@@ -130,7 +130,7 @@ class WindowColumns(ColumnHandler):
             return False
         keys, groups = distinct.internal, distinct.groups
         numbers = ordered[bounds]
-        if len(starts) > 1:  # a window of several panes has the other fields of its first element, whose group comes first
+        if len(starts) > 1:  # other fields are those of the first element, so its group comes first
             turns = np.argsort(order[bounds])
             numbers, partials = numbers[turns], [partials[turn] for turn in turns.tolist()]
         places, of_pane = np.divmod(numbers, len(starts))
@@ -142,7 +142,7 @@ class WindowColumns(ColumnHandler):
 def window_columns(
     operation: WindowOperation, type_info: TypeInformation | None, windows: AlignedWindowOperator, where: str
 ) -> WindowColumns | None:
-    """Return what takes the batches of a step by columns; None where only its functions can."""
+    """Return the column handler for a step; None if it must run element by element."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
         return None
     codec = RecordCodec(type_info, where)

@@ -1,4 +1,4 @@
-"""What windows keep of their elements, and what their function gets of it."""
+"""The contents of windows, and the input of their function."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pystate.runtime.slot.operators.windowing.window_state_stores import WindowS
 
 
 class WindowContents(ABC):
-    """The contents of the windows of one operator, scoped to a key and a window.
+    """The window contents of one operator, scoped to a key and a window.
 
     Args:
-        states: Keeps them.
-        descriptor: Declares the state.
+        states: The window states.
+        descriptor: The descriptor of the contents state.
 
     Attributes:
-        handle: Of the state.
+        handle: The contents state.
     """
 
     def __init__(self, states: WindowStates, descriptor: StateDescriptor) -> None:
@@ -41,38 +41,38 @@ class WindowContents(ABC):
         self._of = states.namespaces.of
 
     def select(self, window: Any) -> None:
-        """Set the window that is meant."""
+        """Set the current window."""
         self.handle.set_current_namespace(self._of(window))
 
     def merge(self, target: Any, sources: list[Any]) -> None:
-        """Move the contents of some windows to another one."""
+        """Move the contents of some windows to another."""
         self.handle.merge_namespaces(self._of(target), map(self._of, sources))
 
     def clear(self) -> None:
-        """Forget the contents."""
+        """Clear the contents."""
         self._state.clear()
 
     @abstractmethod
     def add(self, value: Any, timestamp: int) -> None:
-        """Add an element; its timestamp is `MIN_TIMESTAMP` where it has none."""
+        """Add an element; its timestamp is `MIN_TIMESTAMP` if it has none."""
 
     @abstractmethod
     def fire(self, window: Any) -> list[Any] | None:
-        """Return what the window's function gets; None where the window has no contents."""
+        """Return the input of the window's function; None if the window has no contents."""
 
     def fired(self, window: Any) -> None:  # noqa: B027 - most have nothing to do
-        """Do what is to be done behind the window's function."""
+        """Run after the window's function."""
 
 
 class AccumulatedContents(WindowContents):
     """One accumulator per window."""
 
     def add(self, value: Any, timestamp: int) -> None:
-        """Reduce or aggregate the element into it."""
+        """Add the element to the accumulator."""
         self._state.add(value)
 
     def fire(self, window: Any) -> list[Any] | None:
-        """Return the one result."""
+        """Return the result as the only input."""
         result = self._state.get()
         return None if result is None else [result]
 
@@ -81,7 +81,7 @@ class ListedContents(WindowContents):
     """All elements of a window."""
 
     def add(self, value: Any, timestamp: int) -> None:
-        """Keep the element."""
+        """Add the element."""
         self._state.add(value)
 
     def fire(self, window: Any) -> list[Any] | None:
@@ -90,13 +90,13 @@ class ListedContents(WindowContents):
 
 
 class EvictedContents(WindowContents):
-    """All elements of a window with their times, for an evictor.
+    """All elements of a window with their timestamps, for an evictor.
 
     Args:
-        states: Keeps them.
-        descriptor: Declares the state.
-        operation: The step.
-        context: What the evictor may ask.
+        states: The window states.
+        descriptor: The descriptor of the contents state.
+        operation: The window operation.
+        context: The evictor's context.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class EvictedContents(WindowContents):
         self._elements: list[TimestampedValue] = []
 
     def add(self, value: Any, timestamp: int) -> None:
-        """Keep the element with its time."""
+        """Add the element with its timestamp."""
         self._state.add((value, timestamp))
 
     def fire(self, window: Any) -> list[Any] | None:
-        """Evict, and return the elements that are left, or what they are reduced to."""
+        """Evict elements, and return the remaining ones or their reduced value."""
         kept = self._state.get()
         if not kept:
             return None
@@ -138,7 +138,7 @@ class EvictedContents(WindowContents):
         return values
 
     def fired(self, window: Any) -> None:  # noqa: B027 - most have nothing to do
-        """Evict again, and keep what is left."""
+        """Evict again, and store the remaining elements."""
         elements, self._elements = self._elements, []
         self._evictor.evict_after(elements, len(elements), window, self._context)
         kept = [(one.value, MIN_TIMESTAMP if one.timestamp is None else one.timestamp) for one in elements]
@@ -148,7 +148,7 @@ class EvictedContents(WindowContents):
 def contents_descriptor(
     operation: WindowOperation, input_type: TypeInformation | None, name: str = WINDOW_CONTENTS
 ) -> StateDescriptor:
-    """Return what declares the contents of a step's windows, under a name."""
+    """Return the descriptor, under a name, of the contents of a step's windows."""
     if operation.evictor is not None:
         return ListStateDescriptor(name, Types.TUPLE([input_type or Types.PICKLED_BYTE_ARRAY(), Types.LONG()]))
     if operation.reduce_function is not None:
@@ -168,11 +168,11 @@ def window_contents(
     """Return the contents of a step's windows.
 
     Args:
-        operation: The step.
+        operation: The window operation.
         input_type: The type of the elements; None for untyped.
-        states: Keeps them.
-        context: What an evictor may ask.
-        name: Of the state.
+        states: The window states.
+        context: The evictor's context.
+        name: The name of the state.
     """
     descriptor = contents_descriptor(operation, input_type, name)
     if operation.evictor is not None:

@@ -1,4 +1,4 @@
-"""What assigners, triggers, evictors and functions of windows may ask."""
+"""The contexts of window assigners, triggers, evictors and functions."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from pystate.runtime.slot.timers.internal_timer_service import InternalTimerServ
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
-    """What an assigner may ask.
+    """The context of an assigner.
 
     Args:
-        timers: Tells the time.
+        timers: Provides the time.
         runtime: The operator's runtime context.
     """
 
@@ -41,7 +41,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
         self._runtime = runtime
 
     def get_current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._timers.current_processing_time()
 
     def get_runtime_context(self) -> RuntimeContext:
@@ -50,35 +50,35 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class EvictorContext(Evictor.EvictorContext):
-    """What an evictor may ask.
+    """The context of an evictor.
 
     Args:
-        timers: Tells the time.
+        timers: Provides the time.
     """
 
     def __init__(self, timers: InternalTimerService) -> None:
         self._timers = timers
 
     def get_current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._timers.current_processing_time()
 
     def get_current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._timers.current_watermark()
 
 
 class TriggerContext(Trigger.OnMergeContext):
-    """What a trigger may ask, of the current key and the window in hand.
+    """The context of a trigger, for the current key and window.
 
     Args:
-        timers: Of windows.
-        states: Of windows.
+        timers: The timer service of windows.
+        states: The window states.
         runtime: The operator's runtime context.
 
     Attributes:
-        window: The window in hand.
-        merged: The windows that were merged into it, while it is merged.
+        window: The current window.
+        merged: The windows that were merged into it, during a merge.
     """
 
     def __init__(self, timers: InternalTimerService, states: WindowStates, runtime: RuntimeContext) -> None:
@@ -90,39 +90,39 @@ class TriggerContext(Trigger.OnMergeContext):
         self.merged: list[Any] = []
 
     def get_current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._timers.current_processing_time()
 
     def get_metric_group(self) -> MetricGroup:
-        """Return the group of the operator's metrics."""
+        """Return the operator's metric group."""
         return self._runtime.get_metrics_group()
 
     def get_current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._timers.current_watermark()
 
     def register_processing_time_timer(self, time: int) -> None:
-        """Add a timer by the clock."""
+        """Register a processing-time timer."""
         self._timers.register_processing_time_timer(self._of(self.window), time)
 
     def register_event_time_timer(self, time: int) -> None:
-        """Add a timer by event time."""
+        """Register an event-time timer."""
         self._timers.register_event_time_timer(self._of(self.window), time)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Remove a timer by the clock."""
+        """Delete a processing-time timer."""
         self._timers.delete_processing_time_timer(self._of(self.window), time)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Remove a timer by event time."""
+        """Delete an event-time timer."""
         self._timers.delete_event_time_timer(self._of(self.window), time)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
-        """Return a state of the window."""
+        """Return a state of the current window."""
         return self._states.state(state_descriptor, self.window)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Merge what a state has in the merged windows."""
+        """Merge a state of the merged windows into the current window."""
         handle = self._states.handle(state_descriptor)
         if not isinstance(handle, InternalMergingState):
             message = f"{state_descriptor!r} declares {state_descriptor.kind.value} state, which can't be merged."
@@ -131,12 +131,12 @@ class TriggerContext(Trigger.OnMergeContext):
 
 
 class WindowContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
-    """What a window's function may ask, of the current key and the window in hand.
+    """The context of a window function, for the current key and window.
 
     Args:
-        timers: Tells the time.
-        window_states: States of windows.
-        global_states: States of keys.
+        timers: Provides the time.
+        window_states: The store of per-window states.
+        global_states: The store of per-key states.
     """
 
     def __init__(
@@ -150,27 +150,27 @@ class WindowContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Cont
         self._global_states = global_states
 
     def select(self, window: Any) -> None:
-        """Set the window in hand."""
+        """Set the current window."""
         self._window_states.window = window
 
     def window(self) -> Any:
-        """Return the window."""
+        """Return the current window."""
         return self._window_states.window
 
     def current_processing_time(self) -> int:
-        """Return the time of the clock."""
+        """Return the current processing time."""
         return self._timers.current_processing_time()
 
     def current_watermark(self) -> int:
-        """Return the event time."""
+        """Return the current watermark."""
         return self._timers.current_watermark()
 
     def window_state(self) -> KeyedStateStore:
-        """Return the states of the window."""
+        """Return the store of per-window states."""
         return self._window_states
 
     def global_state(self) -> KeyedStateStore:
-        """Return the states of the key."""
+        """Return the store of per-key states."""
         return self._global_states
 
 
@@ -179,7 +179,7 @@ CallFunction = Callable[[Any, Any, WindowContext, list[Any]], Iterable[Any] | No
 
 
 def window_function_call(function: AnyWindowFunction | None) -> CallFunction:
-    """Return what calls a window's function, whichever of the four it is; without one the inputs are the results."""
+    """Return the call of any of the four kinds of window function; without one the inputs are the results."""
     if isinstance(function, WindowFunction):
         apply = function.apply
         return lambda key, window, _, inputs: apply(key, window, inputs)

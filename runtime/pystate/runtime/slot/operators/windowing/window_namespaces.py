@@ -23,11 +23,11 @@ _GLOBAL = 0
 
 
 class WindowNamespaces(ABC):
-    """How the windows of an assigner are written as namespaces.
+    """Converts the windows of an assigner to namespaces and back.
 
     Attributes:
-        serializer: Of the namespaces.
-        type_info: The type of a namespace where it is a key or a value in a map.
+        serializer: The serializer of the namespaces.
+        type_info: The type of a namespace as a key or a value in a map.
     """
 
     serializer: NamespaceSerializer
@@ -43,7 +43,7 @@ class WindowNamespaces(ABC):
 
 
 class TimeWindowNamespaces(WindowNamespaces):
-    """Windows of time: their start and end."""
+    """Time windows: their start and end."""
 
     serializer = TIME_WINDOWS
     type_info = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -53,7 +53,7 @@ class TimeWindowNamespaces(WindowNamespaces):
         return window.start, window.end
 
     def window(self, namespace: Any) -> TimeWindow:
-        """Return the window from start to end."""
+        """Return the window with that start and end."""
         return TimeWindow(*namespace)
 
 
@@ -68,12 +68,12 @@ class CountWindowNamespaces(WindowNamespaces):
         return window.id
 
     def window(self, namespace: Any) -> CountWindow:
-        """Return the window of a number."""
+        """Return the window with that number."""
         return CountWindow(namespace)
 
 
 class GlobalWindowNamespaces(WindowNamespaces):
-    """The global window: the byte 0. It is no void namespace, so that a window's states are not the key's."""
+    """The global window: the byte 0. It is not the void namespace, so that a window's states differ from the key's."""
 
     type_info = Types.BYTE()
     serializer = KeyNamespaceSerializer(type_info)
@@ -88,7 +88,7 @@ class GlobalWindowNamespaces(WindowNamespaces):
 
 
 class OwnWindowNamespaces(WindowNamespaces):
-    """Windows of the program's own: the bytes that its serializer writes.
+    """User-defined windows: the bytes written by their serializer.
 
     Args:
         windows: The program's serializer.
@@ -107,12 +107,12 @@ class OwnWindowNamespaces(WindowNamespaces):
         return stream.getvalue()
 
     def window(self, namespace: Any) -> Any:
-        """Return the window of its bytes."""
+        """Return the window read from its bytes."""
         return self._windows.deserialize(BytesIO(namespace))
 
 
 def window_namespaces(assigner: WindowAssigner) -> WindowNamespaces:
-    """Return how the windows of an assigner are written."""
+    """Return the namespaces of an assigner's windows."""
     serializer = assigner.get_window_serializer()
     if type(serializer) is TimeWindowSerializer:
         return TimeWindowNamespaces()

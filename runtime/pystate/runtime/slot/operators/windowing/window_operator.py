@@ -1,4 +1,4 @@
-"""The operator of windows (Flink's WindowOperator, and its EvictingWindowOperator)."""
+"""The window operator (Flink's WindowOperator, and its EvictingWindowOperator)."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ LATE_RECORDS = "numLateRecordsDropped"
 
 
 class WindowOperator:
-    """Puts elements into windows, and emits what comes of windows that fire.
+    """Adds elements to windows, and emits the results of firing windows.
 
     Args:
-        operation: What the program says.
+        operation: The window operation of the program.
         input_type: The type of the elements; None for untyped.
         backend: The keyed state.
         runtime: The operator's runtime context.
-        time: Of the chain.
+        time: The chain's time.
         timers: The operator's timer services.
-        output: Takes the results.
-        where: What errors name as the place.
+        output: Receives the results.
+        where: The operator's name in errors.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class WindowOperator:
 
     @property
     def _contents_name(self) -> str:
-        """The name of the state that has the contents."""
+        """The name of the state that holds the contents."""
         return WINDOW_CONTENTS
 
     def process_element(self, value: Any) -> None:
-        """Put an element into its windows; too late for all of them it goes to the side output, or is dropped."""
+        """Add an element to its windows; if all of them are late, it goes to the side output or is dropped."""
         timestamp = self._time.timestamp
         if timestamp is None:
             timestamp = MIN_TIMESTAMP
@@ -119,11 +119,11 @@ class WindowOperator:
             self._taken_by_none(value, timestamp)
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
-        """Do what a window's timer by event time is for: its trigger's, the clean-up, or both."""
+        """Handle a window's event-time timer: that of its trigger, its cleanup timer, or both."""
         self._on_timer(timestamp, namespace, by_event_time=True)
 
     def on_processing_time(self, timestamp: int, namespace: Any) -> None:
-        """Do what a window's timer by the clock is for; see `on_event_time`."""
+        """Handle a window's processing-time timer; see `on_event_time`."""
         self._on_timer(timestamp, namespace, by_event_time=False)
 
     def _add(self, value: Any, timestamp: int, windows: Collection[Any]) -> bool:
@@ -162,7 +162,7 @@ class WindowOperator:
         window = self._namespaces.window(namespace)
         merging = None if self._merging_state is None else self._merging_windows()
         state_window = window if merging is None else merging.state_window(window)
-        if state_window is None:  # a trigger's timer of a window that is gone by now
+        if state_window is None:  # a trigger's timer of a window that no longer exists
             return
         self._contents.select(state_window)
         context = self._trigger_context
@@ -178,8 +178,8 @@ class WindowOperator:
             self._keep_to_lateness(window, timestamp > cleanup_time, merging)
 
     def _heed(self, result: TriggerResult, window: Any) -> None:
-        """Do what a trigger says with the window whose contents are selected."""
-        if result is TriggerResult.CONTINUE:  # the usual case, and quicker told than by its value
+        """Apply a trigger's result to the window whose contents are selected."""
+        if result is TriggerResult.CONTINUE:  # the usual case, which is faster to compare by identity
             return
         if result.is_fire():
             inputs = self._contents.fire(window)
@@ -190,7 +190,7 @@ class WindowOperator:
             self._contents.clear()
 
     def _emit(self, window: Any, inputs: list[Any]) -> None:
-        """Call the window's function, and emit the results with the time of what fires it: a timer, or an element."""
+        """Call the window's function, and emit the results with the timestamp of the timer or element that fires it."""
         output = self._output
         self._context.select(window)
         for result in self._call(self._backend.current_key, window, self._context, inputs) or ():
@@ -198,7 +198,7 @@ class WindowOperator:
             collect(result)
 
     def _clear(self, window: Any, merging: MergingWindowSet | None) -> None:
-        """Forget a window: contents, trigger, the function's states."""
+        """Remove a window: contents, trigger state, and the function's states."""
         self._contents.clear()
         self._trigger_context.window = window
         self._trigger.clear(window, self._trigger_context)
@@ -210,10 +210,10 @@ class WindowOperator:
             merging.persist()
 
     def _keep_to_lateness(self, window: Any, is_over: bool, merging: MergingWindowSet | None) -> None:
-        """Forget a window of a snapshot, at once or at the time that the lateness of now says.
+        """Remove a restored window, at once or at the time given by the current lateness.
 
-        The step that made the window may have allowed another lateness. Its timers are all that the window has then, and
-        none of them need be where it is to be forgotten by now.
+        The step that created the window may have had another lateness. The window then has only the timers of that step, and
+        none of them need be at the current cleanup time.
         """
         if is_over:
             self._clear(window, merging)
@@ -255,7 +255,7 @@ class WindowOperator:
         return self._by_event_time and self._cleanup_time(window) <= self._time.watermark
 
     def _cleanup_time(self, window: Any) -> int:
-        """Return when a window is forgotten; `MAX_TIMESTAMP` for never."""
+        """Return the cleanup time of a window; `MAX_TIMESTAMP` for never."""
         end: int = window.max_timestamp()
         return min(end + self._lateness, MAX_TIMESTAMP) if self._by_event_time else end
 
@@ -279,7 +279,7 @@ class WindowOperator:
 
 
 def _cleaned_by_trigger(operation: WindowOperation) -> bool:
-    """Return whether the trigger's own timer is at the time at which a window is forgotten, so that one is enough."""
+    """Return whether the trigger's timer is at the cleanup time of a window, so that one timer is enough."""
     if not operation.assigner.is_event_time():
         return type(operation.trigger) is ProcessingTimeTrigger
     return type(operation.trigger) is EventTimeTrigger and operation.allowed_lateness == 0

@@ -1,4 +1,4 @@
-"""States of windows: those of the operator, of triggers, and of the program's functions."""
+"""The states of windows: those of the operator, of triggers, and of user functions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pystate.runtime.slot.operators.windowing.window_namespaces import WindowNam
 
 
 class WindowStates:
-    """The states with a window per namespace, by descriptor.
+    """The states with a namespace per window, by descriptor.
 
     Args:
-        backend: Keeps them.
-        namespaces: How windows are written.
+        backend: The state backend.
+        namespaces: Converts windows to namespaces.
     """
 
     def __init__(self, backend: KeyedStateBackend, namespaces: WindowNamespaces) -> None:
@@ -26,7 +26,7 @@ class WindowStates:
         self._handles: dict[str, tuple[StateDescriptor, InternalKvState]] = {}
 
     def handle(self, descriptor: StateDescriptor) -> InternalKvState:
-        """Return the state of a descriptor. Asked for with each element, so one that is the very same isn't compared."""
+        """Return the state of a descriptor. Called for every element, so an identical descriptor object is not compared."""
         known = self._handles.get(descriptor.name)
         if known is not None and known[0] is descriptor:
             return known[1]
@@ -43,14 +43,14 @@ class WindowStates:
 
 
 class PerWindowStateStore(DescribedStates):
-    """What `window_state()` returns: states of the key and the window in hand.
+    """The store returned by `window_state()`: states of the current key and window.
 
     Args:
-        states: Keeps them.
-        where: What errors name as the place.
+        states: The window states.
+        where: The operator's name in errors.
 
     Attributes:
-        window: The window in hand.
+        window: The current window.
     """
 
     def __init__(self, states: WindowStates, where: str) -> None:
@@ -63,10 +63,10 @@ class PerWindowStateStore(DescribedStates):
 
 
 class MergingWindowStateStore(DescribedStates):
-    """What `window_state()` returns for windows that merge: none, since states of any kind can't be merged.
+    """The store returned by `window_state()` for merging windows: it rejects all states, since not all kinds can be merged.
 
     Attributes:
-        window: The window in hand.
+        window: The current window.
     """
 
     window: Any = None

@@ -1,8 +1,8 @@
-"""The windows that are open in memory: for each the accumulators by key, and by that its timers.
+"""The open windows in memory: for each, the accumulators by key, which also represent its timers.
 
-A window of event time has its one timer at its end. So as long as a window is here alone, its keys are all that is to be
-known of its timers, and one that is made and fires costs an entry of one dict. Windows stay over epochs as far as the
-backend lets them; they become entries of state and timers when a snapshot is taken, or when they are too many.
+An event-time window has a single timer, at its end. So while a window is only in memory, its keys determine its timers, and
+a window that is created and fires costs one dict entry. Windows stay in memory over epochs as far as the backend allows;
+they become entries of state and timers when a snapshot is taken, or when there are too many.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class WindowTable:
     """One window.
 
     Attributes:
-        namespace: The internal one.
-        end: The window's last time.
-        accumulators: Those that the running epoch has, by internal key.
+        namespace: The internal namespace.
+        end: The window's maximum timestamp.
+        accumulators: Those of the running epoch, by internal key.
         kept: Those of finished epochs that aren't in the state.
-        stored: The keys that the state has, as far as the running epoch knows; None where the state has none.
-        asks: Whether a key that the running epoch hasn't may have an accumulator.
+        stored: The keys in the state, as far as the running epoch knows; None if the state has none.
+        asks: Whether a key without an accumulator in the running epoch may have one elsewhere.
     """
 
     __slots__ = ("accumulators", "asks", "end", "kept", "namespace", "stored")
@@ -45,11 +45,11 @@ class WindowTable:
         self.asks = not is_new
 
     def all(self) -> dict[Hashable, object]:
-        """Return the accumulators of the window as far as they are in memory."""
+        """Return the accumulators of the window that are in memory."""
         return {**self.kept, **self.accumulators} if self.kept else self.accumulators
 
     def commit(self) -> None:
-        """Make the running epoch's accumulators those of a finished one."""
+        """Turn the running epoch's accumulators into those of a finished one."""
         if self.kept:
             self.kept.update(self.accumulators)
         else:
@@ -64,41 +64,41 @@ class WindowTables(EpochBuffer):
     Args:
         accumulators: The state of windows.
         timers: The timers of windows.
-        kept_bytes: About what windows of finished epochs may take.
+        kept_bytes: The approximate memory limit for windows of finished epochs.
 
     Attributes:
-        key_groups: Of all keys in tables, and of others.
-        turns: Goes up whenever tables that were handed out are no longer what they were.
+        key_groups: The key groups of all keys in tables, and possibly of others.
+        turns: Incremented when tables that were returned before become invalid.
     """
 
     def __init__(self, accumulators: Accumulators, timers: KeyGroupedPriorityQueue, kept_bytes: int) -> None:
         self.key_groups: dict[Hashable, int] = {}
         self.turns = 0
         self._tables: dict[Hashable, WindowTable] = {}
-        self._fired: list[WindowTable] = []  # by the running epoch, with what is kept of them
+        self._fired: list[WindowTable] = []  # by the running epoch, with their accumulators of finished epochs
         self._accumulators = accumulators
         self._timers = timers
-        self._kept_bytes = kept_bytes if accumulators.immutable else 0  # what functions change can't be rolled back
-        self._restored: int | None = None  # behind that time no window had state at first
-        self._ends: set[int] = set()  # those that have got some since
+        self._kept_bytes = kept_bytes if accumulators.immutable else 0  # values that functions modify can't be rolled back
+        self._restored: int | None = None  # after that time no window had state initially
+        self._ends: set[int] = set()  # the ends of windows that have got state since
         accumulators.stand_behind(self)
         timers.front = self
 
     def table(self, namespace: Hashable, end: int) -> WindowTable:
-        """Return the table of a window, for accumulators of keys whose key groups are put into `key_groups`."""
+        """Return the table of a window; the key groups of its keys must be put into `key_groups`."""
         table = self._tables.get(namespace)
         if table is None:
             table = self._tables[namespace] = WindowTable(namespace, end, is_new=self._is_new(end))
         return table
 
     def _is_new(self, end: int) -> bool:
-        """Return whether the state knows no window that ends then."""
+        """Return whether the state has no window with that end."""
         if self._restored is None:
             self._restored = self._timers.highest_stored()
         return end > self._restored and end not in self._ends
 
     def load(self, table: WindowTable, key: Hashable, key_group: int) -> object:
-        """Return the accumulator of a key that the running epoch hasn't; None where there is none."""
+        """Return the accumulator of a key that the running epoch doesn't have; None if there is none."""
         accumulator = table.kept.get(key)
         if accumulator is None and table.stored is not None:
             accumulator = self._accumulators.read((key, table.namespace), key_group)
@@ -107,7 +107,7 @@ class WindowTables(EpochBuffer):
         return accumulator
 
     def known(self, namespace: Hashable) -> WindowTable | None:
-        """Return the table of a window; None where there is none."""
+        """Return the table of a window; None if there is none."""
         return self._tables.get(namespace)
 
     def times_up_to(self, limit: int) -> list[int]:
@@ -115,7 +115,7 @@ class WindowTables(EpochBuffer):
         return sorted({table.end for table in self._tables.values() if table.end <= limit})
 
     def take(self, time: int) -> list[WindowTable]:
-        """Return the tables of the windows that end at a time, to be fired; they are then open no more."""
+        """Remove and return the tables of the windows that end at a time, in order to fire them."""
         found = [table for table in self._tables.values() if table.end == time]
         for table in found:
             del self._tables[table.namespace]
@@ -124,7 +124,7 @@ class WindowTables(EpochBuffer):
         return found
 
     def timers(self) -> Iterator[Timer]:
-        """Iterate over the timers of windows that are here alone."""
+        """Yield the timers of windows that are only in memory."""
         for table in self._tables.values():
             yield from self._timers_of(table, table.all())
 
@@ -161,7 +161,7 @@ class WindowTables(EpochBuffer):
             self._tables.clear()
         if len(self.key_groups) > _FEW + 2 * sum(map(len, kept)):
             groups = {key: self.key_groups[key] for table in self._tables.values() for key in table.kept}
-            self.key_groups.clear()  # it is one dict for good
+            self.key_groups.clear()  # other objects keep a reference to this dict
             self.key_groups.update(groups)
 
     @override
@@ -187,7 +187,7 @@ class WindowTables(EpochBuffer):
             self._has_state(table)
             if table.namespace in self._tables:
                 table.stored = set(table.kept)
-            else:  # that it has fired is the running epoch's doing
+            else:  # it has fired in the running epoch
                 for address, timer in zip(addresses, timers, strict=True):
                     self._accumulators.remove(address, timer.key_group)
                     self._timers.remove(timer)
@@ -199,7 +199,7 @@ class WindowTables(EpochBuffer):
         return [(key, namespace) for key in keys], [groups[key] for key in keys]
 
     def _has_state(self, table: WindowTable) -> None:
-        """Take note that the state knows a window."""
+        """Record that the state contains a window."""
         if len(self._ends) > _ENDS_KNOWN:
             self._restored = max(self._ends)
             self._ends.clear()
