@@ -10,7 +10,7 @@ from pystate.core.state.keys.key_context import NO_KEY
 from pystate.runtime.slot.operators.source_input import SourceInput
 
 _MOST_OF_A_KEY = 200
-"""Characters of a key in the place of a failure."""
+"""The maximum length of a key in an error's location."""
 
 
 class FailedRecord:

@@ -16,11 +16,11 @@ from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 
 BYTES_PER_BATCH = 8 << 20
-"""What a record batch holds before it is handed on: a task holds the elements, their columns and a copy of those at once."""
+"""The size of a record batch: a task holds its elements, their columns and a copy of those at once."""
 
 ROW_BYTES = 1 << 10
-"""What a row counts beside its own bytes: a batch of small rows has 8,192 at most, and past a few thousand the cost per
-element no longer falls."""
+"""The size of a row in addition to its bytes: a batch of small rows has at most 8,192 rows, and above a few thousand the cost
+per element no longer falls."""
 
 _ROWS_PER_BATCH = BYTES_PER_BATCH // ROW_BYTES
 
@@ -152,7 +152,7 @@ class OutputBuffer:
 
     def _write_keyed(self, prepare: WritePrepare | None, size: WriteSize | None, selector: Callable[[Any], Any]) -> Write:
         key_column = self.spec.key
-        assert key_column is not None  # noqa: S101 - the caller has looked
+        assert key_column is not None  # noqa: S101 - the caller has checked
         prepare_key, key_size = key_column.preparer(), key_column.size
 
         def write(code: Code, element: str) -> list[str]:

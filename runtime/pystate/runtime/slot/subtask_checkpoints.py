@@ -25,7 +25,7 @@ from pystate.runtime.slot.snapshots.in_flight_data import InFlightData
 from pystate.runtime.slot.user_code import UserCode
 
 Upload = Callable[[Callable[[], None]], object]
-"""Runs something on another thread, one after the other."""
+"""Runs functions one after the other on another thread."""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pystate.common.processes.control import ControlClient
 
 SIGN_INTERVAL_S = 10
-"""How long a heartbeat is late before the watchdog writes, and then from one of its heartbeats to the next."""
+"""How late a heartbeat must be before the watchdog writes, and the interval of the watchdog's own heartbeats."""
 ENDED_ITSELF = "The process ended itself: "
 
 end_process: Callable[[int], None] = os._exit
-"""Ends the process at once; our own way, which tells nobody."""
+"""Ends the process at once, without the watchdog's report; for pystate's own use."""
 
 
 class Watchdog:

@@ -149,7 +149,7 @@ class InputProcessors:
             backend.count_records(batch.num_rows)
 
         def process_sorted(batch: pa.RecordBatch) -> None:
-            assert sorted_keys is not None  # noqa: S101 - asked below
+            assert sorted_keys is not None  # noqa: S101 - checked below
             self._check_route(batch.column(KEY_GROUP_FIELD))
             head.touched |= keeps_fields
             for part in one_key_each(batch.column(key.column)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MIN_WATERMARK = -(1 << 63)
-"""The event time of a task that has heard of none: Flink's `Long.MIN_VALUE`."""
+"""The event time of a task without a watermark: Flink's `Long.MIN_VALUE`."""
 
 MAX_WATERMARK = (1 << 63) - 1
-"""The event time behind all elements: Flink's `Long.MAX_VALUE`."""
+"""The event time after all elements: Flink's `Long.MAX_VALUE`."""
 
 
 class ChainTime:

@@ -17,7 +17,7 @@ from pystate.runtime.plan.task import TaskSpec
 _ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.REDUCE, OperatorKind.ASSIGN_TIMESTAMPS)
 
 Counts = tuple[int | None, int | None]
-"""Records in and out; None where it isn't known."""
+"""Records in and out; None if unknown."""
 
 
 class OperatorCounts:

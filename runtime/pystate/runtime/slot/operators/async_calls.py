@@ -13,7 +13,7 @@ from pystate.common.errors import UserFunctionError
 from pystate.core.api.async_function import AsyncFunctionDescriptor
 
 STOP_TIMEOUT_S = 5.0
-"""How long the end of a subtask waits for calls to heed that they are cancelled."""
+"""How long closing a subtask waits for calls to handle their cancellation."""
 
 
 class AsyncCall:

@@ -18,7 +18,7 @@ from pystate.runtime.slot.operators.async_calls import AsyncCall, AsyncCalls
 from pystate.runtime.slot.operators.operator_output import Emit
 
 _LOOK_S = 1.0
-"""How often somebody who waits for results looks whether the loop is still there."""
+"""How often a thread that waits for results checks whether the loop still runs."""
 
 
 class AsyncWaitOperator:

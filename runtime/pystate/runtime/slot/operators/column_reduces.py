@@ -21,7 +21,7 @@ _KNOWN: list[tuple[Any, AccumulateType]] = [
     (min, AccumulateType.MIN),
     (max, AccumulateType.MAX),
 ]
-"""Functions of Python that do to elements which are numbers what an aggregation does."""
+"""Python functions that do the same on numbers as an aggregation."""
 
 
 def column_reduce(

@@ -12,7 +12,7 @@ from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.operator_output import Emit
 
 _IN_STATE = object()
-"""Stands for a result that the state has."""
+"""Marks a result that is in the state."""
 
 
 class EpochResults:
@@ -40,8 +40,8 @@ class EpochResults:
 
         Args:
             state: The state of noted keys.
-            drain_columns: Called before all results are emitted. Its argument says whether there are no other results, so
-                that it emits its own; otherwise it notes their keys.
+            drain_columns: Called before the results are emitted, with whether there are none: then it emits its own,
+                otherwise it notes their keys.
         """
         self._state, self._drain_columns = state, drain_columns
 

@@ -31,7 +31,7 @@ NUMBERS: dict[TypeKind, tuple[type, int]] = {
     TypeKind.LONG: (np.int64, 1 << 62),
     TypeKind.DOUBLE: (np.float64, 0),
 }
-"""The fields that are aggregated by columns: numpy's type, and below what all sums of integers must stay."""
+"""The field types that are aggregated by columns: numpy's type, and the bound below which all sums of integers must stay."""
 
 UFUNCS: dict[AccumulateType, np.ufunc] = {
     AccumulateType.SUM: np.add,
@@ -40,7 +40,7 @@ UFUNCS: dict[AccumulateType, np.ufunc] = {
 }
 
 _SHORT = 16
-"""Parts of up to so many numbers are accumulated together."""
+"""Groups of up to this many numbers are accumulated together."""
 
 Numbers = npt.NDArray[Any]
 
@@ -164,7 +164,7 @@ class ColumnAggregation(ColumnHandler):
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
         """Aggregate the elements of a batch, and emit the result after each."""
-        assert timestamps is None  # noqa: S101 - it needs plain ones
+        assert timestamps is None  # noqa: S101 - `needs_plain` is set
         column = data.column(self._at)
         rolled = None if column.null_count else self._rolled(data, column, distinct)
         if rolled is None:

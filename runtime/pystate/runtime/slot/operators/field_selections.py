@@ -29,7 +29,7 @@ EXTREMES: dict[AccumulateType, tuple[np.ufunc, np.ufunc]] = {
     AccumulateType.MIN_BY: (np.minimum, np.less),
     AccumulateType.MAX_BY: (np.maximum, np.greater),
 }
-"""How a field's best value so far is kept, and when another one is better."""
+"""How a field's best value so far is kept, and the comparison by which another one is better."""
 
 
 class ColumnSelection(ColumnHandler):
@@ -70,7 +70,7 @@ class ColumnSelection(ColumnHandler):
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
         """Select among the elements of a batch and the previous results, and emit the best one after each element."""
-        assert timestamps is None  # noqa: S101 - it needs plain ones
+        assert timestamps is None  # noqa: S101 - `needs_plain` is set
         results = held_values(self._state, distinct)
         column = data.column(self._position or 0)
         chosen = None if column.null_count else self._chosen(column, distinct, results)

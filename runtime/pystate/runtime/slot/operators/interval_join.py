@@ -22,10 +22,10 @@ from pystate.runtime.slot.operators.windowing.window_operator import LATE_RECORD
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 BUFFERS = ("LEFT_BUFFER", "RIGHT_BUFFER")
-"""The names of the states with the elements of each stream by their times, as in Flink."""
+"""The names of the states with the elements of each stream by timestamp, as in Flink."""
 
 CLEANUP_TIMERS = "CLEANUP_TIMER"
-"""The service of the timers that clear them, as Flink names it."""
+"""The name of the cleanup timers' service, as in Flink."""
 
 CLEANUP_NAMESPACES = ("CLEANUP_LEFT", "CLEANUP_RIGHT")
 

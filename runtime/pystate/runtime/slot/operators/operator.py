@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 LIST_CHECKPOINTED_STATE = "_default_"
-"""The name of the list state that a `ListCheckpointed` function's parts are kept in, as in Flink."""
+"""The name of the list state that holds the parts of a `ListCheckpointed` function, as in Flink."""
 
 _TWO_INPUT = (OperatorKind.CO_MAP, OperatorKind.CO_FLAT_MAP, OperatorKind.CO_PROCESS, OperatorKind.KEYED_CO_PROCESS)
 _KEYED = (OperatorKind.PROCESS, OperatorKind.REDUCE, OperatorKind.WINDOW, OperatorKind.INTERVAL_JOIN)
@@ -59,7 +59,7 @@ _BROADCAST = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCE
 
 
 ProcessKeyedBatch = Callable[[Sequence[Hashable], Sequence[int], Sequence[Any], Sequence[int | None]], None]
-"""(internal keys, key groups, elements, times)"""
+"""(internal keys, key groups, elements, timestamps)"""
 
 
 class Operator:

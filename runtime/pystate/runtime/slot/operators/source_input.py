@@ -67,7 +67,7 @@ class _Output(ReaderOutput[Any]):
         self.idle = False
 
     def most(self) -> int:
-        """Return how many elements are wanted since `begin`."""
+        """Return the maximum number of elements to read, counted from `begin`."""
         return self.sizes.bound(self.most_rows)
 
     def room(self) -> int:

@@ -25,7 +25,7 @@ _PLACE_BYTES = 8
 _MARK_BYTES = 4
 _VERSION_BYTES = 2 * _PLACE_BYTES
 _CURSOR_HEAD = _VERSION_BYTES + _MARK_BYTES
-"""A cursor begins with epoch and checkpoint of the version that it goes on in, and with the mark of what it is read of."""
+"""A cursor begins with the epoch and checkpoint of its version, and with the checksum of what it reads."""
 
 
 @dataclass(frozen=True)

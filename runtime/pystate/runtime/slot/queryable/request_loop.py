@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 
 MAX_FRAME_BYTES = 8 << 20
-"""More than what the proxy asks for together."""
+"""More than the proxy requests at once."""
 
 _RECEIVED_BYTES = 1 << 18
 _BUSY_SHARE = 0.3
@@ -21,7 +21,7 @@ _LOOKED_AT_SECONDS = 0.005
 _PAUSE_SECONDS = 0.01
 
 Answer = Callable[[bytes], bytes]
-"""Takes a request and returns what is sent for it, frame and all; raises one of NO_MESSAGE to hang up."""
+"""Returns the answer to a request, including its framing; raises one of NO_MESSAGE to close the connection."""
 
 
 class _Caller:

@@ -16,7 +16,7 @@ from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 
 FIRED_PER_LOOK = 1_000
-"""After so many fired timers the size of the epoch is looked at."""
+"""The number of fired timers after which the size of the epoch is checked."""
 
 
 class Triggerable(Protocol):

@@ -11,7 +11,7 @@ from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimerService
 
 USER_TIMERS = "user-timers"
-"""The service of process functions' timers, as Flink names it."""
+"""The name of the process function timers' service, as in Flink."""
 
 
 class SimpleTimerService(TimerService):

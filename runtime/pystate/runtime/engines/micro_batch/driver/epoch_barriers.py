@@ -250,7 +250,7 @@ class EpochBarriers:
         return None if rider is None or rider.epoch != epoch else self._pending.barrier(rider)
 
     def behind(self, epoch: int) -> list[PendingCheckpoint]:
-        """Return the pending checkpoints whose barrier is placed on or after that epoch.
+        """Return the pending checkpoints that are taken at the end of that epoch.
 
         Empty if the attempt is over: checkpoints pending then belong to another attempt, whose epochs may have the same
         numbers.

@@ -16,7 +16,7 @@ from pystate.runtime.plan.job_plan import JobPlan, SinkPlan
 
 _LOOK_S = 0.1
 _HELD_BYTES = 16 << 20
-"""What an epoch that waits for its checkpoint holds in memory; the rest is on disk."""
+"""The memory for results of an epoch that waits for its checkpoint; the rest is on disk."""
 
 
 class CollectedResults:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FILE = "sources/{}/pystate-stopping"
-"""Lies beside what Spark itself keeps of a stream, and so is in its part of each snapshot."""
+"""A file next to Spark's own files of a stream, and so included in Spark's part of each snapshot."""
 _LOOK_EACH_S = 1.0
 
 

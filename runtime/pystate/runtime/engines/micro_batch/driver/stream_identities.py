@@ -8,7 +8,7 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSour
 from pystate.runtime.plan.job_plan import JobPlan
 
 FILE = "sources/{}/pystate-identity"
-"""Lies beside what Spark itself keeps of a stream, and so is in its part of each snapshot."""
+"""A file next to Spark's own files of a stream, and so included in Spark's part of each snapshot."""
 
 
 def checked_identities(plan: JobPlan, sources: Sequence[SparkSource], files: Mapping[str, bytes]) -> dict[str, bytes]:

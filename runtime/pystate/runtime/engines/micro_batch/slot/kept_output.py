@@ -11,7 +11,7 @@ from typing import IO
 from pystate.common.errors import ControlError
 
 Chunk = bytes | tuple[int, int]
-"""The bytes of one record batch, or where they lie in the spill file: (offset, length)."""
+"""The bytes of one record batch, or their position in the spill file: (offset, length)."""
 
 
 class KeptOutput:

@@ -76,7 +76,7 @@ class MicroBatchSlotEngine:
     def serve(self, subtasks: dict[str, Subtask]) -> None:
         """Serve epochs to the subtasks, which are open by now."""
         for uid, subtask in subtasks.items():
-            assert isinstance(subtask, MicroBatchSubtask)  # noqa: S101 - this engine's own
+            assert isinstance(subtask, MicroBatchSubtask)  # noqa: S101 - created by this engine
             self._subtasks[uid] = subtask
 
     def handle(self, request: dict[str, Any]) -> Any:
@@ -98,7 +98,7 @@ class MicroBatchSlotEngine:
             return None
         if op == "source_messages":
             source = self._subtasks[request["uid"]].source
-            assert source is not None  # noqa: S101 - only a source's subtasks send such
+            assert source is not None  # noqa: S101 - only subtasks of a source send messages
             return source.answer(request["subtask"], request["number"], request["messages"])
         message = f"A slot does not know the op {op!r}."
         raise ControlError(message)

@@ -35,11 +35,11 @@ from pystate.runtime.slot.subtask import Subtask, SubtaskGateway
 from pystate.runtime.slot.subtask_checkpoints import Upload
 
 OUTCOME_TIMEOUT_S = 60.0
-"""How long a task attempt waits for Spark's word on the one before it, which has nothing to do any more but to end."""
+"""How long a task attempt waits for Spark's report on the previous attempt, which only has to end."""
 _OUTCOME_POLL_S = 0.02
 
 GIVE_UP_TIMEOUT_S = 5.0
-"""How long the end of a subtask waits for an epoch that has to give up its calls; functions may hold it."""
+"""How long closing a subtask waits for an epoch to give up its calls, which functions may delay."""
 
 
 class EpochGateway(Protocol):

@@ -29,7 +29,7 @@ _REMEDY = (
 )
 _UDFS = ("PythonUDF", "PythonUDTF", "ScalaUDF", "ScalaAggregator")
 _PLAIN = frozenset({"SparkPartitionID", "InputFileName", "InputFileBlockStart", "InputFileBlockLength"})
-"""Not a function of the row alone, for Spark, but the same for each run of a task that reads a file."""
+"""Not a function of the row alone, and so non-deterministic for Spark, but equal in each run of a task that reads a file."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _V1, _V2 = "StreamingRelation", "StreamingRelationV2"
 _FILES = "FileSource["
 _SELF_LIMITED = ("rate", "rate-micro-batch", "memory", "pystate_collection_", "delta")
-"""Formats that read no more than their options say; Delta has a default of its own."""
+"""Formats that read no more than their options allow; Delta has its own default."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def relation_options(relation: Any) -> dict[str, str]:
         pairs = relation.dataSource().options().iterator()
         while pairs.hasNext():
             pair = pairs.next()
-            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - how Scala names the parts of a pair
+            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - Scala's names of the parts of a pair
     elif name == _V2:
         options = {str(key).lower(): str(value) for key, value in relation.extraOptions().items()}
     return options
@@ -170,4 +170,4 @@ def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
 def _jvm() -> Any:
     from pyspark import SparkContext
 
-    return SparkContext._jvm  # noqa: SLF001 - the plan is reached through it alone
+    return SparkContext._jvm  # noqa: SLF001 - the only access to the plan

@@ -33,12 +33,12 @@ from pystate.runtime.plan.task_output import with_watermarks
 from pystate.runtime.spark.workers.short_errors import BatchStage
 
 EPOCH_PROPERTY = "pystate.epoch"
-"""A local property of the thread that runs an epoch, and so of its Spark tasks: the epoch's number."""
+"""The epoch number, as a local property of the thread that runs the epoch, and so of its Spark tasks."""
 CLOCK_PROPERTY = "pystate.clock"
-"""The same of an epoch that the clock brought about: up to when timers fire in it, ms since 1970."""
+"""Likewise for a timer epoch: the time up to which timers fire, ms since 1970."""
 
 ENDED_PROPERTY = "pystate.ended"
-"""The same of an epoch at whose end sources are, beside others that aren't: their channels of event time, as a JSON list."""
+"""Likewise if some but not all sources end with the epoch: their event-time channels, as a JSON list."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class InputSender:
 
 
 ANSWER_TIMEOUT_S = 50.0
-"""How long the driver waits for a slot that says nothing: as long as for its heartbeats."""
+"""How long the driver waits for a silent slot: as long as for its heartbeats."""
 
 
 def fetch_stage(slots: SlotDirectory, uid: str, tag: int, epoch: int) -> BatchStage:

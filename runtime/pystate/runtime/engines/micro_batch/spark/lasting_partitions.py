@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LASTING = {"kafka": ("topic", "partition")}
-"""By the names of Spark's sources: the columns that name the partition of a row."""
+"""By Spark's source name: the columns that name the partition of a row."""
 
 
 def partition_columns(frame: DataFrame) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ TURN_FIELD = RESERVED_PREFIX + "turn"
 _INT_MAX = 0x7FFFFFFF
 
 PortKey = tuple[str, int, Routing]
-"""The uid of a task, one of its inputs, and how rows get to its subtasks."""
+"""The uid of a task, the index of an input, and its routing."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Port:
 
     def schema(self) -> pa.Schema:
         """Return the schema of the rows, including the number column of round-robin rows."""
-        assert self.edge is not None  # noqa: S101 - rows that come as Spark's columns are never wrapped
+        assert self.edge is not None  # noqa: S101 - rows with Spark's columns are never wrapped
         schema = self.edge.schema()
         return schema.append(pa.field(TURN_FIELD, pa.int32())) if self.routing.takes_turns else schema
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 2_000
 _FEW_BYTES = 256 << 10
-"""What is fetched here crosses to the JVM through a file, and is sent to the executors with each task."""
+"""Fetched rows reach the JVM through a file, and are sent to the executors with each task."""
 
 
 def output_frame(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OUR_QUERIES = "pystate-"
-"""What the names of our own queries begin with."""
+"""The prefix of the names of pystate's own queries."""
 
 _PROCESS = "keep that state in a KeyedProcessFunction behind key_by(), where checkpoints and savepoints hold it"
 _STATEFUL = {
@@ -39,7 +39,7 @@ _STATEFUL = {
 _JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
 _RELATIONS = ("StreamingRelation", "StreamingRelationV2")
 FORGETFUL = {"TextSocketSourceProvider": "socket"}
-"""Streams that know nothing of what they gave before, by a part of the name of their class in Spark."""
+"""Streams that can't replay anything, by a part of the name of their class in Spark."""
 
 
 @dataclass(frozen=True)

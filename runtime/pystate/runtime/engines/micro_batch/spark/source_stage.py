@@ -113,7 +113,7 @@ class SourceStage:
     def _decoded(self, batch: pa.RecordBatch) -> Iterator[Any]:
         """Yield the elements of rows, None for a row without one; the time of each is set just before it is used."""
         decoder, time = self._spec.task.inputs[0].decoder, self._time
-        assert decoder is not None  # noqa: S101 - else rows are decoded by their type
+        assert decoder is not None  # noqa: S101 - otherwise rows are decoded by their type
         for element, time.timestamp in decoder.decode(batch):
             yield element
         time.timestamp = None

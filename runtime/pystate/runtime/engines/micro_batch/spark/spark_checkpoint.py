@@ -23,10 +23,10 @@ from pystate.common.files.foreign_json import parse_json
 _LOG_ENTRY = re.compile(r"(\d+)(\.compact)?")
 _ARCHIVE_PATH = re.compile(r"metadata|pystate-sources|(offsets|commits)/\d+|sources/\d+/[\w.-]+(/[\w.-]+)*")
 NO_OFFSET = "-"
-"""What stands in the offset log for a source that has none yet."""
+"""The entry in the offset log of a source that has no offset yet."""
 
 _SOURCES = "pystate-sources"
-"""A file of ours in the archive: which source each line of the offset log is about."""
+"""A pystate file in the archive: the source of each line in the offset log."""
 
 
 @dataclass(frozen=True)

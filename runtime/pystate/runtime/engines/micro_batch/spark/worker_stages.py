@@ -117,7 +117,7 @@ class _KeptStage:
             self.stage.open(partition)
             return
         for number, accumulator in self._accumulators.items():
-            accumulator._value = accumulator.accum_param.zero(accumulator._value)  # noqa: SLF001 - as if it had come anew
+            accumulator._value = accumulator.accum_param.zero(accumulator._value)  # noqa: SLF001 - as if newly unpickled
             _accumulatorRegistry[number] = accumulator
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 100_000
-"""So many rows wait for a function; then the subtasks that send them wait."""
+"""The number of rows that may wait for a function; beyond it the sending subtasks wait."""
 
 _Fail = Callable[[PystateError, str], None]
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _STOP_TIMEOUT_S = 10.0
 _FLUSH_S = 0.05
 _RELAYS_S = 0.5
-"""How long slots wait for relays at a time; in between somebody looks whether these have failed."""
+"""How long slots wait for relays per call; between calls the engine checks whether the relays have failed."""
 
 
 class Relays(Protocol):
@@ -59,7 +59,7 @@ class Relays(Protocol):
 
 
 StartRelays = Callable[[RelayDirectory, str, Path], Relays]
-"""Starts relays: where the slots are, a name for people, a folder of the attempt."""
+"""Starts relays, given the addresses of the slots, a name for users, and a directory of the attempt."""
 
 
 class RealTimeEngine:

@@ -12,7 +12,7 @@ from pystate.runtime.engines.real_time.slot.stream_elements import CancelCheckpo
 
 Emit = Callable[[InputEvent], None]
 Clock = Callable[[], int]
-"""Milliseconds since 1970."""
+"""Returns milliseconds since 1970."""
 
 
 class CheckpointBarrierHandler(Protocol):

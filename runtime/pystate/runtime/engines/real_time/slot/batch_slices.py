@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 SLICE_S = 0.005
-"""How long a slice is to take: so long a barrier or a notification may wait for it."""
+"""The target duration of a slice, for which a barrier or a notification may have to wait."""
 _MOST_ROWS = 1 << 16
 _MOST_GROWTH = 4.0
 

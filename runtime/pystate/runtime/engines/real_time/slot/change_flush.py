@@ -9,7 +9,7 @@ from pystate.core.state.base.committed_states import CommittedStates
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 FLUSH_S = 0.5
-"""How often changes go to the state backend between barriers, where those who query live state see them."""
+"""How often changes go to the state backend between barriers, where queries of live state see them."""
 
 
 class ChangeFlush:

@@ -17,10 +17,10 @@ from pystate.runtime.plan.channels import TaskChannels
 from pystate.runtime.plan.task_output import OutputSpec, Routing
 
 Share = tuple[int, pa.RecordBatch]
-"""A subtask, and the rows that it gets."""
+"""A subtask index, and the rows for that subtask."""
 
 _MOST_KNOWN_KEYS = 200_000
-"""Keys whose group is remembered; a group takes some 2 us to compute, and 60 ns to look up."""
+"""The number of cached keys; a key group takes some 2 us to compute, and 60 ns to look up."""
 
 
 def channel_selector(edge: OutputSpec, target: TaskChannels, subtask: int) -> Callable[[pa.RecordBatch], Iterator[Share]]:

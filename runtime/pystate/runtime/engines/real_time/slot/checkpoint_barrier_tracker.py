@@ -9,7 +9,7 @@ from pystate.runtime.engines.real_time.slot.input_events import CheckpointAborte
 from pystate.runtime.engines.real_time.slot.stream_elements import CancelCheckpointMarker, StreamElement
 
 _MOST_TRACKED = 50
-"""As many checkpoints are counted at once; Flink's bound."""
+"""The maximum number of concurrent checkpoints; Flink's bound."""
 
 
 class CheckpointBarrierTracker:

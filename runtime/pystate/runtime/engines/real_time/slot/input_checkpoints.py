@@ -24,7 +24,7 @@ from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.runtime.slot.subtask_checkpoints import Alignment, FrozenCheckpoint, SubtaskCheckpointCoordinator
 
 IN_MEMORY_BYTES = 1 << 20
-"""Of what is left of a batch; past it goes to a file."""
+"""The memory bound for the rest of a batch; beyond it a file is used."""
 
 
 class InputCheckpoints:

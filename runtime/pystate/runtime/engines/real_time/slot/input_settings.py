@@ -9,10 +9,10 @@ from pystate.common.configuration.options import CheckpointingMode, Checkpointin
 from pystate.core.snapshot.barrier import CheckpointBarrier
 
 MEMORY_BYTES = 8 << 20
-"""What waits in front of a subtask in memory, with what is held back for a barrier."""
+"""The queued data of a subtask in memory, including data held back for a barrier."""
 
 ROOM_BYTES = 512 << 10
-"""Where what nothing holds back takes as much, those who send wait: a barrier behind it waits until it is processed."""
+"""At this much queued data that isn't held back, senders wait: a barrier after it waits until it is processed."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 Mail = Callable[[], None]
 
 LONGEST_WAIT_S = 3600.0
-"""A lock takes no time that is as far off as timers may be; whoever waits looks again."""
+"""A lock's timeout can't be as long as the time to a timer may be; waiting threads check again."""
 
 
 class TaskMailbox:

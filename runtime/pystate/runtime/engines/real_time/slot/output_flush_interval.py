@@ -12,7 +12,7 @@ from pystate.common.time import current_time_ms
 LEAST_S = 0.005
 MOST_S = 0.05
 ENOUGH_BYTES = 256 << 10
-"""Handed on at once. A frame of so many takes longer in the copying than on its way."""
+"""Sent at once. Copying a frame of this size takes longer than its transport."""
 _BLOCKED_SHARE = 0.2
 _GROWTH = 1.5
 _SHRINKAGE = 0.9

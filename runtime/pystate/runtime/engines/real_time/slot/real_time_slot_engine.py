@@ -204,7 +204,7 @@ class RealTimeSlotEngine:
             return None
         if op == "source_messages":
             enumerating = self._by_uid[request["uid"]].subtask.source
-            assert enumerating is not None  # noqa: S101 - only a source's subtasks send such
+            assert enumerating is not None  # noqa: S101 - only subtasks of a source send messages
             return enumerating.answer(request["subtask"], request["number"], request["messages"])
         message = f"A slot does not know the op {op!r}."
         raise ControlError(message)

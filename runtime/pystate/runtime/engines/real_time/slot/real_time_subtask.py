@@ -43,7 +43,7 @@ from pystate.runtime.slot.subtask import Subtask, SubtaskGateway
 from pystate.runtime.slot.subtask_checkpoints import Alignment, Upload
 
 MOST_ROWS_AT_ONCE = 10_000
-"""What a source takes at most between two looks at its mail."""
+"""The most that a source reads between two checks of its mailbox."""
 NOTIFY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 

@@ -17,7 +17,7 @@ from pystate.runtime.plan.task import TaskSpec
 from pystate.runtime.plan.task_output import OutputSpec, Routing
 
 MOST_BYTES = 128 << 10
-"""Of records in one frame. What is under way is counted in frames at some places, and a barrier waits for all of it."""
+"""The bytes of records in one frame. Some queues are limited by frames, and a barrier waits for everything queued."""
 
 
 def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

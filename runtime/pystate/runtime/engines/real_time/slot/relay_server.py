@@ -17,7 +17,7 @@ from pystate.runtime.plan.channels import Place
 from pystate.runtime.slot.attempt_server import AttemptServer
 
 HEARTBEAT = b""
-"""What a relay sends where it has nothing to bring: a frame is longer."""
+"""Sent by a relay that has no frame to send: a frame is longer."""
 HEARTBEAT_INTERVAL_S = 10.0
 """Flink's default of `heartbeat.interval`."""
 

@@ -55,7 +55,7 @@ class EndOfPartition:
 
 
 InFlightElement = Buffer | Watermark | WatermarkStatus
-"""What a barrier may overtake."""
+"""The elements that a barrier may overtake."""
 
 StreamElement = InFlightElement | CheckpointBarrier | CancelCheckpointMarker | EndOfPartition
 

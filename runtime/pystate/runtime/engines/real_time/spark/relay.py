@@ -26,9 +26,9 @@ TO_FIELD, FRAME_FIELD = "to", "frame"
 SCHEMA = pa.schema([pa.field(TO_FIELD, pa.int32()), pa.field(FRAME_FIELD, pa.binary())])
 
 _NOTHING_ELSE = b""
-"""A row without a frame: Spark hands a row to Python only when the next one has come."""
+"""A row without a frame: Spark passes a row to Python only when the next one has arrived."""
 _MOST_WAITING = 4
-"""Frames; a barrier waits for those in front of it."""
+"""The number of frames; a barrier waits for those queued before it."""
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: P
 
 def _source(spark: SparkSession, partitions: int) -> DataFrame:
     """Return a stream with so many partitions that never has rows."""
-    jvm = spark._jvm  # noqa: SLF001 - pyspark has no way to this source
+    jvm = spark._jvm  # noqa: SLF001 - pyspark has no API for this source
     try:
         sources = jvm.org.apache.spark.sql.execution.streaming.sources  # type: ignore[union-attr]
         stream = sources.LowLatencyMemoryStream.apply(

@@ -20,7 +20,7 @@ from pystate.runtime.slot.operators.windowing.window_operator import WindowOpera
 from pystate.runtime.slot.operators.windowing.window_tables import WindowTable, WindowTables
 
 _PANES_KNOWN = 10_000
-"""After so many panes, those that are known are forgotten."""
+"""The number of cached panes; beyond it the cache is cleared."""
 
 Pane = tuple[tuple[dict[Hashable, Any], WindowTable], ...]
 """The windows of a pane that aren't late, the last first: their accumulators, and their tables."""

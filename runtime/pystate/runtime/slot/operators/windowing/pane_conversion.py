@@ -24,7 +24,7 @@ _TIMERS_PER_LOOK = 1_000
 
 
 Describe = Callable[[str], StateDescriptor]
-"""Returns what declares the contents of a step's windows, under a name."""
+"""Returns the descriptor, under a name, of the contents of a step's windows."""
 
 
 def contents_of_panes(

@@ -20,7 +20,7 @@ from pystate.core.state.kinds.accumulators import Accumulators
 from pystate.runtime.slot.operators.windowing.window_tables import WindowTable, WindowTables
 
 Window = tuple[int, int]
-"""Start and end, ms; of panes, too."""
+"""Start and end, ms; also of panes."""
 
 
 class PaneTable(WindowTable):

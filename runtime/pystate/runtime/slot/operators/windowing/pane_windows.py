@@ -57,7 +57,7 @@ class PaneWindowOperator(AlignedWindowOperator):
 
     def __init__(self, operation: WindowOperation, input_type: TypeInformation | None, *args: Any) -> None:
         panes = pane_state(operation, input_type)
-        assert panes is not None  # noqa: S101 - whoever makes one has asked
+        assert panes is not None  # noqa: S101 - the creator has checked
         self._pane_state = panes
         self._sums = panes.merge is operator.add
         super().__init__(operation, input_type, *args)

@@ -24,10 +24,10 @@ from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, Distinct
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 
 _MOST_GROUPS = 0.7
-"""Where a batch has more groups than this share of its rows, grouping costs more than it saves."""
+"""If a batch has more groups than this share of its rows, grouping costs more than it saves."""
 
 _FAR = 1 << 62
-"""Times beyond are reckoned with one by one."""
+"""Later times are processed element by element."""
 
 Integers = npt.NDArray[np.int64]
 

@@ -37,10 +37,10 @@ from pystate.runtime.slot.operators.windowing.window_state_stores import (
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 WINDOW_TIMERS = "window-timers"
-"""The service of windows' timers, as Flink names it."""
+"""The name of the window timers' service, as in Flink."""
 
 LATE_RECORDS = "numLateRecordsDropped"
-"""The counter of elements that came too late for all their windows."""
+"""The counter of elements that were late for all their windows."""
 
 
 class WindowOperator:
@@ -98,7 +98,7 @@ class WindowOperator:
         event_timers = self._timers.event_time_timers
         contents_of_panes(describe, states, event_timers, backend, own)
         self._restored_until = event_timers.highest_stored()
-        """The last time of restored timers, whose windows may have been made with another lateness."""
+        """The highest time of restored timers, whose windows may have been created with another lateness."""
 
     @property
     def _contents_name(self) -> str:
@@ -248,7 +248,7 @@ class WindowOperator:
 
     def _merging_windows(self) -> MergingWindowSet:
         state: Any = self._merging_state
-        assert isinstance(self._assigner, MergingWindowAssigner)  # noqa: S101 - it has the state for that
+        assert isinstance(self._assigner, MergingWindowAssigner)  # noqa: S101 - it has the state of merging windows
         return MergingWindowSet(self._assigner, state, self._namespaces)
 
     def _is_late(self, window: Any) -> bool:

@@ -19,7 +19,7 @@ from pystate.core.state.kinds.epoch_size import mapping_size
 
 _FEW = 1_000
 _ENDS_KNOWN = 10_000
-"""After so many ends of windows, those that have state are known no better than by the last of them."""
+"""After this many ends of windows with state, only the highest of them is kept."""
 
 
 class WindowTable:
