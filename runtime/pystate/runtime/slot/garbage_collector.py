@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 
 YOUNG_OBJECTS = 10_000
-"""The number of new objects after which the collector scans the youngest generation. A batch of rows has tens of thousands of
-objects, all in use until it ends: with Python's default of 700 they are scanned dozens of times, in vain."""
+"""The number of new objects after which the collector scans the youngest generation. A batch of rows has tens of thousands
+of objects, all in use until it ends: with Python's default of 700 they are scanned dozens of times, in vain."""
 
 
 def free_what_has_ended() -> None:

@@ -19,8 +19,8 @@ BYTES_PER_BATCH = 8 << 20
 """The size of a record batch: a task holds its elements, their columns and a copy of those at once."""
 
 ROW_BYTES = 1 << 10
-"""The size of a row in addition to its bytes: a batch of small rows has at most 8,192 rows, and above a few thousand the cost
-per element no longer falls."""
+"""The size of a row in addition to its bytes: a batch of small rows has at most 8,192 rows, and above a few thousand the
+cost per element no longer falls."""
 
 _ROWS_PER_BATCH = BYTES_PER_BATCH // ROW_BYTES
 

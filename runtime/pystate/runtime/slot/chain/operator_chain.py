@@ -205,7 +205,7 @@ class OperatorChain:
         Due processing-time timers fire first; at the end of the input they are dropped, as in Flink.
 
         Args:
-            end_of_input: See above.
+            end_of_input: Whether the input has ended.
             clock: The time up to which processing-time timers are due, ms since 1970; None for the subtask's clock.
             ended: Channels of sources that have ended while others continue.
         """

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PAUSE = 1.1
-"""So many epoch intervals behind the beginning of an epoch the clock brings one about: where rows come, theirs is first."""
+"""A timer epoch begins at least this many epoch intervals after the last epoch, so that epochs with rows come first."""
 
 _Proof = Callable[[Mapping[SubtaskId, PreparedEpoch]], None]
 RunEpoch = Callable[[int, int, Callable[[], "DataFrame"], _Proof], None]
-"""Runs an epoch that has begun: its number, Spark's of the batch before, what evaluates it, what proves it whole."""
+"""Runs an epoch that has begun: its number, the last Spark batch before it, its evaluation, its proof of completeness."""
 
 
 class EpochsWithoutRows:

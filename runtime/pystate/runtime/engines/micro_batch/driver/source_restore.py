@@ -71,7 +71,7 @@ class SourceRestore:
         """Return the position of a start without a snapshot; the first epoch's number is `epoch` + 1.
 
         Args:
-            epoch: See above.
+            epoch: The number before that of the first epoch.
             running: The epoch to rerun first.
 
         Raises:

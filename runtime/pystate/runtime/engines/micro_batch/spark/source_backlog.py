@@ -1,4 +1,4 @@
-"""Computes how far a query lags behind its sources, from Spark's progress report of each micro-batch."""
+"""Computes the number of source rows that a query has not read yet, from Spark's progress report of each micro-batch."""
 
 from __future__ import annotations
 

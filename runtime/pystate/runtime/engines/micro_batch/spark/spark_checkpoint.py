@@ -37,7 +37,7 @@ class SparkSource:
         uid: The uid of the job's source.
         part: Which of the source's Spark streams it is, as there may be several.
         log: The number of the stream's directory in `sources/`.
-        keeps_place: Whether the stream continues at its offset; otherwise it begins anew with each query.
+        keeps_place: Whether the stream continues at its offset; otherwise it starts over with each query.
     """
 
     uid: str
@@ -210,7 +210,7 @@ def fit_sources(
 ) -> dict[str, bytes]:
     """Convert captured files to what they would be if the query had these sources in this order.
 
-    A source in the files continues at its offset; a new source, and one that doesn't keep its place, begins anew.
+    A source in the files continues at its offset; a new source, and one that doesn't keep its place, starts over.
 
     Args:
         files: The captured files.

@@ -1,6 +1,6 @@
 """Keeps the stages of sources in Spark's Python workers: created and opened once per worker and execution attempt.
 
-Spark assigns each task to any idle worker, which unpickles the task's code anew. A resource that a function acquires in
+Spark assigns each task to any idle worker, which unpickles the task's code again. A resource that a function acquires in
 `open()`, such as a client or a model, must not be reopened for every epoch and partition. So the stage is pickled
 separately, and a worker that has it open doesn't unpickle it again.
 """

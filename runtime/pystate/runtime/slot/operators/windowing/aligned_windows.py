@@ -72,7 +72,7 @@ class AlignedWindowOperator(WindowOperator):
 
         Args:
             keys: The internal key of each element.
-            key_groups: Of the keys.
+            key_groups: The key group of each element.
             elements: The elements.
             timestamps: Their timestamps; None for none.
         """
