@@ -1,1 +1,1 @@
-"""The slot process: operators, the epoch transaction, the exchange protocol."""
+"""The slot process: operator chains, timers, snapshots, metrics and queryable state."""

@@ -36,11 +36,11 @@ class SlotMetricsReporter:
         with self._lock:
             try:
                 now = self._clock()
-                told = {
+                stores = {
                     uid: SubtaskMetricStore(subtask.index, self._host, subtask.chain.metrics.collect(now))
                     for uid, subtask in list(self._subtasks.items())
                 }
-                return SlotReport(told).to_plain()
+                return SlotReport(stores).to_plain()
             except Exception:
                 if not self._failed:
                     self._failed = True

@@ -174,8 +174,8 @@ class SlotProcess:
         while not ended:
             watchdog.reset()
             try:
-                told = {"restored": self._progress.done, "metrics": self._metrics.report()}
-                client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **told)
+                content = {"restored": self._progress.done, "metrics": self._metrics.report()}
+                client.call("heartbeat", slot=self._index, attempt=self._description.attempt, **content)
                 if self._queryable is not None:
                     self._queryable.tell_of_late_ones()
                 alive = os.getppid() == parent
@@ -194,8 +194,8 @@ class SlotProcess:
             # fetched, not taken from the caller: unpickling runs code of the sender
             return self._deploy(unpacked(self._gateway.call("deployment")))
         if op == "notify":
-            told = [one.notify(request["checkpoint_id"], completed=request["completed"]) for one in self._subtasks.values()]
-            return all(told)
+            done = [one.notify(request["checkpoint_id"], completed=request["completed"]) for one in self._subtasks.values()]
+            return all(done)
         if op == "commit_rest":
             for subtask in self._subtasks.values():
                 subtask.commit_rest()

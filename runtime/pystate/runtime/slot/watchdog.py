@@ -56,9 +56,9 @@ class Watchdog:
                 f'  File "{frame.filename}", line {frame.lineno} in {frame.name}\n'
                 for frame in reversed(traceback.extract_stack()[:-1])
             )
-            words = f"{ENDED_ITSELF}os._exit({status!r})\n\nCurrent thread (most recent call first):\n{frames}"
+            text = f"{ENDED_ITSELF}os._exit({status!r})\n\nCurrent thread (most recent call first):\n{frames}"
             try:
-                os.write(self._descriptor, words.encode())
+                os.write(self._descriptor, text.encode())
             except OSError:
                 pass  # the coordinator is lost
         end_process(status)

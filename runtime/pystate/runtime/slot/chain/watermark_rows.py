@@ -34,8 +34,8 @@ def watermark_of(
         task: The watermark of the task.
         task_is_idle: Whether all inputs of the task are idle.
     """
-    told = [
+    known = [
         (task, task_is_idle) if uid is None else (assigners[uid].watermark, assigners[uid].is_idle) for uid in edge.assigners
     ]
-    active = [watermark for watermark, idle in told if not idle]
-    return min(active or [watermark for watermark, _ in told]), not active
+    active = [watermark for watermark, idle in known if not idle]
+    return min(active or [watermark for watermark, _ in known]), not active

@@ -19,10 +19,10 @@ class ChainTime:
 
     Args:
         clock: Returns ms since 1970.
-        sorted_input: See below.
+        sorted_input: See the attribute.
 
     Attributes:
-        clock: As given.
+        clock: The given clock.
         timestamp: The timestamp of the current element, ms since 1970; None if it has none.
         watermark: The event time, ms since 1970.
         sorted_input: Elements are sorted by key; each key's timers fire after its last element.

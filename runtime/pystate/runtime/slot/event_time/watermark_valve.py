@@ -98,8 +98,8 @@ class WatermarkValve:
 
     def roll_back(self) -> None:
         """Discard the changes since the last finished epoch."""
-        watermarks, heard, idle, behind, self._output = self._finished
-        self._watermarks, self._heard, self._idle, self._behind = dict(watermarks), dict(heard), set(idle), set(behind)
+        watermarks, heard, idle, catching_up, self._output = self._finished
+        self._watermarks, self._heard, self._idle, self._behind = dict(watermarks), dict(heard), set(idle), set(catching_up)
         self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
 
     def snapshot(self) -> dict[str, int]:

@@ -72,8 +72,8 @@ class QueryableSlot:
         states = self._registry.states()
         if len(states) == self._told:
             return
-        told = [[state.to_plain(), self._parallelism[state.uid]] for state in states]
-        self._gateway.call("kv_states", index=self._index, address=list(self._server.address), states=told)
+        plain = [[state.to_plain(), self._parallelism[state.uid]] for state in states]
+        self._gateway.call("kv_states", index=self._index, address=list(self._server.address), states=plain)
         self._told = len(states)
 
     def tell_of_late_ones(self) -> None:

@@ -41,9 +41,9 @@ def _sources_of(plan: JobPlan) -> str:
 def _of_wrong_data(last: str, following: list[str]) -> PystateError | None:
     """Return the error of a Python worker whose data doesn't fit its type, as it was raised; None for other errors."""
     name, _, message = last.strip().partition(": ")
-    module, _, said = name.rpartition(".")
-    if module != PystateError.__module__ or said not in (RecordError.__name__, StateError.__name__):
+    module, _, class_name = name.rpartition(".")
+    if module != PystateError.__module__ or class_name not in (RecordError.__name__, StateError.__name__):
         return None
-    told = [line.strip().partition(": ") for line in following[:2]]
-    place = {name: text for name, _, text in told if name in ("at", "try")}
-    return error_from_dict({"class": said, "message": message, "where": place.get("at"), "hint": place.get("try")})
+    parts = [line.strip().partition(": ") for line in following[:2]]
+    place = {name: text for name, _, text in parts if name in ("at", "try")}
+    return error_from_dict({"class": class_name, "message": message, "where": place.get("at"), "hint": place.get("try")})

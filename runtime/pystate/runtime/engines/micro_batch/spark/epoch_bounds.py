@@ -156,15 +156,15 @@ def _copy(product: Any, **changes: Any) -> Any:
         name = str(product.productElementName(index))
         fields[index] = changes[name] if name in changes else product.productElement(index)
     constructors = product.getClass().getConstructors()
-    return next(made for made in constructors if made.getParameterCount() == count).newInstance(fields)
+    return next(each for each in constructors if each.getParameterCount() == count).newInstance(fields)
 
 
 def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     session = like.sparkSession
-    made = _jvm().org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
-    return ClassicDataFrame(made, session)
+    dataset = _jvm().org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
+    return ClassicDataFrame(dataset, session)
 
 
 def _jvm() -> Any:

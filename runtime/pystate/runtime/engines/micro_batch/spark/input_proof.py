@@ -90,14 +90,14 @@ def judge(
         repeatable: Whether a rewritten partition has the same rows, as far as known. If not, rows may have moved between
             subtasks, some of which had read before. No count reveals that, so no partition may be rewritten.
     """
-    behind: dict[int, dict[SubtaskId, PreparedEpoch]] = defaultdict(dict)
+    by_stage: dict[int, dict[SubtaskId, PreparedEpoch]] = defaultdict(dict)
     for subtask, share in prepared.items():
-        behind[share.stage_id][subtask] = share
+        by_stage[share.stage_id][subtask] = share
     wrong: list[str] = []
     is_clean = True
-    for stage_id, shares in sorted(behind.items()):
+    for stage_id, shares in sorted(by_stage.items()):
         # a stage that reads one shuffle is numbered right after the stage that writes it: Spark's scheduler creates the
-        # stages of a job in one step, in the order in which they are read
+        # stages of a job in one step, parents first
         reading, writing = stage(stage_id), stage(stage_id - 1)
         is_clean = is_clean and reading.is_clean and writing.is_clean
         for verdict in (_tasks(reading, shares), _shuffle(writing, reading, shares, repeatable)):
@@ -146,13 +146,13 @@ def _tasks(facts: StageFacts, shares: Mapping[SubtaskId, PreparedEpoch]) -> Verd
     wrong = []
     for (uid, subtask), share in sorted(shares.items()):
         task = tasks.get(share.task_attempt_id)
-        who = f"task {share.task_attempt_id}, which fed subtask {subtask} of {uid},"
+        attempt = f"task {share.task_attempt_id}, which fed subtask {subtask} of {uid},"
         if task is None or task.outcome in (TaskOutcome.RUNNING, TaskOutcome.UNKNOWN):
-            return Verdict(waits_for=f"the end of {who.rstrip(',')}")
+            return Verdict(waits_for=f"the end of {attempt.rstrip(',')}")
         if task.outcome is not TaskOutcome.SUCCEEDED:
-            wrong.append(f"{who} {task.outcome.value}")
+            wrong.append(f"{attempt} {task.outcome.value}")
         elif task.read != share.rows_read:
-            wrong.append(f"{who} has read {task.read} rows in Spark, and Python saw {share.rows_read} of them")
+            wrong.append(f"{attempt} has read {task.read} rows in Spark, and Python saw {share.rows_read} of them")
     return Verdict(wrong=tuple(wrong))
 
 

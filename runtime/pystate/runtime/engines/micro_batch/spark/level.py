@@ -247,8 +247,8 @@ def levels_of(plan: JobPlan) -> list[Level]:
         for between in range(made_at + 1, level_of[task.uid]):
             passing[between].setdefault(_key(port), port)
     return [
-        Level(tuple(tasks), tuple(ways.values()), tuple(through.values()), in_order=plan.batch)
-        for tasks, ways, through in zip(plan.levels, ports, passing, strict=True)
+        Level(tuple(tasks), tuple(own.values()), tuple(through.values()), in_order=plan.batch)
+        for tasks, own, through in zip(plan.levels, ports, passing, strict=True)
     ]
 
 

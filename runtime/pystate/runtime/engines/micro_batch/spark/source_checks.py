@@ -117,9 +117,9 @@ def check_node(node: PlanNode, where: str) -> None:
     if node.name == "Join" and node.streaming_children > 1:
         known = _JOIN
     if known is not None:
-        what, way_out = known
+        what, alternative = known
         message = f"The DataFrame part of the job keeps state in Spark: {what}. It would not be in any checkpoint."
-        raise JobGraphError(message, where=where, hint=way_out)
+        raise JobGraphError(message, where=where, hint=alternative)
 
 
 def streams_of(plan: Any) -> Iterator[Any]:

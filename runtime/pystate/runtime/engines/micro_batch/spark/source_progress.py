@@ -72,14 +72,14 @@ def source_progress(position: SourcePosition, archive: bytes) -> list[SourceProg
     """
     files = check_logs(position, archive)
     logs = [source.log for source in captured_sources(files)] if position.epoch >= 0 else []
-    told = []
+    progress = []
     for number, source in enumerate(position.sources):
         offset = str(source.get("offset") or NO_OFFSET)
         log = logs[number] if number < len(logs) else -1
-        told.append(
+        progress.append(
             SourceProgress(str(source.get("uid") or source.get("index") or number), words(offset, files, log), offset)
         )
-    return told
+    return progress
 
 
 def words(offset: str, files: Mapping[str, bytes], log: int) -> str:

@@ -56,13 +56,13 @@ class SourceReplay:
         found = not_replayable(node)
         if found is None:
             return
-        name, why, way_out = found
-        asked = {source.name, source.uid or source.name, name}.intersection(self._allowed)
-        if not asked:
+        name, why, alternative = found
+        allowed = {source.name, source.uid or source.name, name}.intersection(self._allowed)
+        if not allowed:
             message = f"The source {source.name!r} {why}."
-            hint = f"{way_out}; or take losses: -D {_OPTION.key}={name}"
+            hint = f"{alternative}; or take losses: -D {_OPTION.key}={name}"
             raise JobGraphError(message, where=source.place or source.name, hint=hint)
-        self._met.update(asked)
+        self._met.update(allowed)
         source.not_replayable = f"{why}: what it gave behind the latest checkpoint is lost"
         source.gives_some_again |= name == _CLEANS  # files that have not been removed yet
 
@@ -79,8 +79,8 @@ def not_replayable(node: PlanNode) -> tuple[str, str, str] | None:
     """Return the name by which a stream that can't be replayed is allowed, the reason, and the alternative; else None."""
     clean = node.options.get(_CLEANS.lower(), "off").lower()
     if clean != "off":
-        way_out = "leave cleanSource out, and remove files once no savepoint needs them"
-        return _CLEANS, f"removes files it has read ({_CLEANS} = {clean})", way_out
+        alternative = "leave cleanSource out, and remove files once no savepoint needs them"
+        return _CLEANS, f"removes files it has read ({_CLEANS} = {clean})", alternative
     for implementation, name in FORGETFUL.items():
         if implementation in node.source:
             return name, f"can't be read again ({name})", "read from files or Kafka"

@@ -140,10 +140,10 @@ class SourceStage:
                     self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
 
     def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
-        made = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)
-        self._contexts.append((operator, made))
-        self._metrics.operators[operator.uid] = made.metrics
-        return made
+        context = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)
+        self._contexts.append((operator, context))
+        self._metrics.operators[operator.uid] = context.metrics
+        return context
 
     def _sink(self, edge: OutputSpec, batch: pa.RecordBatch) -> None:
         self._metrics.batch_out(edge.tag, batch.num_rows, batch.nbytes)

@@ -225,9 +225,9 @@ def fit_sources(
     if not files or (list(sources) == old and all(source.keeps_place for source in sources)):
         return files
     known = {(source.uid, source.part): index for index, source in enumerate(old)}
-    there = {(source.uid, source.part) for source in sources}
+    present = {(source.uid, source.part) for source in sources}
     wanted = [known.get((source.uid, source.part)) if source.keeps_place else None for source in sources]
-    lost = sorted({source.uid for source in old if (source.uid, source.part) not in there} - set(taken_over))
+    lost = sorted({source.uid for source in old if (source.uid, source.part) not in present} - set(taken_over))
     if lost and not allow_non_restored:
         message = f"The job has no source {', '.join(map(repr, lost))}, of which the snapshot says how far it was read."
         hint = "give the source its old uid, or leave it behind with --allowNonRestoredState"

@@ -85,10 +85,10 @@ class StageStore:
     def ends(self, stage_id: int) -> list[int]:
         """Return when the successful tasks of a stage's last attempt ended, ms since 1970."""
         last = self._last_attempt(stage_id)
-        told = [] if last is None else self._told(stage_id, last["attemptId"])
+        attempts = [] if last is None else self._told(stage_id, last["attemptId"])
         return [
             task["launchTime"] + task["duration"]
-            for task in told
+            for task in attempts
             if task["status"] == "SUCCESS" and task.get("duration") is not None
         ]
 

@@ -154,8 +154,8 @@ class SourceBarriers:
         except PystateError as error:
             failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error
         except Exception as broken:
-            untold = CheckpointFailedError(f"The sources could not be told of it: {broken!r}")
-            failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, untold
+            unsent = CheckpointFailedError(f"The sources could not be told of it: {broken!r}")
+            failure = CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, unsent
         with self._lock:
             if failure is not None:
                 checkpoint.give_up(*failure)

@@ -74,13 +74,13 @@ class InputChannel:
         """Yield all elements without removing them."""
         yield from self._memory
         number = self._unspilled
-        behind = deque(self._behind)
+        later = deque(self._behind)
         for buffer in self._spill:
-            while behind and behind[0][0] == number:
-                yield behind.popleft()[1]
+            while later and later[0][0] == number:
+                yield later.popleft()[1]
             yield buffer
             number += 1
-        for _, element in behind:
+        for _, element in later:
             yield element
 
     def remove_barrier(self, checkpoint_id: int) -> None:

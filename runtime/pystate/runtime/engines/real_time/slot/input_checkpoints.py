@@ -153,7 +153,7 @@ def restore_in_flight(gate: InputGate, restored: RestoredOperator, uid: str) -> 
         uid: The task's uid.
 
     Raises:
-        ChannelStateRescaleError: The subtask has other channels now.
+        ChannelStateRescaleError: The subtask's channels have changed.
         PystateError: See `SnapshotLocation.open`, `InputGate.restore`.
     """
     in_flight = restored.in_flight

@@ -211,18 +211,18 @@ class RealTimeSlotEngine:
 
     def _report(self) -> None:
         """Report changed record counts of the subtasks, and check the relays for timeouts."""
-        told: dict[str, tuple[int, int]] = {}
+        reported: dict[str, tuple[int, int]] = {}
         while not self._closed.wait(REPORT_INTERVAL_S):
             for one in self._by_uid.values():
                 one.port.time_passed(REPORT_INTERVAL_S)
             counts = {uid: one.subtask.chain.metrics.totals() for uid, one in self._by_uid.items()}
-            if counts == told:
+            if counts == reported:
                 continue
             try:
                 self._slot.gateway.call("records", slot_index=self._slot.index, counts=counts)
             except PystateError:
                 return  # the attempt is over
-            told = counts
+            reported = counts
 
 
 def _nobody(_frame: object) -> None:

@@ -74,9 +74,9 @@ class SubtaskOutput:
     def write_watermarks(self, rows: Iterable[tuple[OutputSpec, pa.RecordBatch]]) -> None:
         """Send the watermarks that have changed."""
         for output, row in rows:
-            told = (row.column(1)[0].as_py(), row.column(2)[0].as_py())
-            if self._told.get(output.tag) != told:
-                self._told[output.tag] = told
+            content = (row.column(1)[0].as_py(), row.column(2)[0].as_py())
+            if self._told.get(output.tag) != content:
+                self._told[output.tag] = content
                 self._writer.write(output, row)
 
     def barrier(self, barrier: CheckpointBarrier) -> None:

@@ -33,7 +33,7 @@ def pane_state(operation: WindowOperation, input_type: TypeInformation | None) -
     """Return the pane state of a step; None if its windows can't share panes.
 
     Elements with fields are excluded: their other fields are those of the first element of a window, which panes don't
-    store. So are sums of types that overflow in panes but not in windows, or vice versa.
+    store. So are sums of LONG and BIG_INT: more sums than those of windows could exceed the type.
     """
     assigner: Any = operation.assigner
     if not is_aligned(operation) or type(assigner) is not SlidingEventTimeWindows:
