@@ -10,10 +10,10 @@ from pystate.common.processes.control import AuthenticatedListener, Peer
 
 
 class AttemptServer(ABC):
-    """Accepts stages that prove to know a secret.
+    """Accepts stages that prove that they know a secret.
 
     Args:
-        secret: The secret that a stage must prove to know.
+        secret: The secret that a stage must prove that it knows.
         job_id: The job's ID; stages of other jobs are rejected.
         attempt: The execution attempt; stages of other attempts are rejected.
         host: The address to bind to; ignored with `path`.

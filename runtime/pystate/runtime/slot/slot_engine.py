@@ -19,7 +19,7 @@ class SlotContext:
         job_id: The job.
         attempt: The execution attempt.
         index: The slot's number.
-        secret: The secret that senders of records must prove to know.
+        secret: The secret that senders of records must prove that they know.
         gateway: The gateway to the driver.
         host: The address of this machine that the driver and other slots can reach.
         ports: The ports on which slots may listen.

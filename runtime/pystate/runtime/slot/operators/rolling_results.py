@@ -26,7 +26,7 @@ _FIRST_SIZE = 1024
 
 
 class RollingResults(EpochBuffer):
-    """The results of the running epoch, buffered in memory before their state.
+    """The results of the running epoch, buffered in memory until they go to their state.
 
     A key's result is its first element with another value in one field. Result objects are created once per epoch, at its
     end, not once per batch.

@@ -23,11 +23,11 @@ _MOST_CALLERS = 512
 
 
 class KvStateServer:
-    """Serves one slot's registry to callers that prove to know the secret.
+    """Serves one slot's registry to callers that prove that they know the secret.
 
     Args:
         registry: The slot's registry.
-        secret: The secret that a caller must prove to know.
+        secret: The secret that a caller must prove that it knows.
         host: The address to bind to.
         ports: The ports given by the option.
         threads: The number of requests answered concurrently.

@@ -28,7 +28,7 @@ class DataServer(AttemptServer):
     """Serves the exchanges of one slot.
 
     Args:
-        secret: The secret that an exchange must prove to know.
+        secret: The secret that an exchange must prove that it knows.
         job_id: The job's ID; headers of other jobs are rejected.
         attempt: The execution attempt; headers of other attempts are rejected.
         subtasks: The slot's subtasks by uid.

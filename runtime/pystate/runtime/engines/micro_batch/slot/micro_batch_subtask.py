@@ -43,7 +43,7 @@ GIVE_UP_TIMEOUT_S = 5.0
 
 
 class EpochGateway(Protocol):
-    """The further calls of this engine's subtasks to the driver."""
+    """Additional calls to the driver by subtasks of this engine."""
 
     def epoch_prepared(self, uid: str, subtask: int, prepared: PreparedEpoch) -> None:
         """Report that all rows of an epoch have been received."""

@@ -173,7 +173,7 @@ class RelayServer(AttemptServer):
     """Serves the relays of one slot.
 
     Args:
-        secret: The secret that a relay must prove to know.
+        secret: The secret that a relay must prove that it knows.
         job_id: The job's ID; relays of other jobs are rejected.
         attempt: The execution attempt; relays of other attempts are rejected.
         subtasks: The slot's subtasks, by place.

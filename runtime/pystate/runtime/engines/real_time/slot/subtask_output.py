@@ -15,7 +15,7 @@ from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 
 
 class RealTimeGateway(Protocol):
-    """The further calls of this engine's subtasks to the driver."""
+    """Additional calls to the driver by subtasks of this engine."""
 
     def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
         """Have lines printed."""
