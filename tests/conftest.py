@@ -15,6 +15,7 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.files.home import PystateHome
+from pystate.common.processes.machine_load import PatientDeadline
 from pystate.core.api.executor import register_executor
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
@@ -24,6 +25,7 @@ from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
 from tests.slow_selection import SlowSelection, read_selection
+from tests.waiting import ends
 
 TEST_CORES = 40
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
@@ -144,11 +146,11 @@ class RunningJob(LocalExecutor):
         self._thread.start()
 
     def wait_for(self, condition: Callable[[], object], timeout: float = 120) -> None:
-        deadline = time.monotonic() + timeout
+        deadline = PatientDeadline(timeout)
         while not condition():
             if self.error is not None:
                 raise self.error
-            assert time.monotonic() < deadline, f"timed out; the job is {self.status}"
+            assert not deadline.has_passed(), f"timed out; the job is {self.status}"
             time.sleep(0.02)
 
     def wait_running(self) -> None:
@@ -160,8 +162,7 @@ class RunningJob(LocalExecutor):
     def result(self, timeout: float = 90) -> None:
         """Wait for the end; raises what the job raised."""
         assert self._thread is not None
-        self._thread.join(timeout)
-        assert not self._thread.is_alive(), f"the job did not end: {self.status}"
+        assert ends(self._thread, timeout), f"the job did not end: {self.status}"
         if self.error is not None:
             raise self.error
 

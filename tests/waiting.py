@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,3 +23,11 @@ def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         time.sleep(pause)
         pause = min(1.5 * pause, _LAST_POLL_SECONDS)
     return value
+
+
+def ends(thread: threading.Thread, seconds: float) -> bool:
+    """Wait for the end of a thread, longer on a busy machine; return whether it has ended."""
+    deadline = PatientDeadline(seconds)
+    while thread.is_alive() and not deadline.has_passed():
+        thread.join(0.2)
+    return not thread.is_alive()

@@ -20,7 +20,7 @@ from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyJobEngine, ToyResources
 from tests.runtime.plan.programs import WORD, keyed, printed, source
-from tests.waiting import wait_until
+from tests.waiting import ends, wait_until
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 WORDS = [f"word {number * number % 11}" for number in range(60)]
@@ -96,8 +96,7 @@ class Job:
             self.master.run()
 
     def end(self):
-        self.thread.join(60)
-        assert not self.thread.is_alive(), self.said
+        assert ends(self.thread, 60), self.said
         return self.status.state
 
     @property

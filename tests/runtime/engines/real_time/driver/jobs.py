@@ -18,7 +18,7 @@ from pystate.runtime.engines.real_time.driver.real_time_job_engine import RealTi
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyResources
 from tests.runtime.engines.real_time.driver.local_relays import LocalRelays
-from tests.waiting import wait_until
+from tests.waiting import ends, wait_until
 
 
 class _Taken(Executor):
@@ -133,8 +133,7 @@ class RealTimeJob:
         return self.master.savepoint(None, **{"stop": False, "cancel": False, **how}).result(60).path
 
     def end(self):
-        self.thread.join(90)
-        assert not self.thread.is_alive(), self.said
+        assert ends(self.thread, 90), self.said
         if self.error is not None:
             raise self.error
         return self.status.state
