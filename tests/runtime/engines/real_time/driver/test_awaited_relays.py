@@ -95,8 +95,8 @@ def test_relays_that_fail_before_they_come_fail_the_attempt_with_their_reason(jo
 
 
 def test_relays_that_never_come_fail_the_attempt_in_a_sentence(job):
-    one, _ = job(**NO_RESTART, **{"pystate.slot.startup-timeout": "10 s"})
-    with pytest.raises(PystateError, match="The relays of .* slots came to them within 10 s") as failed:
+    one, _ = job(**NO_RESTART, **{"pystate.slot.startup-timeout": "2 s"})
+    with pytest.raises(PystateError, match="The relays of .* slots came to them within 2 s") as failed:
         one.end()
     assert "startup-timeout" in failed.value.hint or "busy" in failed.value.hint
 
