@@ -74,9 +74,12 @@ def test_the_guarantees_name_every_way_out_of_a_job():
     assert sorted(ways) == sorted(WAYS_OUT)
     chapter = GUARANTEES.search((ROOT / "README.md").read_text("utf-8"))
     assert chapter is not None
+    features = GUARANTEES.search((ROOT / "docs" / "features.md").read_text("utf-8"))
+    assert features is not None
     chinese = (ROOT / "README.zh.md").read_text("utf-8").partition("## 保证")[2].partition("\n## ")[0]
     for way in WAYS_OUT:
         assert f"`{way}`" in chapter[1]
+        assert f"`{way}`" in features[1]
         assert f"`{way}`" in chinese
 
 
