@@ -48,7 +48,7 @@ DIFFERENCES = [
     _of("more than one value", r"json message '\{\"f\":1\}.+'( lax)?"),
     _of("more columns", r"csv 1 'a?,'.*"),
     _of("more than one line", r"csv \d 'a\\nb'.*"),
-    _of("a space behind a quote", r"csv 2 '\"a\" ,b'.*"),
+    _of("a space after a quote", r"csv 2 '\"a\" ,b'.*"),
     _of("a comment", r"csv 1 '(#a|\\n| a )' comments|csv 2 '#a' comments", r"none|\(''\)|\(' a '\)"),
     _of("an empty element", r"csv ARRAY 1;;2", r"\(\[1, null, 2\]\)"),
     _of("an empty line", r"write csv (STRING ''|STRING None|bytes ''|ARRAY \[\]).*", r'""\n'),
