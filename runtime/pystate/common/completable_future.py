@@ -22,7 +22,7 @@ class CompletableFuture(Generic[T]):
         self._convert = convert
 
     def cancel(self) -> bool:
-        """Give up waiting; the operation goes on. Returns whether nobody had its result yet."""
+        """Give up waiting; the operation continues. Returns whether nobody had its result yet."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
@@ -43,7 +43,7 @@ class CompletableFuture(Generic[T]):
         return value if self._convert is None else self._convert(value)
 
     def exception(self) -> BaseException | None:
-        """Return what the operation has failed of by now; None where it hasn't."""
+        """Return what the operation has failed of by now; None if it hasn't."""
         return self._future.exception() if self._future.done() and not self._future.cancelled() else None
 
 

@@ -74,5 +74,5 @@ class ConfigOptions:
             return ConfigOption(self._key, self._type, value, "")
 
         def no_default_value(self) -> ConfigOption[T | None]:
-            """Return the option, None where none is set."""
+            """Return the option, None if none is set."""
             return ConfigOption[T | None](self._key, self._type, None, "")

@@ -96,7 +96,7 @@ class SparkLostError(JobExecutionError):
 
 
 class DriverLostError(JobExecutionError):
-    """The job's driver process ended, or was ended, without a word of how the job goes on."""
+    """The job's driver process ended, or was ended, without a word of how the job continues."""
 
 
 class ExternalSystemError(JobExecutionError):

@@ -30,7 +30,7 @@ class JobClient(ABC):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job behind a savepoint; it goes on where that fails.
+        """End the job behind a savepoint; it continues where that fails.
 
         Args:
             advance_to_end_of_event_time: Whether event time comes to its end in front of it: all windows and timers fire.
@@ -42,7 +42,7 @@ class JobClient(ABC):
 
     @abstractmethod
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Take a savepoint; the job goes on.
+        """Take a savepoint; the job continues.
 
         Args:
             savepoint_directory: Where it goes; None for the configured directory.

@@ -92,7 +92,7 @@ def key_group(tag: int, payload: bytes, max_parallelism: int) -> int:
 
 
 def check_max_parallelism(max_parallelism: int) -> None:
-    """Refuse a max parallelism outside 1..32768 with a ValueError."""
+    """Reject a max parallelism outside 1..32768 with a ValueError."""
     if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
         message = f"The max parallelism must be between 1 and {MAX_PARALLELISM_LIMIT}, not {max_parallelism}."
         raise ValueError(message)
@@ -130,7 +130,7 @@ class KeyGroupRange:
     end: int
 
     def __post_init__(self) -> None:
-        """Refuse a range that can't be."""
+        """Reject a range that can't be."""
         if self.start < 0 or self.end < self.start - 1:
             message = f"There is no key-group range {self.start}..{self.end}."
             raise ValueError(message)

@@ -337,7 +337,7 @@ def inserted_values(names: tuple[str, ...], rows: Sequence[Any]) -> list[list[An
     """Return the rows' own lists of values, where all are rows that `rows_of` made with these names, of the usual kind.
 
     Returns:
-        None where they aren't. No step runs Python code for a single row.
+        None if they aren't. No step runs Python code for a single row.
     """
     if _kinds_used or not all(map(is_, map(type, rows), repeat(row_class(names)))):
         return None

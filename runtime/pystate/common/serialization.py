@@ -34,14 +34,14 @@ class DeserializationSchema(ABC):
     """Makes an element of bytes.
 
     Attributes:
-        produced_type: The type of the elements; None where it is left open, and they travel pickled.
+        produced_type: The type of the elements; None if it is left open, and they travel pickled.
     """
 
     produced_type: TypeInformation | None = None
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the element of some bytes; None for none."""
+        """Return the element of some bytes; None if there is none."""
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -89,7 +89,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         field_index: Its position.
 
     Raises:
-        JobGraphError: It is no number from 0 on.
+        JobGraphError: It isn't a number from 0 on.
     """
 
     def __init__(self, field_index: int) -> None:

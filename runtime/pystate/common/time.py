@@ -38,7 +38,7 @@ _MEMORY_UNITS: dict[str, int] = {
 
 
 def steady_ms() -> int:
-    """Return milliseconds on a clock that nobody sets, and that goes on where a machine sleeps."""
+    """Return milliseconds on a clock that nobody sets, and that continues where a machine sleeps."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1_000_000
 
@@ -207,7 +207,7 @@ class Instant:
     nanos: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse nanoseconds out of range."""
+        """Reject nanoseconds out of range."""
         if not 0 <= self.nanos < 1_000_000_000:
             message = f"The nanoseconds of an instant are between 0 and 999999999, not {self.nanos}."
             raise ValueError(message)

@@ -88,7 +88,7 @@ class TypeInformation:
         kind: Which type it is.
         elements: Types of the parts: fields of a ROW or TUPLE, the element of a LIST or array, key and value of a MAP.
         names: Names of a named ROW's fields; else None.
-        defaults: By name, what a restore puts into a field of a named ROW that older state doesn't have; None where there is
+        defaults: By name, what a restore puts into a field of a named ROW that older state doesn't have; None if there is
             no entry. It says nothing about values: it is not compared, and not in `to_plain`.
     """
 
@@ -330,7 +330,7 @@ class Types:
         Args:
             field_names: The names.
             field_types: The types, in the same order.
-            defaults: Ours: by name, what a field gets when state is restored that was written without it; None where a
+            defaults: Ours: by name, what a field gets when state is restored that was written without it; None if a
                 name is left out.
         """
         return TypeInformation(TypeKind.ROW, field_types, field_names, defaults)

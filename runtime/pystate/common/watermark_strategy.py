@@ -66,7 +66,7 @@ class WatermarkStrategy:
     """Made by its static methods; each `with_...` method returns another strategy.
 
     Attributes:
-        max_out_of_orderness_ms: How much older than the newest one an element may be; None where there are no watermarks.
+        max_out_of_orderness_ms: How much older than the newest one an element may be; None if there are no watermarks.
         timestamp_assigner: Returns the time of an element, from it and the time it has; None for the time it has.
         idle_timeout_ms: A channel without elements for so long holds nobody up; None for never.
     """

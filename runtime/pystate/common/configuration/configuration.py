@@ -323,7 +323,7 @@ class LoadedConfiguration:
     Attributes:
         configuration: The values.
         notices: Sentences for the person at the terminal, about older names of keys.
-        source: The file that was read, over pystate's own settings; None where there was none.
+        source: The file that was read, over pystate's own settings; None if there was none.
     """
 
     configuration: Configuration
@@ -407,7 +407,7 @@ def unknown_key(key: str, origin: Origin) -> ConfigurationError:
 
 
 def _check_foreign(key: str, value: str, origin: Origin, *, own_parameters: bool = True) -> None:
-    """Refuse a key that is no option, unless it is one of Flink's without effect, or may be a parameter of the program.
+    """Reject a key that is no option, unless it is one of Flink's without effect, or may be a parameter of the program.
 
     Raises:
         ConfigurationError: Nobody knows it, or Flink does and ignoring it would do harm.
@@ -456,7 +456,7 @@ def _add(
 
 
 def find_file(conf_dir: str | Path | None = None) -> Path | None:
-    """Return the configuration file that counts here, None where there is none.
+    """Return the configuration file that counts here, None if there is none.
 
     Args:
         conf_dir: The value of `--conf-dir`.

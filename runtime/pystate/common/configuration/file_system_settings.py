@@ -172,7 +172,7 @@ def adopt(settings: FileSystemSettings) -> None:
 
 
 def travelling_settings() -> FileSystemSettings | None:
-    """Return what must go along with a place to another process; None where it has all it needs."""
+    """Return what must go along with a place to another process; None if it has all it needs."""
     settings = current_settings()
     return None if settings == _DEFAULT else settings
 

@@ -48,7 +48,7 @@ class ValueType(ABC, Generic[V]):
         return toml_string(self.format(value))
 
     def nearest(self, text: str) -> str | None:
-        """Return the allowed value that looks most like `text`; None where none is near."""
+        """Return the allowed value that looks most like `text`; None if none is near."""
         del text
         return None
 
@@ -422,7 +422,7 @@ class NameOrFactoryType(ValueType[str]):
 
 
 def nearest_name(text: str, names: Iterable[str]) -> str | None:
-    """Return the name that looks most like `text`, whatever its case; None where none is near."""
+    """Return the name that looks most like `text`, whatever its case; None if none is near."""
     near = difflib.get_close_matches(text.strip().lower(), list(names), n=1, cutoff=0.6)
     return near[0] if near else None
 

@@ -96,7 +96,7 @@ REFUSED_KEYS: dict[str, Refusal] = {
 
 
 def refusal_of(key: str, value: str) -> Refusal | None:
-    """Return why an option with that value is refused; None where it isn't."""
+    """Return why an option with that value is refused; None if it isn't."""
     found = REFUSED_KEYS.get(key)
     if found is None and why_without_effect(key) is None:
         starts = (start for start in REFUSED_KEYS if start.endswith(".") and key.startswith(start))

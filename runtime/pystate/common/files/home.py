@@ -82,7 +82,7 @@ def write_json(file: JobFile, data: Any, *, mode: int = 0o600, reserve: Reserve 
 
 
 def read_json(file: JobFile, most: int = MAX_SMALL_BYTES) -> Any:
-    """Read JSON; None where the file doesn't exist.
+    """Read JSON; None if the file doesn't exist.
 
     Args:
         file: The file.
@@ -103,7 +103,7 @@ class JobDirectory:
 
     Args:
         path: The folder.
-        replica: Where other machines see the files; None where they see none, or the folder itself.
+        replica: Where other machines see the files; None if they see none, or the folder itself.
     """
 
     def __init__(self, path: Path, replica: Replica | None = None) -> None:

@@ -79,7 +79,7 @@ class Reserve:
             self.ensure()
 
     def _replace_in_place(self, path: Path, data: bytes, mode: int) -> bool:
-        """Overwrite the zeros and rename the file; return False where there is no room for the content."""
+        """Overwrite the zeros and rename the file; return False if there is no room for the content."""
         ours = _temporary(path)
         try:
             if self.path.stat().st_size < len(data):
@@ -131,7 +131,7 @@ class Replica(Protocol):
         """
 
     def delete(self, name: str) -> None:
-        """Delete a file; nothing where there is none."""
+        """Delete a file; does nothing if there is none."""
 
 
 class ReplicatedFile:

@@ -20,7 +20,7 @@ class DamagedAddressError(ControlError):
 
 
 def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
-    """Return pid, address, port and instance of the home's job manager; None where none has left any.
+    """Return pid, address, port and instance of the home's job manager; None if none has left any.
 
     A damaged file counts as none where no job manager holds the home's lock: the next one writes it anew.
 

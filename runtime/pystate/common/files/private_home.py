@@ -26,7 +26,7 @@ class ForeignHomeError(PystateError):
 
 
 def close_to_others(home: PystateHome) -> list[str]:
-    """Make a home its owner's alone; nothing is done where there is none yet.
+    """Make a home its owner's alone; does nothing if there is none yet.
 
     Returns:
         What was changed, in sentences.
@@ -47,7 +47,7 @@ def close_to_others(home: PystateHome) -> list[str]:
 
 
 def close_folder(path: Path, what: str) -> list[str]:
-    """Make a folder its owner's alone; nothing is done where there is none.
+    """Make a folder its owner's alone; does nothing if there is none.
 
     Args:
         path: The folder.
@@ -119,7 +119,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def check_ours(found: os.stat_result, path: Path, what: str) -> None:
-    """Refuse what belongs to another user.
+    """Reject what belongs to another user.
 
     Raises:
         ForeignHomeError: It does.

@@ -17,7 +17,7 @@ class DamagedTokenError(PystateError):
 
 
 def read_home_token(path: Path) -> str | None:
-    """Return the token of a home, or of a storage that homes share; None where there is none yet.
+    """Return the token of a home, or of a storage that homes share; None if there is none yet.
 
     Raises:
         DamagedTokenError: It is no regular file, too large, or no text.

@@ -70,12 +70,12 @@ class ConnectionLimiter(Generic[T]):
             self._by_peer[peer] += 1
 
     def remove(self, connection: T) -> bool:
-        """Remove one that has authenticated, or is about to be closed; return False where it has been cut."""
+        """Remove one that has authenticated, or is about to be closed; return False if it has been cut."""
         with self._changed:
             return self._remove(connection)
 
     def cut_expired(self) -> float | None:
-        """Cut those beyond their timeout; return the seconds until the next one is, None where there is none."""
+        """Cut those beyond their timeout; return the seconds until the next one is, None if there is none."""
         with self._changed:
             now = self._clock()
             for connection, (_, since) in list(self._connections.items()):
@@ -85,7 +85,7 @@ class ConnectionLimiter(Generic[T]):
             return None
 
     def cut_oldest(self) -> bool:
-        """Cut the oldest, as when no more files can be opened; return False where there is none."""
+        """Cut the oldest, as when no more files can be opened; return False if there is none."""
         with self._changed:
             oldest = next(iter(self._connections), None)
             if oldest is not None:

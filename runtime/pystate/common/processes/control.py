@@ -288,11 +288,11 @@ class ControlSession:
         return self._handler(request)
 
     def takes_over(self, connection: Peer) -> bool:
-        """Read all that is left on a connection that carries no more requests; return False where it does carry some."""
+        """Read all that is left on a connection that carries no more requests; return False if it does carry some."""
         return False
 
     def closed(self) -> None:
-        """Take note that the caller is gone."""
+        """Record that the caller is gone."""
 
 
 class ControlServer:

@@ -10,7 +10,7 @@ _CONTAINER = Path("/sys/fs/cgroup")
 
 
 def available_bytes(meminfo: Path = _MEMINFO, container: Path = _CONTAINER) -> int | None:
-    """Return what the machine, or the container that this process is in, has left; None where nobody can tell.
+    """Return what the machine, or the container that this process is in, has left; None if nobody can tell.
 
     Args:
         meminfo: Linux's table of the machine's memory.

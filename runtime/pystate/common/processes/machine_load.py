@@ -37,7 +37,7 @@ def patient(seconds: float) -> float:
 
 
 def busy_sentence() -> str | None:
-    """Say that the machine is busy, as a hint has it; None where it isn't."""
+    """Say that the machine is busy, as a hint has it; None if it isn't."""
     try:
         load = os.getloadavg()[0]
     except OSError:
@@ -96,7 +96,7 @@ def _can_run() -> float:
 
 
 def _waiting() -> float | None:
-    """Return for how many per cent of the last 10 s something waited for a CPU; None where the kernel doesn't tell."""
+    """Return for how many per cent of the last 10 s something waited for a CPU; None if the kernel doesn't tell."""
     try:
         some = Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines()[0]
         return float(dict(word.split("=") for word in some.split()[1:])["avg10"])

@@ -34,7 +34,7 @@ def this_machine() -> str:
 def started_at(pid: int) -> str | None:
     """Return when a process began, as text that is the same each time and of no other process of this id.
 
-    None where there is none, or it has ended and waits for its parent to notice.
+    None if there is none, or it has ended and waits for its parent to notice.
     """
     if sys.platform == "linux":
         try:
@@ -82,7 +82,7 @@ def signal_process(pid: int, started: str | None, number: int) -> bool:
     except OSError:
         return False
     try:
-        # looked at behind the descriptor, which goes on to mean the process that had the id then
+        # looked at behind the descriptor, which continues to mean the process that had the id then
         if started is None or started_at(pid) != started:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -103,7 +103,7 @@ def processes_of_session(session: int) -> list[int]:
 
 
 def can_run(pid: int) -> bool | None:
-    """Return whether a process of this machine can run: it is there, and not stopped. None where nobody can tell."""
+    """Return whether a process of this machine can run: it is there, and not stopped. None if nobody can tell."""
     try:
         return _state_of(pid) not in "TtZX"
     except FileNotFoundError:
@@ -121,7 +121,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def cpu_ticks(pid: int) -> int | None:
-    """Return how much processor time a process of this machine has used, in ticks; None where nobody can tell."""
+    """Return how much processor time a process of this machine has used, in ticks; None if nobody can tell."""
     try:
         user, system = _fields_of(pid)[11:13]
     except OSError:

@@ -13,7 +13,7 @@ Certificate = tuple[str, str]
 
 
 def rest_certificate(configuration: Configuration) -> Certificate | None:
-    """Return the certificate; None where `security.ssl.rest.enabled` doesn't say to use TLS.
+    """Return the certificate; None if `security.ssl.rest.enabled` doesn't say to use TLS.
 
     Raises:
         ConfigurationError: A file is missing, or is not what it should be.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def configured_tls(configuration: Configuration | None) -> ssl.SSLContext | None:
-    """Return how to speak TLS with a job manager that is named by its address; None where the options don't say to.
+    """Return how to speak TLS with a job manager that is named by its address; None if the options don't say to.
 
     Raises:
         ConfigurationError: The root can't be read.
@@ -41,7 +41,7 @@ def tls_with(root: str | None) -> ssl.SSLContext:
 
 
 def configured_token(configuration: Configuration | None) -> str | None:
-    """Return the token that all requests show; None where the options name none.
+    """Return the token that all requests show; None if the options name none.
 
     Raises:
         ConfigurationError: It can't be read.

@@ -52,7 +52,7 @@ def line_of_variable(code: CodeType, name: str) -> str | None:
 
 
 def class_lines(kind: type) -> tuple[str, ast.ClassDef] | None:
-    """Return the file of a class and its definition there; None where its methods don't tell, as for one written in C."""
+    """Return the file of a class and its definition there; None if its methods don't tell, as for one written in C."""
     for method in vars(kind).values():
         inner = getattr(method, "__func__", method)
         if not isinstance(inner, FunctionType) or not inner.__qualname__.startswith(f"{kind.__qualname__}."):

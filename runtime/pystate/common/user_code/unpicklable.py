@@ -33,7 +33,7 @@ class Unpicklable:
         path: From the function to it: `Count.client.lock`.
         value: The thing itself.
         error: What pickle says of it.
-        place: The line that puts it there, as "FILE, line N"; None where it can't be found.
+        place: The line that puts it there, as "FILE, line N"; None if it can't be found.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Unpicklable:
 
 
 def find_unpicklable(function: Any) -> Unpicklable | None:
-    """Return what keeps a function, or any object, from being pickled; None where it can be."""
+    """Return what keeps a function, or any object, from being pickled; None if it can be."""
     error = _failure(function)
     return None if error is None else _deepest(function, error)
 

@@ -18,7 +18,7 @@ _SEQUENCES = (TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRAY, Typ
 
 
 class AccumulateType(Enum):
-    """What is kept of the elements of a key."""
+    """The kind of aggregation."""
 
     MIN = 1
     MAX = 2
@@ -55,7 +55,7 @@ class FieldAggregation(ReduceFunction):
         self.field = field
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Return what takes the place of both values, as a new object where it is neither of them.
+        """Return the combined value; a new object unless it is one of the two.
 
         Raises:
             RecordError: The elements have no such field, or these can't be added or compared.
@@ -112,15 +112,15 @@ class ElementCount(AggregateFunction):
 
 
 def check_field(field: Any, elements: TypeInformation | None, method: str) -> None:
-    """Refuse a field that no element of a known type can have.
+    """Reject a field that no element of a known type can have.
 
     Args:
-        field: What the program named.
-        elements: Their type; None where it isn't known yet.
-        method: Whom the error names.
+        field: The field as the program named it.
+        elements: Their type; None if unknown.
+        method: The method that the error names.
 
     Raises:
-        JobGraphError: It is neither a position nor a name, or there is no such field.
+        JobGraphError: It is neither a position nor a name, or the field doesn't exist.
     """
     if not isinstance(field, (int, str)) or isinstance(field, bool):
         message = f"{method}() takes the position of a field, or its name, not {field!r}."

@@ -13,17 +13,17 @@ from pystate.core.api.type_variables import IN, OUT
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """One element in, any number out, by a call that may take its time; others are under way meanwhile.
+    """Maps an element to any number of elements by an asynchronous call; several calls may be in progress at a time.
 
     Calls run on an event loop, one thread per subtask. They have no keyed state.
     """
 
     @abstractmethod
     async def async_invoke(self, value: Any) -> list[Any]:
-        """Return what takes the place of `value`. An exception fails the task."""
+        """Return the elements that replace `value`. An exception fails the task."""
 
     def timeout(self, value: Any) -> list[Any]:
-        """Return what takes the place of `value` where the call has taken too long; it is cancelled by then.
+        """Return the elements that replace `value` after the call has timed out and been cancelled.
 
         Raises:
             TimeoutError: As long as nobody overrides it: the task fails.
@@ -33,18 +33,18 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
 
 class AsyncFunctionDescriptor(Function):
-    """What a program says of a step with an `AsyncFunction`. It has the life of a function, and opens the program's.
+    """A step with an `AsyncFunction`. It is itself a function: its `open` and `close` call those of the program's function.
 
     Args:
         async_function: The function.
-        timeout: How long an element may take, calls that are made again included; 0 for as long as it likes.
-        capacity: How many elements are under way at most.
-        async_retry_strategy: Whether and when calls are made again.
-        output_mode: In which order results go on.
+        timeout: The time limit of an element, including retries; 0 for no limit.
+        capacity: The maximum number of elements in progress.
+        async_retry_strategy: Whether and when calls are retried.
+        output_mode: The order in which results are emitted.
     """
 
     class OutputMode(Enum):
-        """In which order results go on."""
+        """The order in which results are emitted."""
 
         ORDERED = 0
         UNORDERED = 1
@@ -65,7 +65,7 @@ class AsyncFunctionDescriptor(Function):
 
     @property
     def timeout_ms(self) -> int:
-        """How long an element may take, in ms; 0 or less for as long as it likes."""
+        """The time limit of an element, in ms; 0 or less for no limit."""
         return self.timeout.to_millis() if isinstance(self.timeout, Duration) else self.timeout.to_milliseconds()
 
     def open(self, runtime_context: RuntimeContext) -> None:

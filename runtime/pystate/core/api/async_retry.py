@@ -1,4 +1,4 @@
-"""When an asynchronous call is made again. Names are PyFlink's."""
+"""Retry strategies of asynchronous calls. Names are PyFlink's."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Says which results and errors are no good."""
+    """Decides which results and exceptions cause a retry."""
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """Return what says of results whether to call again; None for never."""
+        """Return the predicate on results that decides whether to retry; None to never retry."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Return what says of an exception whether to call again; None for never."""
+        """Return the predicate on exceptions that decides whether to retry; None to never retry."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Says whether and when a call is made again."""
+    """Decides whether and when a call is retried."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether one more call may follow after so many, from 1 on."""
+        """Return whether another call is allowed after this number of attempts, counted from 1."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return how long to wait after so many calls, in ms."""
+        """Return how long to wait after this number of attempts, in ms."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return what says which results and errors are no good."""
+        """Return the predicates that decide which results and exceptions cause a retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Return the strategy that never calls again."""
+        """Return the strategy that never retries."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -71,7 +71,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class RetryPredicate(AsyncRetryPredicate[OUT]):
-    """Two predicates.
+    """A pair of predicates, on results and on exceptions.
 
     Args:
         result_predicate: Says of results whether to call again; None for never.
@@ -92,10 +92,10 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[OUT]):
-    """Each call is made once."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Return that it may not be made again."""
+        """Return False."""
         return False
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -103,7 +103,7 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
         return -1
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return a predicate that is content with all."""
+        """Return a predicate that accepts everything."""
         return RetryPredicate(None, None)
 
 
@@ -118,7 +118,7 @@ class _RetryStrategy(AsyncRetryStrategy[OUT]):
         self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether there were not more calls than `max_attempts`, which counts those that follow the first."""
+        """Return whether at most `max_attempts` calls were made; `max_attempts` is the number of retries."""
         return current_attempts <= self._max_attempts
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
@@ -184,7 +184,7 @@ class ExponentialBackoffDelayRetryStrategy(_RetryStrategy[OUT]):
         self._multiplier = _positive(multiplier, "multiplier")
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return how long to wait: a matter of this call alone, whatever becomes of others at the same time."""
+        """Return how long to wait; computed for this call alone, independent of concurrent calls."""
         delay = float(self._initial_delay)
         for _ in range(current_attempts - 1):
             delay = min(delay * self._multiplier, self._max_retry_delay)

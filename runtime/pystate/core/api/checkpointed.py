@@ -19,18 +19,18 @@ from pystate.core.api.state import BroadcastState, ListState, ListStateDescripto
 
 
 class OperatorStateStore(ABC):
-    """Gives out operator state: state of a subtask, not of a key. It lives in memory on every backend.
+    """Provides operator state: state of a subtask, not of a key. It is held in memory on every backend.
 
     All methods raise StateError where the name is taken by a state of another kind, type or mode.
     """
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state whose elements are spread evenly over the subtasks at a restore (SPLIT_DISTRIBUTE)."""
+        """Return a list state whose elements are redistributed evenly over the subtasks on restore (SPLIT_DISTRIBUTE)."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state of which every subtask gets all elements of all subtasks at a restore (UNION)."""
+        """Return a list state of which every subtask gets the elements of all subtasks on restore (UNION)."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -38,27 +38,27 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:
-        """Return the names of the list states, restored ones that nobody asked for yet included."""
+        """Return the names of the list states, including restored ones that were not requested yet."""
 
     @abstractmethod
     def get_registered_broadcast_state_names(self) -> set[str]:
-        """Return the names of the broadcast states, restored ones that nobody asked for yet included."""
+        """Return the names of the broadcast states, including restored ones that were not requested yet."""
 
 
 class RawKeyedStateOutput(ABC):
-    """Where an operator writes bytes by key group."""
+    """The output for an operator's raw bytes by key group."""
 
     @abstractmethod
     def start_new_key_group(self, key_group: int) -> BinaryIO:
-        """Return where the bytes of a key group go; ends the one before. Key groups ascend and are this subtask's."""
+        """Start a key group and return its stream; ends the previous one. They must ascend and be this subtask's."""
 
 
 class RawOperatorStateOutput(ABC):
-    """Where an operator writes bytes by partition."""
+    """The output for an operator's raw bytes by partition."""
 
     @abstractmethod
     def start_new_partition(self) -> BinaryIO:
-        """Return where the bytes of the next partition go; ends the one before. A restore spreads partitions evenly."""
+        """Start a partition and return its stream; ends the previous one. A restore redistributes partitions evenly."""
 
 
 class FunctionSnapshotContext(ABC):
@@ -86,7 +86,7 @@ class FunctionSnapshotContext(ABC):
 
 
 class FunctionInitializationContext(ABC):
-    """What a function finds when it starts, anew or restored."""
+    """The state that a function is initialized with, empty or restored."""
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -94,7 +94,7 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the number of the checkpoint the job starts from; None where it starts from nothing."""
+        """Return the number of the checkpoint the job starts from; None if it starts from nothing."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
@@ -110,23 +110,23 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def get_raw_operator_state_inputs(self) -> Iterator[BinaryIO]:
-        """Iterate over the partitions of raw operator state that fell to this subtask."""
+        """Iterate over the partitions of raw operator state that were assigned to this subtask."""
 
 
 class CheckpointedFunction(ABC):
-    """Mixed into a function: it keeps operator state, or is to know when a checkpoint is taken."""
+    """Mixin for functions that keep operator state, or take action when a checkpoint is taken."""
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Bring what the function's fields hold into its states; called for each checkpoint, between two epochs."""
+        """Write the function's fields to its states; called for each checkpoint, between two epochs."""
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Register states and take over what they hold; called once per execution attempt, before `open`."""
+        """Register states and read restored content; called once per execution attempt, before `open`."""
 
 
 class ListCheckpointed(ABC):
-    """Mixed into a function: its state is a list that is spread evenly over the subtasks at a restore (Flink's older style).
+    """Mixin for functions whose state is a list that is redistributed evenly on restore (Flink's older interface).
 
     Elements are untyped values, see `StateDescriptor`.
     """
@@ -137,26 +137,26 @@ class ListCheckpointed(ABC):
 
     @abstractmethod
     def restore_state(self, state: list[Any]) -> None:
-        """Take over parts of old subtasks; called before `open`, only where the job is restored."""
+        """Restore parts of previous subtasks; called before `open`, only if the job is restored."""
 
 
 class CheckpointListener(ABC):
-    """Mixed into a function: it hears when checkpoints are complete or given up.
+    """Mixin for functions that are notified when checkpoints complete or are aborted.
 
     A notification may be lost in a failure: a later one stands for it.
     """
 
     @abstractmethod
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint is complete; called on the subtask's thread of work, between two epochs."""
+        """Handle the completion of a checkpoint; called on the subtask's processing thread, between two epochs."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
-        """Take note that a checkpoint was given up."""
+        """Handle the abort of a checkpoint."""
 
 
 class BoundedOneInput(ABC):
-    """Mixed into a function: it hears that no element follows, in this job or any that is resumed from its snapshots."""
+    """Mixin for functions that are notified at the end of input, after which no job resumed from a snapshot sends more."""
 
     @abstractmethod
     def end_input(self) -> None:
-        """Take note that the last element was here: a bounded job's, or that of one which is drained."""
+        """Handle the end of input: of a bounded job, or of a drained one."""

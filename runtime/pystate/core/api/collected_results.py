@@ -1,4 +1,4 @@
-"""The results of a job on their way to the program that iterates over them (`DataStream.execute_and_collect`)."""
+"""The results of a job that the program iterates over (`DataStream.execute_and_collect`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_S = 0.1
 
 
 class ResultQueue:
-    """Batches of elements between the job, which waits while there are enough of them, and the program."""
+    """A bounded queue of batches between the job and the program; the job waits while it is full."""
 
     def __init__(self) -> None:
         self._batches: deque[Sequence[Any]] = deque()
@@ -28,14 +28,14 @@ class ResultQueue:
         self._closed = False
 
     def put(self, elements: Sequence[Any], is_over: Callable[[], bool] = lambda: False) -> bool:
-        """Wait for room, and hand elements over.
+        """Add elements, waiting while the queue is full.
 
         Args:
-            elements: In their order.
-            is_over: Whether nobody wants them to be handed over any more; asked while there is no room.
+            elements: The elements, in order.
+            is_over: Returns whether to give up; called while the queue is full.
 
         Returns:
-            Whether they are there, or the program wants no more. False where it is over.
+            True if they were added or the program has closed the iterator; False if `is_over` returned True.
         """
         with self._changed:
             while len(self._batches) >= _MOST_BATCHES and not self._closed:
@@ -48,20 +48,20 @@ class ResultQueue:
             return True
 
     def end(self, error: BaseException | None = None) -> None:
-        """Say that no more elements come.
+        """Mark the end of the elements.
 
         Args:
-            error: What the job failed of; raised behind the last element.
+            error: What the job failed with; raised after the last element.
         """
         with self._changed:
             self._ended, self._error = True, error
             self._changed.notify_all()
 
     def take(self) -> Sequence[Any] | None:
-        """Wait for the next batch; None behind the last one.
+        """Wait for the next batch; None after the last one.
 
         Raises:
-            Exception: What the job failed of.
+            Exception: What the job failed with.
         """
         with self._changed:
             while not self._batches and not self._ended and not self._closed:
@@ -77,7 +77,7 @@ class ResultQueue:
             return None
 
     def close(self) -> None:
-        """Drop what there is and what comes: the program wants no more."""
+        """Drop all queued and future elements: the program wants no more."""
         with self._changed:
             self._closed = True
             self._batches.clear()
@@ -87,7 +87,7 @@ class ResultQueue:
 class CloseableIterator(Generic[T]):
     """The elements of a stream, while its job runs. Closing it ends the job.
 
-    Behind the last element the job has ended; what it failed of is raised there.
+    After the last element the job has ended; if it failed, its error is raised then.
 
     Args:
         queue: Where the elements come from.
@@ -131,7 +131,7 @@ class CloseableIterator(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """Cancel the job if it still runs, and wait for its end; done already, nothing is done."""
+        """Cancel the job if it still runs, and wait for its end; does nothing if called again."""
         self._batch = iter(())
         self._queue.close()
         result = self._job.get_job_execution_result()

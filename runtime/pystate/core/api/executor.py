@@ -1,7 +1,7 @@
 """The interface between a job's program and what runs it.
 
-The program is written against `datastream`, which must not import the driver. Whoever starts the program registers an
-executor; a program started as plain `python job.py` gets the embedded one.
+The program is written against `datastream`, which must not import the driver. The launcher registers an executor; a program
+started as plain `python job.py` gets the embedded one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Executor(ABC):
 
     @abstractmethod
     def base_configuration(self) -> Configuration:
-        """Return what file and command line say; the program's own settings go above it."""
+        """Return the configuration of the file and the command line; the program's own settings override it."""
 
     @abstractmethod
     def spark_session(self, configuration: Configuration) -> Any:
@@ -45,12 +45,12 @@ class Executor(ABC):
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> JobClient:
-        """Start the job in the background, behind those that still run: one job runs at a time.
+        """Start the job in the background, queued after those that still run: one job runs at a time.
 
         Args:
             graph: The program's steps, which no later job changes: a copy.
             configuration: The options in force.
-            job_name: What people see.
+            job_name: The displayed name.
             results: Where the program takes the job's results from; ended with the job.
 
         Raises:
@@ -61,7 +61,7 @@ class Executor(ABC):
 
 
 def for_widest_step(configuration: Configuration, graph: StreamGraph) -> Configuration:
-    """Return the configuration to make a Spark session with: for the step with the most subtasks known by now."""
+    """Return the configuration for the Spark session, sized for the highest parallelism known so far."""
     wide = configuration.copy()
     default = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
     wide.set(CoreOptions.DEFAULT_PARALLELISM, graph.widest_step(default))
@@ -73,12 +73,12 @@ class _Registry:
 
 
 def register_executor(executor: Executor | None) -> None:
-    """Make `executor` run the jobs of this process; None goes back to the embedded one."""
+    """Make `executor` run the jobs of this process; None restores the embedded one."""
     _Registry.executor = executor
 
 
 def current_executor() -> Executor:
-    """Return the registered executor, making the embedded one where there is none."""
+    """Return the registered executor; creates the embedded one if there is none."""
     if _Registry.executor is None:
         module, name = _EMBEDDED
         made = getattr(importlib.import_module(module), name)()

@@ -1,4 +1,4 @@
-"""What user code is made of: functions and the context they run in.
+"""User-defined functions and the contexts they run in.
 
 Names and signatures are those of `pyflink.datastream.functions`.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class KeyedStateStore(ABC):
-    """Gives out keyed states. Each is scoped to the key of the element in hand.
+    """Provides keyed states, each scoped to the key of the current element.
 
     All methods raise StateError where the stream is not keyed, or the name is taken by a state of another kind or type.
     """
@@ -61,11 +61,11 @@ class KeyedStateStore(ABC):
 
 
 class RuntimeContext(KeyedStateStore):
-    """What a function may ask of the subtask it runs in. Handed to `Function.open`."""
+    """Information about the subtask a function runs in; passed to `Function.open`."""
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """Return the name of the task: those of all that is chained in it, `counter, Map -> Sink: Print`."""
+        """Return the name of the task, made of its chained operators: `counter, Map -> Sink: Print`."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
@@ -101,12 +101,12 @@ class RuntimeContext(KeyedStateStore):
 
 
 class Function(ABC):  # noqa: B024 - the root of all functions; none of its methods must be overridden
-    """The root of all user functions."""
+    """The base of all user functions."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional hook
-        """Prepare for work, before the first element.
+        """Initialize the function; called before the first element.
 
-        Called once per subtask and execution attempt; in front of the first shuffle once per Python worker of Spark's.
+        Called once per subtask and execution attempt; upstream of the first shuffle, once per Spark Python worker.
         """
 
     def close(self) -> None:  # noqa: B027 - optional hook
@@ -114,19 +114,19 @@ class Function(ABC):  # noqa: B024 - the root of all functions; none of its meth
 
 
 class MapFunction(Function):
-    """One element in, one element out."""
+    """Maps one element to one element."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Return the element that takes the place of `value`."""
+        """Return the element that replaces `value`."""
 
 
 class FlatMapFunction(Function):
-    """One element in, any number out."""
+    """Maps one element to any number of elements."""
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield the elements that take the place of `value`."""
+        """Return or yield the elements that replace `value`."""
 
 
 class FilterFunction(Function):
@@ -138,15 +138,15 @@ class FilterFunction(Function):
 
 
 class ReduceFunction(Function):
-    """Two elements in, one of the same type out. Must be associative."""
+    """Combines two elements into one of the same type. Must be associative."""
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Return what takes the place of both values."""
+        """Return the combined value."""
 
 
 class AggregateFunction(Function):
-    """Gathers elements in an accumulator."""
+    """Aggregates elements in an accumulator."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
@@ -154,69 +154,69 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Return the accumulator with `value` in it; it may be the same object."""
+        """Return the accumulator with `value` added; it may be the same object."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return what the accumulator says."""
+        """Return the result of the accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return an accumulator with the elements of both."""
+        """Return the merged accumulator."""
 
 
 class SinkFunction(Function):
-    """Takes the elements out of the job. Runs in the slots, next to the state.
+    """Writes elements to the outside. Runs in the slots, next to the state.
 
     After a failure elements since the latest checkpoint come again: at-least-once, unless the function itself does better.
     """
 
     class Context(ABC):
-        """What is known about the element in hand."""
+        """Information about the current element."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time by the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """Return the event time of the sink, ms since 1970."""
+            """Return the current watermark of the sink, ms since 1970."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Take one element."""
+        """Write one element."""
 
 
 class CoMapFunction(Function):
-    """One element of either of two streams in, one element out, or none."""
+    """Maps an element of either of two streams to one element or none."""
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """Return the element that takes the place of one of the first stream; None where nothing does."""
+        """Map an element of the first stream; None drops it."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """Return the element that takes the place of one of the second stream; None where nothing does."""
+        """Map an element of the second stream; None drops it."""
 
 
 class CoFlatMapFunction(Function):
-    """One element of either of two streams in, any number out."""
+    """Maps an element of either of two streams to any number of elements."""
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield what takes the place of an element of the first stream."""
+        """Return or yield the elements that replace one of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield what takes the place of an element of the second stream."""
+        """Return or yield the elements that replace one of the second stream."""
 
 
 class KeySelector(Function):
-    """Names the key of an element. Must be deterministic."""
+    """Extracts the key of an element. Must be deterministic."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
@@ -224,18 +224,18 @@ class KeySelector(Function):
 
 
 class Partitioner(Function):
-    """Says which subtask gets an element."""
+    """Selects the subtask that gets an element."""
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """Return the number of a subtask, from 0 on and below `num_partitions`, for a key."""
+        """Return the subtask for a key, from 0 up to but excluding `num_partitions`."""
 
 
 class KeyedProcessFunction(Function):
-    """One element in, any number out, with the state of the element's key at hand."""
+    """Processes elements of a keyed stream, with access to keyed state and timers."""
 
     class Context(ABC):
-        """What is known about the element in hand."""
+        """Information about the current element."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -243,42 +243,41 @@ class KeyedProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return what tells the time, and keeps timers."""
+            """Return the timer service."""
 
     class OnTimerContext(Context):
-        """What is known about the timer in hand; the timestamp is the timer's."""
+        """Information about the firing timer; `timestamp()` is the timer's."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Return by which time the timer fires."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
-        """Process one element; yield or return what goes on downstream."""
+        """Process one element; yield or return the output."""
 
     def process_batch(self, batch: KeyedBatch, ctx: KeyedProcessFunction.Context) -> Any:
-        """Process many elements at once; where a function has this, `process_element` isn't called.
+        """Process many elements at once; if a function has this method, `process_element` isn't called.
 
-        It is for functions that can do with columns what they would do with each element: one read and one write of state
-        per key, whole columns in between.
+        It is for functions that can work on columns: one read and one write of state per key, column operations in between.
 
         Args:
             batch: The elements, their keys and their state.
-            ctx: As `process_element` has it, for the key that `batch.set_current_key` has set. `timestamp()` is the latest
-                time in the batch, which all results have.
+            ctx: As in `process_element`, for the key set by `batch.set_current_key`. `timestamp()` is the latest time in the
+                batch; all results get it.
 
         Returns:
-            What goes on downstream: a `pyarrow.RecordBatch` or `Table` or a `pandas.DataFrame` with a column per field of
+            The output: a `pyarrow.RecordBatch` or `Table` or a `pandas.DataFrame` with a column per field of
             the output type, or elements; None for nothing.
         """
         raise NotImplementedError
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
-        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+        """Handle a timer, with access to the state of its key; yield or return the output.
 
         Args:
             timestamp: The time the timer was registered for, ms since 1970.
@@ -299,37 +298,37 @@ class KeyedBatchProcessFunction(KeyedProcessFunction):
 
 
 class ProcessFunction(Function):
-    """One element in, any number out, on a stream without a key."""
+    """Processes elements of a non-keyed stream."""
 
     class Context(ABC):
-        """What is known about the element in hand."""
+        """Information about the current element."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return what tells the time; timers need a key."""
+            """Return the timer service, which only tells the time: timers need a key."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
-        """Process one element; yield or return what goes on downstream."""
+        """Process one element; yield or return the output."""
 
 
 class CoProcessFunction(Function):
-    """One element of either of two streams in, any number out."""
+    """Processes elements of two connected streams."""
 
     class Context(ABC):
-        """What is known about the element in hand."""
+        """Information about the current element."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return what tells the time; timers need a key."""
+            """Return the timer service, which only tells the time: timers need a key."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -341,10 +340,10 @@ class CoProcessFunction(Function):
 
 
 class KeyedCoProcessFunction(Function):
-    """One element of either of two keyed streams in, any number out; both see the same state of a key."""
+    """Processes elements of two connected keyed streams, which share the state of a key."""
 
     class Context(ABC):
-        """What is known about the element in hand."""
+        """Information about the current element."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -352,18 +351,18 @@ class KeyedCoProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return what tells the time, and keeps timers."""
+            """Return the timer service."""
 
     class OnTimerContext(Context):
-        """What is known about the timer in hand; the timestamp is the timer's."""
+        """Information about the firing timer; `timestamp()` is the timer's."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Return by which time the timer fires."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
@@ -374,7 +373,7 @@ class KeyedCoProcessFunction(Function):
         """Process an element of the second stream."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
-        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+        """Handle a timer, with access to the state of its key; yield or return the output.
 
         Args:
             timestamp: The time the timer was registered for, ms since 1970.
@@ -383,32 +382,32 @@ class KeyedCoProcessFunction(Function):
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What the two broadcast functions share."""
+    """The base of the two broadcast functions."""
 
     class BaseContext(ABC):
-        """What an element of either stream may ask."""
+        """Information about the current element of either stream."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the time of the element, ms since 1970; None where it has none."""
+            """Return the time of the element, ms since 1970; None if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time of the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """Return the event time, ms since 1970. -2^63 where no watermark has come yet."""
+            """Return the current watermark, ms since 1970; -2^63 before the first one."""
 
     class ReadOnlyContext(BaseContext):
-        """What an element of the data stream may ask."""
+        """The context of an element of the data stream: broadcast state is read-only."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-            """Return a broadcast state; it can't be written from here: each subtask sees other elements."""
+            """Return a broadcast state, read-only: each subtask sees different elements, so writes would diverge."""
 
     class Context(BaseContext):
-        """What a broadcast element may ask."""
+        """The context of a broadcast element: broadcast state is writable."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -416,7 +415,7 @@ class BaseBroadcastProcessFunction(Function):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
-    """Elements of a stream without a key, with state that another stream broadcasts to every subtask.
+    """Processes elements of a non-keyed stream, with state that another stream broadcasts to every subtask.
 
     Within an epoch broadcast elements are processed before data elements.
     """
@@ -427,17 +426,17 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Iterable[Any] | None:
-        """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""
+        """Process an element of the broadcast stream; every subtask gets it and must process it in the same way."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
-    """Elements of a keyed stream, with keyed state and state that another stream broadcasts to every subtask.
+    """Processes elements of a keyed stream, with keyed state and state that another stream broadcasts to every subtask.
 
     Within an epoch broadcast elements are processed before data elements.
     """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
-        """What an element of the data stream may ask."""
+        """The context of an element of the data stream: broadcast state is read-only."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -445,17 +444,17 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Return what tells the time, and keeps timers."""
+            """Return the timer service."""
 
     class OnTimerContext(ReadOnlyContext):
-        """What is known about the timer in hand; the timestamp is the timer's."""
+        """Information about the firing timer; `timestamp()` is the timer's."""
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Return by which time the timer fires."""
+            """Return the time domain of the timer."""
 
     class Context(BaseBroadcastProcessFunction.Context):
-        """What a broadcast element may ask."""
+        """The context of a broadcast element: broadcast state is writable."""
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
@@ -467,10 +466,10 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
-        """Process an element of the broadcast stream; every subtask gets it, and must do the same with it."""
+        """Process an element of the broadcast stream; every subtask gets it and must process it in the same way."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: B027 - optional hook
-        """Do what is due at the time of a timer, with the state of its key at hand; yield or return what goes on downstream.
+        """Handle a timer, with access to the state of its key; yield or return the output.
 
         Args:
             timestamp: The time the timer was registered for, ms since 1970.

@@ -1,4 +1,4 @@
-"""What a program says of an interval join, all together."""
+"""The definition of an interval join."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pystate.core.api.output_tag import OutputTag
 
 @dataclass(eq=False)
 class IntervalJoinOperation(Function):
-    """An interval join. It is a function, so that it has the life of one, and opens the program's.
+    """An interval join. It is itself a function: its `open` and `close` call those of the program's function.
 
     Attributes:
-        lower: How much later than the left element the right one is at least, ms; negative for earlier.
-        upper: How much later it is at most, ms.
+        lower: The least difference between the times of the right and the left element, ms; may be negative.
+        upper: The greatest difference, ms.
         function: Gets each pair.
-        left_late_tag: The side output of left elements behind the watermark; None to drop them.
+        left_late_tag: The side output of late left elements; None to drop them.
         right_late_tag: The same for right ones.
     """
 

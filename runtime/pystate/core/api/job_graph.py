@@ -94,7 +94,7 @@ class Transformation:
         non_parallel: It may have no other parallelism than 1.
         notices: What its author should know of it, in sentences.
         detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
-        place: The line of the program that added it, as "FILE, line N"; None where it isn't known.
+        place: The line of the program that added it, as "FILE, line N"; None if unknown.
         taken: What of the program's the step sends to where it runs, by field, as it was when the step was added.
     """
 
@@ -167,15 +167,15 @@ class SourceTransformation(Transformation):
         single_column: The elements are the values of the only column instead of rows.
         bounded: The source has an end.
         paths: Of a source of files, where they are; paths, URLs, or patterns.
-        watermark_strategy: Gives elements their times; None where they have none.
-        decoder: Makes elements of the rows; None where rows, or their only column, are the elements.
-        stopping: Where it ends; None where it has no end, or Spark finds it.
+        watermark_strategy: Gives elements their times; None if they have none.
+        decoder: Makes elements of the rows; None if rows, or their only column, are the elements.
+        stopping: Where it ends; None if it has no end, or Spark finds it.
         completed_offsets: Hears how far checkpoints have it read; None for nobody.
-        identity: What Spark's offsets of it are offsets of; None where nobody asks.
+        identity: What Spark's offsets of it are offsets of; None if nobody asks.
         in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
-            elements. None where there is no such source.
+            elements. None if there is no such source.
         partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
-        not_replayable: Why its elements can't be read again after a failure, as a clause; None where they can. Found by the
+        not_replayable: Why its elements can't be read again after a failure, as a clause; None if they can. Found by the
             engine where the source itself doesn't say.
         gives_some_again: Though it can't be read again, some of what it gave may come twice, as the engine has found.
         from_the_end: A start from nothing reads only what comes from then on, as the engine has found.

@@ -11,34 +11,34 @@ from pystate.core.api.type_variables import IN1, IN2, OUT
 
 
 class JoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Two elements that belong together in, one out."""
+    """Joins a pair of elements into one element."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
-        """Return what comes of an element of the first and one of the second stream."""
+        """Return the result for a pair: an element of the first and one of the second stream."""
 
 
 class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Two elements that belong together in, any number out."""
+    """Joins a pair of elements into any number of elements."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any] | None:
-        """Return or yield what comes of an element of the first and one of the second stream."""
+        """Return or yield the results for a pair: an element of the first and one of the second stream."""
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
-    """All elements of a key and a window in, of two streams, any number out."""
+    """Processes all elements of a key and window, of two streams."""
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
-        """Return or yield what comes of the elements of both streams; one of the lists may be empty."""
+        """Return or yield the results for the elements of both streams; one of the lists may be empty."""
 
 
 class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Two elements whose times are close enough in, any number out; `tag, value` goes to a side output."""
+    """Processes pairs of elements whose times are close enough; yield `tag, value` for a side output."""
 
     class Context(ABC):
-        """What is known about the pair in hand."""
+        """Information about the current pair."""
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
@@ -50,8 +50,8 @@ class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """Return the time of what the pair comes to, ms since 1970: the later of the two."""
+            """Return the time of the results, ms since 1970: the later of the two."""
 
     @abstractmethod
     def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterable[Any] | None:
-        """Process one pair; yield or return what goes on downstream."""
+        """Process one pair; yield or return the output."""

@@ -1,4 +1,4 @@
-"""A batch of elements behind `key_by`, for functions that process many at a time."""
+"""A batch of elements of a keyed stream, for functions that process many at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class KeyedBatch(ABC):
-    """Elements in their order, as columns, with their distinct keys and the state of those.
+    """A batch of elements as columns, in order, with their distinct keys and access to their state.
 
     A batch has some thousand rows of one subtask; where it ends means nothing. All elements of a key come in their order.
 
@@ -22,7 +22,7 @@ class KeyedBatch(ABC):
         data: The elements: a column per field of a row or a tuple (`f0`, `f1`, ...), or one column `value`.
         keys: The distinct keys, as functions see them, in the order of their first elements.
         key_index: For each row the place of its key in `keys`; int32, never null.
-        timestamps: The times of the elements, ms since 1970, int64, null where one has none; None where no element has any.
+        timestamps: The times of the elements, ms since 1970, int64, null where one has none; None if no element has any.
     """
 
     data: pa.RecordBatch
@@ -37,7 +37,7 @@ class KeyedBatch(ABC):
 
     @abstractmethod
     def get(self, state: ValueState[Any]) -> list[Any]:
-        """Return what a state holds of each of `keys`; None where there is nothing."""
+        """Return the content of a state for each of `keys`; None if there is none."""
 
     @abstractmethod
     def update(self, state: ValueState[Any], values: Iterable[Any]) -> None:
@@ -49,7 +49,7 @@ class KeyedBatch(ABC):
 
     @abstractmethod
     def set_current_key(self, position: int) -> None:
-        """Make one of `keys` current: each state, of whatever kind, and the timer service are then scoped to it.
+        """Set the current key, one of `keys`: states of any kind and the timer service are then scoped to it.
 
         Raises:
             IndexError: There are fewer keys.
@@ -57,7 +57,7 @@ class KeyedBatch(ABC):
 
     @abstractmethod
     def rows_by_key(self) -> list[list[int]]:
-        """Return for each of `keys` which rows are its own, in order."""
+        """Return the row numbers of each of `keys`, in order."""
 
     @abstractmethod
     def to_pandas(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Side outputs: what a function hands on beside its main output, under the name of a tag."""
+"""Side outputs: the elements a function emits besides its main output, under the name of a tag."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pystate.common.type_info import TypeInformation
 
 
 class TagObserver(Protocol):
-    """What wants to know when a process makes its first tag."""
+    """Is notified when the process creates its first tag."""
 
     def heed_tags(self) -> None:
         """Look for tags from now on."""
 
 
 class _FirstTag:
-    """Until a process has made a tag no function in it can have handed one on, and nobody has to look for them.
+    """Tracks whether the process has created a tag: before that, no function can emit one, and checks are skipped.
 
     Attributes:
         made: Whether it has.
-        observers: Who is to be told, as long as they live.
+        observers: The observers, weakly referenced.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ _FIRST_TAG = _FirstTag()
 
 
 def await_first_tag(observer: TagObserver) -> None:
-    """Call `observer.heed_tags()` when the process makes its first tag: at once where it has, else before that is used."""
+    """Call `observer.heed_tags()` when the process creates its first tag: at once if it has, else before the tag is used."""
     if _FIRST_TAG.made:
         observer.heed_tags()
     else:
@@ -56,7 +56,7 @@ class OutputTag:
         type_info: The type of its elements; None for untyped.
 
     Raises:
-        JobGraphError: The name is no text, or empty.
+        JobGraphError: The name isn't a string, or is empty.
 
     Attributes:
         tag_id: As given.
@@ -69,7 +69,7 @@ class OutputTag:
     type_info: TypeInformation | None
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> OutputTag:
-        """Make a tag, out of a pickle too."""
+        """Create a tag; also called on unpickling."""
         if not _FIRST_TAG.made:
             _FIRST_TAG.announce()
         return super().__new__(cls)

@@ -1,4 +1,4 @@
-"""How a source's rows become elements, where they are more than rows."""
+"""Conversion of a source's rows to elements, if rows are not the elements."""
 
 from __future__ import annotations
 

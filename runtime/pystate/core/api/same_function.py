@@ -1,4 +1,4 @@
-"""Equality of two functions of a job, as far as it can be told: by code, defaults and closures."""
+"""Equality of two functions of a job, as far as it can be determined: by code, defaults and closures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Pairs = frozenset[tuple[int, int]]
 
 
 def same_function(mine: Any, other: Any) -> bool | None:
-    """Return whether two functions, or objects with methods, do the same; None where that can't be known.
+    """Return whether two functions, or objects with methods, are equivalent; None if unknown.
 
     A lambda that is made anew at each declaration, or came out of another pickle, is the same where its code, the variables
     it takes from around it and its defaults are, wherever its lines stand and whatever its arguments are called; an object

@@ -1,4 +1,4 @@
-"""What a connector that reads by a stream of Spark's tells the engine besides the stream itself."""
+"""Additional information from connectors that read through a Spark stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class StoppingOffsets(Protocol):
-    """Where a stream ends. It is found once; snapshots keep it, so that a job that is started from one ends there too."""
+    """The end of a stream. It is determined once and kept in snapshots, so that a restored job ends there too."""
 
     def find(self, known: bytes | None = None) -> bytes:
         """Return the end, as the connector writes it.
@@ -19,30 +19,30 @@ class StoppingOffsets(Protocol):
         """
 
     def frame(self, end: bytes) -> Any:
-        """Return the streaming DataFrame of what is in front of an end."""
+        """Return the streaming DataFrame of the data before an end."""
 
     def latest(self) -> bytes:
-        """Return what is there by now, in the same way.
+        """Return the current end of the data, in the same form.
 
         Raises:
             PystateError: The system that the stream reads doesn't say.
         """
 
     def missing(self, end: bytes, latest: bytes) -> str | None:
-        """Say what in front of an end was not there at `latest`, as a clause; None where all was."""
+        """Return, as a clause, what before an end was missing at `latest`; None if nothing was."""
 
     def close(self) -> None:
-        """Let go of what it holds, until it is asked again."""
+        """Release resources until the next call."""
 
 
 class SourceIdentity(Protocol):
-    """What the offsets of a stream are offsets of. Snapshots keep it: a name may stand for something else by now."""
+    """The identity of what a stream reads. Kept in snapshots: a name may refer to something else later."""
 
     def check(self, known: bytes | None) -> bytes:
-        """Return what snapshots are to keep.
+        """Return the identity to keep in snapshots.
 
         Args:
-            known: What a snapshot holds; None for none.
+            known: What a snapshot holds; None if there is none.
 
         Raises:
             PystateError: What the stream reads isn't what the snapshot's offsets are of, or doesn't say.
@@ -50,14 +50,14 @@ class SourceIdentity(Protocol):
 
 
 class CompletedOffsets(Protocol):
-    """Hears how far a stream was read at each completed checkpoint."""
+    """Is notified of the offsets of a stream at each completed checkpoint."""
 
     def completed(self, offset: str) -> None:
-        """Take note of it; may take its time.
+        """Handle the offsets of a completed checkpoint; may block.
 
         Args:
             offset: As Spark writes it.
         """
 
     def close(self) -> None:
-        """Let go of what it holds: none follows."""
+        """Release resources: no call follows."""

@@ -1,4 +1,4 @@
-"""Keyed state as user code sees it: the state interfaces and the descriptors that declare them, with PyFlink's names."""
+"""Keyed state as seen by user code: state interfaces and their descriptors, with PyFlink's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUT = TypeVar("OUT")
 
 
 class StateKind(str, Enum):
-    """The kinds of keyed state; the values stand in snapshots. Timers have no descriptor: timer services keep them."""
+    """The kinds of keyed state; the values are part of the snapshot format. Timers have no descriptor."""
 
     VALUE = "VALUE"
     LIST = "LIST"
@@ -32,7 +32,7 @@ class StateKind(str, Enum):
 
 
 class State(ABC):
-    """A keyed state: each access concerns the current key only.
+    """A keyed state: each access is scoped to the current key.
 
     What a state hands out or takes may be changed in place by user code. Within the running epoch such a change counts as an
     update, with or without a call of `update()`, on every backend; but what an iteration over a `MapState` hands out are
@@ -53,7 +53,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """Return the current key's value; None where there is none."""
+        """Return the current key's value; None if there is none."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -66,13 +66,13 @@ class ValueState(State, Generic[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """Elements are added one by one."""
+    """State to which elements are added one by one."""
 
     __slots__ = ()
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """Return what the current key's elements come to; None where none was added (an empty list for list state)."""
+        """Return the current key's result; None if nothing was added (an empty list for list state)."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -84,7 +84,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state whose parts can be merged, as session windows do."""
+    """Appending state that can be merged, as session windows require."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Put these elements in the place of all others; an empty list removes the key.
+        """Replace all elements; an empty list removes the key.
 
         The list itself is copied, its elements aren't.
         """
@@ -118,33 +118,33 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class ReducingState(MergingState[T, T]):
-    """One value per key: a `ReduceFunction` over all that was added. A function that returns None is an error."""
+    """One value per key: all added elements combined by a `ReduceFunction`, which must not return None."""
 
     __slots__ = ()
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """The result of an `AggregateFunction` over all that was added to a key. An accumulator that is None is an error."""
+    """One accumulator per key: all added elements aggregated by an `AggregateFunction`. An accumulator must not be None."""
 
     __slots__ = ()
 
 
 class _ReadableMap(State, Generic[K, V]):
-    """What map and broadcast state share: reading entries by key, as a dict where Python has a sign for it."""
+    """The read access of map and broadcast state, with the operators of a dict."""
 
     __slots__ = ()
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """Return the value of a map key; None where there is none."""
+        """Return the value of a map key; None if there is none."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether a map key is there."""
+        """Return whether a map key exists."""
 
     @abstractmethod
     def items(self) -> Iterator[tuple[K, V | None]]:
-        """Iterate over the entries, in no order to rely on."""
+        """Iterate over the entries, in no particular order."""
 
     @abstractmethod
     def keys(self) -> Iterator[K]:
@@ -156,14 +156,14 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether there is no entry."""
+        """Return whether the map is empty."""
 
     def __getitem__(self, key: K) -> V | None:
-        """Return the value of a map key; None where there is none, as PyFlink has it."""
+        """Return the value of a map key; None if there is none, as PyFlink has it."""
         return self.get(key)
 
     def __contains__(self, key: K) -> bool:
-        """Return whether a map key is there."""
+        """Return whether a map key exists."""
         return self.contains(key)
 
     def __iter__(self) -> Iterator[K]:
@@ -172,7 +172,7 @@ class _ReadableMap(State, Generic[K, V]):
 
 
 class _WritableMap(_ReadableMap[K, V]):
-    """What map and broadcast state share: writing entries."""
+    """The write access of map and broadcast state."""
 
     __slots__ = ()
 
@@ -182,11 +182,11 @@ class _WritableMap(_ReadableMap[K, V]):
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
-        """Set several entries: of a dict, or pairs, as PyFlink's workers want them (`put_all(entries.items())`)."""
+        """Set several entries: a dict, or pairs as PyFlink expects them (`put_all(entries.items())`)."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Remove a map key; nothing happens where it isn't there."""
+        """Remove a map key; does nothing if it isn't there."""
 
     def __setitem__(self, key: K, value: V | None) -> None:
         """Set the value of a map key."""
@@ -203,7 +203,7 @@ def map_entries(dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> Iterable[t
 
 
 class MapState(_WritableMap[K, V]):
-    """A map per key. Entries are read and written one by one, so a map may be larger than memory on RocksDB.
+    """A map per key. Entries are read and written one by one, so on RocksDB a map may be larger than memory.
 
     Iteration shows the map as it was when the iteration began, whatever the function writes meanwhile. A mutable value that
     `get` handed out counts as updated when it is changed in place; iteration hands out copies, which must be `put` back. An
@@ -214,13 +214,13 @@ class MapState(_WritableMap[K, V]):
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):
-    """Broadcast state as elements of the data stream see it. What its values hold must not be changed in place."""
+    """Broadcast state as seen by elements of the data stream. Its values must not be modified in place."""
 
     __slots__ = ()
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
-    """A map that is the same in every subtask, as long as all do the same with each broadcast element."""
+    """A map that is the same in every subtask, provided all process broadcast elements in the same way."""
 
     __slots__ = ()
 
@@ -251,7 +251,7 @@ class StateDescriptor(ABC):
     @property
     @abstractmethod
     def kind(self) -> StateKind:
-        """Which kind of state is declared."""
+        """The kind of the declared state."""
 
     def get_name(self) -> str:
         """Return the name."""
@@ -263,7 +263,7 @@ class StateDescriptor(ABC):
         return self._ttl_config
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire; call it before the state is asked for. For keyed state only.
+        """Let values expire; must be called before the state is created. For keyed state only.
 
         Each value has a time to live of its own, as has each element of a list and each entry of a map. A default value is
         then ignored.
@@ -277,15 +277,15 @@ class StateDescriptor(ABC):
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def set_queryable(self, queryable_state_name: str) -> None:
-        """Let the state be read from outside while the job runs; call it before the state is asked for. Keyed state only.
+        """Make the keyed state queryable from outside while the job runs; must be called before the state is created.
 
         It takes effect with `queryable-state.enable = true`. See `docs/queryable-state.md`.
 
         Args:
-            queryable_state_name: What clients ask for, one name in the job.
+            queryable_state_name: The name for clients, unique in the job.
 
         Raises:
-            StateError: This is no name, or the state has another one.
+            StateError: The name isn't valid, or the state has another one.
         """
         if not isinstance(queryable_state_name, str) or not queryable_state_name:
             message = f"The queryable name of state {self.name!r} must be a non-empty string, not {queryable_state_name!r}."
@@ -298,7 +298,7 @@ class StateDescriptor(ABC):
 
     @property
     def queryable_state_name(self) -> str | None:
-        """The name by which the state is read from outside; None where it isn't."""
+        """The name by which the state is read from outside; None if it isn't."""
         return self._queryable_state_name
 
     def is_queryable(self) -> bool:
@@ -306,7 +306,7 @@ class StateDescriptor(ABC):
         return self._queryable_state_name is not None
 
     def get_queryable_state_name(self) -> str | None:
-        """Return the name by which the state is read from outside; None where it isn't."""
+        """Return the name by which the state is read from outside; None if it isn't."""
         return self._queryable_state_name
 
     def __eq__(self, other: object) -> bool:
@@ -316,7 +316,7 @@ class StateDescriptor(ABC):
         return self.name == other.name and self.difference(other) is None and self._declares_same(other) is True
 
     def difference(self, other: StateDescriptor) -> str | None:
-        """Return what another declaration of the state says differently; None for nothing, as far as it can be known."""
+        """Return how another declaration of the state differs; None if no difference is known."""
         if self.kind is not other.kind:
             return "kind"
         if self.type_info != other.type_info:
@@ -329,7 +329,7 @@ class StateDescriptor(ABC):
     """What only this kind of descriptor has, for errors."""
 
     def _declares_same(self, other: Any) -> bool | None:
-        """Compare what only this kind of descriptor has with another of the kind; None where it can't be known."""
+        """Compare the attributes of this kind of descriptor with another of the kind; None if unknown."""
         return True
 
     def __hash__(self) -> int:
@@ -491,7 +491,7 @@ _GETTERS: dict[type, str] = {
 
 
 def explain_missing_method(error: AttributeError) -> None:
-    """Let an error about what a state doesn't have say which kind of state has it.
+    """Make the error about a missing method say which kind of state has it.
 
     Done when the error is there: a state with `__getattr__` makes each access half as slow again, as Python then looks
     attributes up the long way.
@@ -501,7 +501,7 @@ def explain_missing_method(error: AttributeError) -> None:
 
 
 def _without(kind: type, name: str) -> str:
-    """Return what to say of a method that a state doesn't have."""
+    """Return the message for a method that a state doesn't have."""
     own = next((one for one in kind.__mro__ if one in _GETTERS or one is ReadOnlyBroadcastState), kind)
     message = f"{own.__name__} has no {name!r}"
     others = [other for other in _GETTERS if hasattr(other, name) and other is not own]

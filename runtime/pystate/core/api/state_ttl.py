@@ -14,18 +14,18 @@ class StateTtlConfig:
     """The time to live of a keyed state; `StateDescriptor.enable_time_to_live` takes it. Make one with `new_builder`.
 
     Args:
-        update_type: Which accesses let a value live on.
+        update_type: Which accesses extend a value's life.
         state_visibility: Whether a value that has expired may still be returned.
-        ttl_time_characteristic: Whose time it is: always processing time.
+        ttl_time_characteristic: The kind of time: always processing time.
         ttl: How long a value lives after its last access.
-        cleanup_strategies: How expired values are removed that nobody asks for.
+        cleanup_strategies: How expired values that are not accessed are removed.
 
     Raises:
         StateError: The time to live isn't positive, or an argument is of the wrong type.
     """
 
     class UpdateType(Enum):
-        """Which accesses let a value live on."""
+        """Which accesses extend a value's life."""
 
         Disabled = 0  # values live for ever, as without a configuration
         OnCreateAndWrite = 1
@@ -38,7 +38,7 @@ class StateTtlConfig:
         NeverReturnExpired = 1
 
     class TtlTimeCharacteristic(Enum):
-        """Whose time it is."""
+        """The kind of time that is used."""
 
         ProcessingTime = 0
 
@@ -62,16 +62,16 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            """Set which accesses let a value live on."""
+            """Set which accesses extend a value's life."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """Let a value live on when it is written (the default)."""
+            """Extend a value's life when it is written (the default)."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """Let a value live on when it is written or read."""
+            """Extend a value's life when it is written or read."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
@@ -80,7 +80,7 @@ class StateTtlConfig:
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """Return a value that has expired as long as it is still there; the access that does so removes it."""
+            """Return an expired value if it isn't removed yet; the access removes it."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
@@ -90,12 +90,12 @@ class StateTtlConfig:
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            """Set whose time it is."""
+            """Set the kind of time."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """Use processing time, which there is no other than."""
+            """Use processing time, the only kind supported."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
@@ -105,14 +105,14 @@ class StateTtlConfig:
             return self
 
         def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> StateTtlConfig.Builder:
-            """Look at some entries of the state for each access; for the hashmap backend only.
+            """Check some entries of the state on each access; for the hashmap backend only.
 
             Args:
-                cleanup_size: How many; 5 where nothing is set.
-                run_cleanup_for_every_record: Whether as many are looked at for each record, too.
+                cleanup_size: The number of entries; 5 by default.
+                run_cleanup_for_every_record: Whether entries are also checked for each record.
 
             Raises:
-                StateError: The size is no number, or below 0.
+                StateError: The size isn't a number, or is negative.
             """
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = strategies.IncrementalCleanupStrategy(
@@ -123,7 +123,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int = 1000, periodic_compaction_time: Duration = ttl_cleanup.COMPACTION_TIME
         ) -> StateTtlConfig.Builder:
-            """Sweep over the rows of the state, a part of them at the end of each epoch; for the rocksdb backend only.
+            """Sweep over the rows of the state, a part of them at each end of an epoch; for the rocksdb backend only.
 
             Args:
                 query_time_after_num_entries: How many rows an epoch looks at, at least; an epoch that changes many rows
@@ -139,7 +139,7 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Leave out the backend's own clean-up; a strategy that was chosen by name stays."""
+            """Disable the backend's default clean-up; explicitly chosen strategies stay."""
             self._is_cleanup_in_background = False
             return self
 
@@ -185,7 +185,7 @@ class StateTtlConfig:
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """Return which accesses let a value live on."""
+        """Return which accesses extend a value's life."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
@@ -197,7 +197,7 @@ class StateTtlConfig:
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
-        """Return whose time it is."""
+        """Return the kind of time."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -205,7 +205,7 @@ class StateTtlConfig:
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """Return how expired values are removed that nobody asks for."""
+        """Return how expired values that are not accessed are removed."""
         return self._cleanup_strategies
 
     def _fields(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class TimeDomain(Enum):
-    """By which time a timer fires."""
+    """The time domain of a timer."""
 
     EVENT_TIME = 0
     PROCESSING_TIME = 1

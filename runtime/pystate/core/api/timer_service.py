@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 
 class TimerService(ABC):
-    """Tells the time, and keeps timers: calls of `on_timer` at a time to come, for the key in hand.
+    """Provides the current time, and registers timers for the current key.
 
     There is one timer per key and time in each domain: registering it again changes nothing. Timers are state: they are in
     checkpoints, move when the job is rescaled, and are rolled back with an epoch.
@@ -14,32 +14,32 @@ class TimerService(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Return the time of the clock, ms since 1970."""
+        """Return the current processing time, ms since 1970."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the event time, ms since 1970: nothing older is expected. -2^63 where no watermark has come yet."""
+        """Return the current watermark, ms since 1970; -2^63 before the first one."""
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called for the current key once the clock shows `timestamp`, ms since 1970.
+        """Register a processing-time timer for the current key at `timestamp`, ms since 1970.
 
         Raises:
-            StateError: There is no current key, or it is no integer of 64 bits.
+            StateError: There is no current key, or it isn't a 64-bit integer.
         """
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called for the current key once the watermark reaches `timestamp`, ms since 1970.
+        """Register an event-time timer for the current key at `timestamp`, ms since 1970.
 
         Raises:
-            StateError: There is no current key, or it is no integer of 64 bits.
+            StateError: There is no current key, or it isn't a 64-bit integer.
         """
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget the timer of the current key at `timestamp`; nothing happens where there is none."""
+        """Delete the timer of the current key at `timestamp`; does nothing if there is none."""
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget the timer of the current key at `timestamp`; nothing happens where there is none."""
+        """Delete the timer of the current key at `timestamp`; does nothing if there is none."""

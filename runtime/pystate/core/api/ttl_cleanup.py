@@ -1,4 +1,4 @@
-"""How expired values are removed that nobody asks for, with PyFlink's names: `StateTtlConfig.CleanupStrategies`."""
+"""How expired values that are not accessed are removed, with PyFlink's names: `StateTtlConfig.CleanupStrategies`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMPACTION_TIME = Duration.of_days(30)
 
 
 class CleanupStrategies:
-    """How expired values are removed that nobody asks for.
+    """How expired values that are not accessed are removed.
 
     Args:
         strategies: Those that were chosen.
@@ -29,7 +29,7 @@ class CleanupStrategies:
         ROCKSDB_COMPACTION_FILTER = 2
 
     class CleanupStrategy:
-        """What a strategy has to know."""
+        """The base of the strategies."""
 
         def __eq__(self, other: object) -> bool:
             """Compare by class and fields."""
@@ -43,14 +43,14 @@ class CleanupStrategies:
         """Nothing."""
 
     class IncrementalCleanupStrategy(CleanupStrategy):
-        """The hashmap backend looks at some entries for each access.
+        """The hashmap backend checks some entries on each access.
 
         Args:
             cleanup_size: How many.
-            run_cleanup_for_every_record: Whether it looks at as many for each record, too.
+            run_cleanup_for_every_record: Whether it also checks entries for each record.
 
         Raises:
-            StateError: The size is no number, or below 0.
+            StateError: The size isn't a number, or is negative.
         """
 
         def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
@@ -58,11 +58,11 @@ class CleanupStrategies:
             self._run_cleanup_for_every_record = bool(run_cleanup_for_every_record)
 
         def get_cleanup_size(self) -> int:
-            """Return how many entries an access or record looks at."""
+            """Return how many entries are checked per access or record."""
             return self._cleanup_size
 
         def run_cleanup_for_every_record(self) -> bool:
-            """Return whether records count as accesses do."""
+            """Return whether entries are also checked for each record."""
             return self._run_cleanup_for_every_record
 
     class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
@@ -95,7 +95,7 @@ class CleanupStrategies:
         self._is_cleanup_in_background = is_cleanup_in_background
 
     def is_cleanup_in_background(self) -> bool:
-        """Return whether the backend's own strategy is in force where it wasn't chosen."""
+        """Return whether the backend's default strategy applies if none was chosen."""
         return self._is_cleanup_in_background
 
     def in_full_snapshot(self) -> bool:

@@ -115,7 +115,7 @@ class FencedFiles:
         return found
 
     def delete(self, name: str) -> None:
-        """Delete a file; nothing where there is none."""
+        """Delete a file; does nothing if there is none."""
         with self._lock:
             for version in sorted(self._versions(name)):
                 with contextlib.suppress(FileNotFoundError):
@@ -130,7 +130,7 @@ class FencedFiles:
         self._store.make_directory(self._folder)
 
     def delete_folder(self) -> None:
-        """Delete the folder and all files in it; nothing where there is none."""
+        """Delete the folder and all files in it; does nothing if there is none."""
         with contextlib.suppress(FileNotFoundError):
             self._store.delete_directory(self._folder)
 

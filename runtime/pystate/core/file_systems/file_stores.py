@@ -72,7 +72,7 @@ class Store:
         return kind_of(self.fs, path) is not None
 
     def make_directory(self, path: str) -> None:
-        """Make a directory, and those above it; nothing where it is there."""
+        """Make a directory, and those above it; does nothing if it is there."""
         self.fs.makedirs(path, exist_ok=True)
 
     def open_new(self, path: str) -> BinaryIO:
@@ -257,7 +257,7 @@ class LocalStore(FileStore):
     """This machine's files. Those that are made have the modes of the settings, whatever the process's umask is."""
 
     def make_directory(self, path: str) -> None:
-        """Make a directory, and those above it; nothing where it is there."""
+        """Make a directory, and those above it; does nothing if it is there."""
         make_folders(path, current_settings().folder_mode)
 
     def open_new(self, path: str) -> BinaryIO:

@@ -150,7 +150,7 @@ def _conf_dir(settings: HdfsSettings) -> Path | None:
 
 
 def _hadoop_property(settings: HdfsSettings, file: str, name: str) -> str | None:
-    """Return a setting of Hadoop's; None where it isn't set.
+    """Return a setting of Hadoop's; None if it isn't set.
 
     Raises:
         SnapshotError: The file can't be read.

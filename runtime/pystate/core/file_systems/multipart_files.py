@@ -23,7 +23,7 @@ from pystate.core.file_systems.recoverable_files import (
 
 _TOKEN = "pystate-file"  # noqa: S105 - the name of a header
 _SKIPPED_PARTS = 100
-"""By so many numbers of parts a file that is gone on with keeps away from a process that still writes to it."""
+"""By so many numbers of parts a file that is continued keeps away from a process that still writes to it."""
 
 _MOST_PARTS = 9_000
 _GONE = ("NoSuchUpload", "NoSuchKey", "404")
@@ -55,7 +55,7 @@ class MultipartFiles(RecoverableFiles):
         raise UncommittableError(errno.EINVAL, message)
 
     def resume(self, kept: Recoverable) -> RecoverableFile | None:
-        """Go on with an upload that has parts, behind numbers of parts that nobody else uses."""
+        """Continue with an upload that has parts, behind numbers of parts that nobody else uses."""
         if not kept["parts"]:
             return None
         bucket, key, _ = self._fs.split_path(kept["final"])
@@ -100,7 +100,7 @@ class MultipartFiles(RecoverableFiles):
         return 0
 
     def _head(self, kept: Recoverable) -> tuple[str | None, int] | None:
-        """Return token and size of the object; None where there is none."""
+        """Return token and size of the object; None if there is none."""
         bucket, key, _ = self._fs.split_path(kept["final"])
         try:
             found = self._fs.call_s3("head_object", Bucket=bucket, Key=key)

@@ -1,9 +1,9 @@
-"""Files that nobody sees before they are committed, and that can be gone on with after a crash.
+"""Files that nobody sees before they are committed, and that can be continued after a crash.
 
     open -> write ... -> persist -> write ... -> close_for_commit -> commit, once or again
 
-What `persist` and `close_for_commit` return is plain: it goes into a checkpoint, and another process on another machine goes
-on from it. Source: Flink's `RecoverableWriter` and `RecoverableFsDataOutputStream`.
+What `persist` and `close_for_commit` return is plain: it goes into a checkpoint, and another process on another machine
+continues from it. Source: Flink's `RecoverableWriter` and `RecoverableFsDataOutputStream`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RecoverableFile(ABC):
         """Return what `prefix` and `resume` need, once all bytes so far outlive a crash; more may be written.
 
         Raises:
-            NotImplementedError: This storage can't go on with a file.
+            NotImplementedError: This storage can't continue with a file.
         """
 
     @abstractmethod
@@ -86,14 +86,14 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def prefix(self, kept: Recoverable) -> Iterator[bytes] | None:
-        """Return the bytes that a persisted file has; None where they are in a committed file already.
+        """Return the bytes that a persisted file has; None if they are in a committed file already.
 
         Raises:
             UncommittableError: They are neither here nor there.
         """
 
     def resume(self, kept: Recoverable) -> RecoverableFile | None:
-        """Go on with a persisted file itself, as it was then; None where its bytes have to begin a new one (`prefix`).
+        """Continue with a persisted file itself, as it was then; None if its bytes have to begin a new one (`prefix`).
 
         Raises:
             UncommittableError: It is gone.
@@ -103,7 +103,7 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def commit(self, kept: Recoverable) -> CommitOutcome:
-        """Give a closed file its name; nothing where that was done.
+        """Give a closed file its name; does nothing if that was done.
 
         Raises:
             UncommittableError: It is gone, or another file has the name.
@@ -111,7 +111,7 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def discard(self, kept: Recoverable) -> None:
-        """Delete a persisted file whose bytes have begun another one; nothing where it is gone."""
+        """Delete a persisted file whose bytes have begun another one; does nothing if it is gone."""
 
     @abstractmethod
     def sweep(self, is_stale: Callable[[str], bool]) -> int:

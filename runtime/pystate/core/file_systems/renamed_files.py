@@ -1,7 +1,7 @@
 """Recoverable files where a rename is the moment at which a file appears: local disks, HDFS.
 
 A file is written beside its place, as `.NAME.inprogress.TAG-RANDOM`: readers of folders skip names that begin with a dot.
-Nobody goes on with a file itself, for a process that was taken for dead may still write to it: its bytes begin a new one.
+Nobody continues with a file itself, for a process that was taken for dead may still write to it: its bytes begin a new one.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class RenamedFiles(RecoverableFiles):
         self._delete(temporary)
 
     def _size(self, path: str) -> int | None:
-        """Return a file's bytes; None where there is none."""
+        """Return a file's bytes; None if there is none."""
         return int(self._fs.info(path)["size"]) if kind_of(self._fs, path) == "file" else None
 
     def _delete(self, path: str) -> None:
@@ -359,7 +359,7 @@ class _WrittenFile(RecoverableFile):
         return {"final": self._final, "temporary": self._temporary, "size": self._size}
 
     def close(self) -> None:
-        """Delete it: nobody can go on with it."""
+        """Delete it: nobody can continue with it."""
         self.discard()
 
     def discard(self) -> None:

@@ -192,7 +192,7 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         raise OSError(errno.EIO, "the name node did not rename it", path1)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
-        """Delete a file, or a directory with all in it; nothing where it is gone already."""
+        """Delete a file, or a directory with all in it; does nothing if it is gone already."""
         self._call("DELETE", "delete", path, recursive="true" if recursive else "false")
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> Any:

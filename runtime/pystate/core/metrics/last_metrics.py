@@ -41,7 +41,7 @@ def write_last_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> N
 
 
 def read_last_metrics(file: JobFile) -> LastMetrics | None:
-    """Return what the driver wrote; None where there is nothing, or nothing that can be read."""
+    """Return what the driver wrote; None if there is nothing, or nothing that can be read."""
     try:
         found = read_json(file)
         if found is None:

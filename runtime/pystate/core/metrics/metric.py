@@ -51,7 +51,7 @@ class Meter(Metric):
         self._window = RateWindow(time_span_in_seconds)
 
     def mark_event(self, value: int = 1) -> None:
-        """Take note of `value` events."""
+        """Record `value` events."""
         self._count += value
 
     def get_count(self) -> int:
@@ -63,7 +63,7 @@ class Meter(Metric):
         return self._window.rate
 
     def look(self, now_s: float) -> None:
-        """Take note of the count at a time, in monotonic seconds; called by the runtime, not by job authors."""
+        """Record the count at a time, in monotonic seconds; called by the runtime, not by job authors."""
         self._window.update(now_s, self._count)
 
 
@@ -75,7 +75,7 @@ class Distribution(Metric):
         self._seen: tuple[int, float, float, float] = (0, 0, 0, 0)
 
     def update(self, value: float) -> None:
-        """Take note of a value."""
+        """Record a value."""
         count, total, least, greatest = self._seen
         if not count:
             least = greatest = value

@@ -88,7 +88,7 @@ class OperatorMetrics:
                     self._warn(f"WARNING: the gauge {name!r} of {self.scope.uid!r} failed: {type(error).__name__}: {error}")
 
     def look(self, now_s: float) -> None:
-        """Let meters take note of the time, in monotonic seconds."""
+        """Let meters record the time, in monotonic seconds."""
         for metric in list(self._metrics.values()):
             if isinstance(metric, Meter):
                 metric.look(now_s)

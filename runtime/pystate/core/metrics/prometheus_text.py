@@ -89,7 +89,7 @@ class PrometheusText:
         known = system_metric(sample.name, () if scope == _JOB_MANAGER else sample.groups)
         for end, figure in sample.figures().items():
             if isinstance(figure, str):
-                continue  # a text is no number, and nobody could tell a 0 in its place from a real one
+                continue  # a text isn't a number, and nobody could tell a 0 in its place from a real one
             name = "_".join([*names, sample.name]) + end
             scope_text = f"{sample.name}{end} (scope: {scope})"
             meaning = scope_text if known is None else f"{known.meaning} Unit: {known.unit}."

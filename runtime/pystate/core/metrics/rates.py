@@ -21,7 +21,7 @@ class RateWindow:
         self._points: deque[tuple[float, float]] = deque()
 
     def update(self, now_s: float, count: float) -> None:
-        """Take note of a count.
+        """Record a count.
 
         Args:
             now_s: Monotonic seconds.
@@ -51,7 +51,7 @@ class Rates:
         self._windows: dict[Hashable, RateWindow] = {}
 
     def of(self, key: Hashable, count: float, now_s: float) -> float:
-        """Take note of a count at a time, in monotonic seconds, and return how fast it grows, per second."""
+        """Record a count at a time, in monotonic seconds, and return how fast it grows, per second."""
         window = self._windows.setdefault(key, RateWindow())
         window.update(now_s, count)
         return round(window.rate, 3)

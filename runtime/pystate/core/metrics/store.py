@@ -28,7 +28,7 @@ class SubtaskMetricStore(PlainData):
 
     Attributes:
         index: Its number.
-        host: Where its slot runs, or ran last; None where there was none, or nobody knows.
+        host: Where its slot runs, or ran last; None if there was none, or nobody knows.
         samples: What it measured.
     """
 
@@ -118,7 +118,7 @@ class JobMetricStore:
         return JobMetricStore(is_up, [*status_samples(status, now), *told.checkpoints, *told.job], told.tasks)
 
     def task(self, vertex_id: str) -> TaskMetricStore | None:
-        """Return the task with that id in REST; None where there is none."""
+        """Return the task with that id in REST; None if there is none."""
         return next((task for task in self.tasks if task.vertex_id == vertex_id), None)
 
 

@@ -12,7 +12,7 @@ def plus(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> Me
 
     Args:
         kind: The metric's.
-        before: What the earlier one says; None where it says nothing.
+        before: What the earlier one says; None if it says nothing.
         value: What the later one says.
     """
     if before is None or kind is MetricKind.GAUGE:
@@ -31,7 +31,7 @@ def since(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> M
 
     Args:
         kind: The metric's.
-        before: What it said; None where it said nothing.
+        before: What it said; None if it said nothing.
         value: What it says now.
     """
     if before is None or kind is MetricKind.GAUGE:

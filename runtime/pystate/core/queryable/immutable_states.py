@@ -167,7 +167,7 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
         self._by_key = {internal(key): value for key, value in entries}
 
     def get(self, key: K) -> V | None:
-        """Return the value of a map key; None where there is none."""
+        """Return the value of a map key; None if there is none."""
         return self._by_key.get(self._internal(key))
 
     def contains(self, key: K) -> bool:
@@ -187,7 +187,7 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
         return (value for _, value in self._entries)
 
     def is_empty(self) -> bool:
-        """Return whether there is no entry."""
+        """Return whether the map is empty."""
         return not self._entries
 
     def put(self, key: K, value: V | None) -> None:

@@ -68,7 +68,7 @@ class KvStateCodec:
         """Compare what a caller believes with what the job says.
 
         Args:
-            key_type: None where the caller leaves that to the job.
+            key_type: None if the caller leaves that to the job.
             descriptor: The same.
 
         Raises:

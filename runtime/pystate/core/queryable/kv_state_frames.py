@@ -90,7 +90,7 @@ class FrameReader:
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """Return the next frame; None where it isn't whole yet.
+        """Return the next frame; None if it isn't whole yet.
 
         Raises:
             FrameTooLargeError: It is larger than the bound.

@@ -165,9 +165,9 @@ class StateAnswer:
     Attributes:
         outcome: How it ended.
         value: The bytes of a value or accumulator; a list of the bytes of elements; a list of pairs (bytes of the map key,
-            bytes of its value) of a map. None where there is none.
-        cursor: Where the next entries begin; None where these were all.
-        version: Of what; None where nothing was read.
+            bytes of its value) of a map. None if there is none.
+        cursor: Where the next entries begin; None if these were all.
+        version: Of what; None if nothing was read.
         message: What was wrong, for people; empty where nothing was.
     """
 

@@ -35,7 +35,7 @@ Answers = list[Any]
 
 
 Answered = Callable[[Answers | None], object]
-"""Takes the answers, in the order of the reads; None where the slot doesn't answer: it is gone, or going."""
+"""Takes the answers, in the order of the reads; None if the slot doesn't answer: it is gone, or going."""
 
 
 class _UnreadableError(Exception):

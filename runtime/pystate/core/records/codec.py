@@ -114,9 +114,9 @@ class ColumnConverter:
     """How one type crosses Arrow; None for a direction means as it is.
 
     Attributes:
-        size: Measures what `to_arrow` gave; None where all values have the same few bytes.
+        size: Measures what `to_arrow` gave; None if all values have the same few bytes.
         exact: Values of exactly these types become in Arrow itself what their type's rule says, or are refused there; None
-            where `to_arrow` sees to it.
+            if `to_arrow` sees to it.
         conform: The rule, for all others.
     """
 
@@ -369,14 +369,14 @@ class RecordCodec:
     """Turns elements of one stream into Arrow arrays and back.
 
     Args:
-        type_info: The type of the elements, None where they are untyped.
+        type_info: The type of the elements, None if they are untyped.
         where: The stream's name, for errors.
 
     Attributes:
         schema: The fields of the elements, without key or route.
         prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy.
-            None where elements of this type can't change.
-        size: Measures what `prepare` gave; None where all elements have the same few bytes.
+            None if elements of this type can't change.
+        size: Measures what `prepare` gave; None if all elements have the same few bytes.
         write_prepare: As `prepare`, as lines of code.
         write_size: As `size`, as code.
     """

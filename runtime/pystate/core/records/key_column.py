@@ -38,7 +38,7 @@ class KeyColumn:
 
     Attributes:
         column: The name of the field.
-        key_type: The declared type of the key, None where each key says its own.
+        key_type: The declared type of the key, None if each key says its own.
     """
 
     column: str
@@ -56,7 +56,7 @@ class KeyColumn:
 
     @property
     def size(self) -> Measure | None:
-        """Measures what `preparer` gave; None where all keys have the same few bytes."""
+        """Measures what `preparer` gave; None if all keys have the same few bytes."""
         return column_converter(self.key_type).size if self.native else len
 
     def field(self) -> pa.Field:
@@ -64,7 +64,7 @@ class KeyColumn:
         return pa.field(self.column, column_converter(self.key_type).arrow_type if self.native else pa.binary())
 
     def preparer(self) -> Convert | None:
-        """Return what turns a key into what `encode` takes; None where it is the key itself."""
+        """Return what turns a key into what `encode` takes; None if it is the key itself."""
         if self.native:
             return None
         codec = KeyCodec(self.key_type)

@@ -35,7 +35,7 @@ def map_size(key: Measure | None, value: Measure | None) -> Measure:
 
 
 def struct_size(parts: Mapping[Any, Measure]) -> Measure | None:
-    """Return what measures dicts or tuples, of which only `parts` have sizes of their own; None where no part has."""
+    """Return what measures dicts or tuples, of which only `parts` have sizes of their own; None if no part has."""
     found = list(parts.items())
     if not found:
         return None
@@ -66,7 +66,7 @@ def size_of(value: Any) -> int:
 
 
 def check_row(value: Any, size: int, where: str) -> None:
-    """Refuse a row that Arrow and Spark can't take; only a row that may be one is measured to the byte.
+    """Reject a row that Arrow and Spark can't take; only a row that may be one is measured to the byte.
 
     Args:
         value: The prepared element.

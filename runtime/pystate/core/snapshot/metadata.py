@@ -191,8 +191,8 @@ class OperatorState:
         name: What people see.
         parallelism: Its number of subtasks.
         max_parallelism: Its number of key groups.
-        key_type: The declared type of its keys as plain data; None where it is not declared, or nothing is keyed.
-        key_encoding: How its keys are turned to bytes; None where nothing is keyed.
+        key_type: The declared type of its keys as plain data; None if it is not declared, or nothing is keyed.
+        key_encoding: How its keys are turned to bytes; None if nothing is keyed.
         subtasks: State by subtask index.
     """
 
@@ -328,10 +328,10 @@ class CheckpointMetadata:
         parallelism: The job's default parallelism.
         max_parallelism: The job's.
         operators: State by operator.
-        source_position: How far the sources were read; None where nothing has been read.
+        source_position: How far the sources were read; None if nothing has been read.
         parent: URI of the snapshot the job itself was started from, or None.
-        parent_id: The short id of that snapshot, which stays true when it is moved; None where it isn't known.
-        snapshot_id: Its own short id, see `snapshot_id_of`; None where it isn't known.
+        parent_id: The short id of that snapshot, which stays true when it is moved; None if unknown.
+        snapshot_id: Its own short id, see `snapshot_id_of`; None if unknown.
         message: What whoever asked for it says about it, or None.
         code_fingerprint: SHA-256 of the job's program in hex, or None.
         configuration: The options in force.
@@ -513,7 +513,7 @@ METADATA_HEAD_BYTES = _HEAD.size
 
 
 def stated_size(head: bytes | bytearray) -> int | None:
-    """Return how many bytes a file has that begins so; None where it is no metadata file."""
+    """Return how many bytes a file has that begins so; None if it is no metadata file."""
     if len(head) < _HEAD.size or not head.startswith(_MAGIC):
         return None
     length: int = _HEAD.unpack_from(head)[2]

@@ -61,7 +61,7 @@ def take_optional_text(plain: dict[Any, Any], key: str) -> str | None:
 
 
 def take_text_if_there(plain: dict[Any, Any], key: str) -> str | None:
-    """Return a text, None where the entry is None or missing, as in what older versions wrote."""
+    """Return a text, None if the entry is None or missing, as in what older versions wrote."""
     return None if plain.get(key) is None else take_text(plain, key)
 
 

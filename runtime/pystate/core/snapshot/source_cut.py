@@ -22,7 +22,7 @@ class SourceCut(Protocol):
         """Return what makes the sources go on behind the cut."""
 
     def position(self, handle: StateHandle) -> SourcePosition | None:
-        """Return the same for people and for whoever plans a restore; None where no engine reads sources.
+        """Return the same for people and for whoever plans a restore; None if no engine reads sources.
 
         Args:
             handle: Where the archive lies in the snapshot.

@@ -27,7 +27,7 @@ class JobVertex:
         uid: Its identity across versions of the job.
         name: What people see.
         parallelism: Its number of subtasks.
-        max_parallelism: Its number of key groups as its author set it; None where that is left to us.
+        max_parallelism: Its number of key groups as its author set it; None if that is left to us.
     """
 
     uid: str
@@ -67,7 +67,7 @@ class StateAssignmentOperation:
         metadata: The snapshot's.
         vertices: The job's operators.
         allow_non_restored: Whether state of operators that the job doesn't have may be left behind.
-        parallelisms: Of all that may send to the operators, by uid; None where it isn't known.
+        parallelisms: Of all that may send to the operators, by uid; None if unknown.
         where: The snapshot's place, for errors.
     """
 
@@ -198,7 +198,7 @@ def _shown(operator: OperatorState | JobVertex) -> str:
 
 
 def _check_whole(operator: OperatorState, handles: list[AnyKeyedStateHandle]) -> None:
-    """Refuse a snapshot in which some key groups have no handle: their state would be missing in silence."""
+    """Reject a snapshot in which some key groups have no handle: their state would be missing in silence."""
     if not handles:
         return
     reached = 0

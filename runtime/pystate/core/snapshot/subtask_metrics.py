@@ -17,7 +17,7 @@ class SubtaskCheckpointMetrics(StatsData):
         sync_ms: How long the part took that stops processing.
         async_ms: How long the part took that doesn't.
         start_delay_ms: From the trigger to the moment the barrier was there.
-        alignment_ms: From the first to the last upstream partition that had delivered its last row; None where unknown.
+        alignment_ms: From the first to the last upstream partition that had delivered its last row; None if unknown.
         checkpointed_size: Bytes written for this checkpoint.
         state_size: Bytes of state it stands for.
         processed_data: Bytes processed while the barriers were being aligned.

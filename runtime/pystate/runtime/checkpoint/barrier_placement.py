@@ -33,13 +33,13 @@ class BarrierPlacement(Protocol):
         """Take a checkpoint that was triggered; `is_open` before."""
 
     def due(self) -> PendingCheckpoint | None:
-        """Return the checkpoint whose barrier can be placed now by `place`; None for none."""
+        """Return the checkpoint whose barrier can be placed now by `place`; None if there is none."""
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Place the barrier of a checkpoint that was due.
 
         Returns:
-            What is to be run on a thread of its own, without the lock, for it may hang. None where the place is gone.
+            What is to be run on a thread of its own, without the lock, for it may hang. None if the place is gone.
         """
 
     def is_placing(self, checkpoint: PendingCheckpoint) -> bool:

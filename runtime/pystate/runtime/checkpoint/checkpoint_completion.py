@@ -27,10 +27,10 @@ class CheckpointCompletion:
     Args:
         pending: The checkpoints under way.
         attempt: The one that runs.
-        decider: Takes note of when one completed.
+        decider: Records when one completed.
         failures: Takes those that can't be completed, or aren't needed any more.
         points: Keeps those that are complete.
-        statistics: Takes note of each.
+        statistics: Records each.
         write: Writes what makes a checkpoint restorable, `_metadata` last.
 
     Attributes:
@@ -58,7 +58,7 @@ class CheckpointCompletion:
         self.listeners: list[Callable[[CompletedCheckpoint], None]] = []
 
     def complete(self, checkpoint: PendingCheckpoint) -> None:
-        """Complete a checkpoint; nothing where it has failed, or its attempt is over."""
+        """Complete a checkpoint; does nothing if it has failed, or its attempt is over."""
         with self._lock:
             cut = checkpoint.cut
             if cut is None or not self._attempt.runs or checkpoint.is_aborted:
@@ -81,7 +81,7 @@ class CheckpointCompletion:
         )
 
     def _finalize(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CompletedCheckpoint | None:
-        """Write the metadata; return None where that failed, or the checkpoint expired while the storage hung."""
+        """Write the metadata; return None if that failed, or the checkpoint expired while the storage hung."""
         try:
             if checkpoint.request.hold:
                 self._points.about_to_hold(checkpoint.checkpoint_id, checkpoint.location)

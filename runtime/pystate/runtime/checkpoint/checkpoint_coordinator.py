@@ -183,7 +183,7 @@ class CheckpointCoordinator:
             return self._points.give_up_latest(error, check)
 
     def report_restored(self, snapshot: Snapshot) -> None:
-        """Take note of a restore, for the statistics."""
+        """Record a restore, for the statistics."""
         is_savepoint = snapshot.metadata.checkpoint_type is CheckpointType.SAVEPOINT
         self._statistics.tracker.report_restored(snapshot.metadata.checkpoint_id, is_savepoint, snapshot.location.uri)
         self._statistics.changed()
@@ -222,7 +222,7 @@ class CheckpointCoordinator:
         """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
 
         Args:
-            slots: Its slots; nothing is done where another attempt has begun since. None for whichever attempt runs.
+            slots: Its slots; does nothing if another attempt has begun since. None for whichever attempt runs.
             job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
         """
         with self._lock:
@@ -288,7 +288,7 @@ class CheckpointCoordinator:
         return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
     def final_checkpoint(self, timeout_s: float) -> CompletedCheckpoint | None:
-        """Take the last checkpoint of a job whose sources are read; None where checkpoints are off.
+        """Take the last checkpoint of a job whose sources are read; None if checkpoints are off.
 
         Raises:
             CheckpointFailedError: It failed.
@@ -322,7 +322,7 @@ class CheckpointCoordinator:
         return self.pending.acknowledge(checkpoint_id, uid, subtask, state, metrics)
 
     def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Take note that a subtask's part of a checkpoint failed."""
+        """Record that a subtask's part of a checkpoint failed."""
         self.pending.decline(checkpoint_id, error, reason)
 
     # -- what came of them
@@ -341,11 +341,11 @@ class CheckpointCoordinator:
         return self._statistics.tracker.to_rest()
 
     def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """Return one checkpoint's statistics as Flink's REST has them; None where it isn't listed."""
+        """Return one checkpoint's statistics as Flink's REST has them; None if it isn't listed."""
         return self._statistics.tracker.details(checkpoint_id)
 
     def statistics_of_subtasks(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
-        """Return the statistics of an operator's subtasks; None where the checkpoint or the operator isn't listed."""
+        """Return the statistics of an operator's subtasks; None if the checkpoint or the operator isn't listed."""
         return self._statistics.tracker.subtask_details(checkpoint_id, vertex_id)
 
     def _write(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CheckpointMetadata:

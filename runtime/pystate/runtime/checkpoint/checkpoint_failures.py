@@ -33,8 +33,8 @@ class CheckpointFailures:
         pending: The checkpoints under way.
         attempt: The one that runs.
         points: Keeps files that a failed checkpoint may name until it is deleted.
-        late: Takes note of what is to be deleted.
-        statistics: Takes note of each.
+        late: Records what is to be deleted.
+        statistics: Records each.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CheckpointFailures:
         """End a checkpoint badly; what it has written is deleted by a later step, for that may hang.
 
         Args:
-            checkpoint: Which; nothing is done where it has ended already.
+            checkpoint: Which; does nothing if it has ended already.
             reason: Why.
             error: The same for people.
             fails_attempt: Whether the attempt can't go on, however many failures are tolerated.
@@ -117,14 +117,14 @@ class CheckpointFailures:
 
         Args:
             checkpoint: Which.
-            job_ends: With the job; else the next attempt goes on with checkpoints.
+            job_ends: With the job; else the next attempt continues with checkpoints.
         """
         shutdown = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         suspend = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND
         self.fail(checkpoint, shutdown if job_ends else suspend, self._attempt.over())
 
     def discard(self, checkpoint: PendingCheckpoint) -> None:
-        """Delete at once what was made behind a checkpoint's failure."""
+        """Delete at once what was made after a checkpoint's failure."""
         self._points.discard_failed({checkpoint.checkpoint_id: checkpoint.location})
 
     # -- under the lock
@@ -145,6 +145,6 @@ class CheckpointFailures:
 
 
 def answer(request: CheckpointRequest, failure: PystateError) -> None:
-    """Tell whoever has asked for a checkpoint why there is none; nothing where they were told already."""
+    """Tell whoever has asked for a checkpoint why there is none; does nothing if they were told already."""
     with contextlib.suppress(InvalidStateError):  # it was given up before, while the storage hung
         request.future.set_exception(failure)

@@ -75,7 +75,7 @@ def recover_checkpoints(
         storage: Where they are.
         job_id: Whose; checkpoints of other jobs in the same directory are left alone.
         say: Takes a sentence about a damaged one that an older one stands in for.
-        last_completed: The id of the last that is known to have completed; None for none. What is left of it stays.
+        last_completed: The id of the last that is known to have completed; None if there is none. What is left of it stays.
 
     Raises:
         CorruptSnapshotError: The newest is damaged, and there is no older one.
@@ -100,7 +100,7 @@ def recover_checkpoints(
             recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))
     known = {*recovered.damaged, *(one.checkpoint_id for one in recovered.completed)}
     if last_completed is not None and storage.has_checkpoint_directory and last_completed > max(known, default=0):
-        storage.check_there()  # else it would be taken for gone, and the job go on from an older state, or from none
+        storage.check_there()  # else it would be taken for gone, and the job continue from an older state, or from none
         recovered.highest_id = max(recovered.highest_id, last_completed)
         recovered.missing = last_completed, storage.checkpoint_location(last_completed).uri
     if recovered.damaged and not recovered.completed:

@@ -16,7 +16,7 @@ class CheckpointRequest:
 
     Attributes:
         future: Gets the completed checkpoint, or what went wrong.
-        location: Where a savepoint goes; None where that follows from the checkpoint's number.
+        location: Where a savepoint goes; None if that follows from the checkpoint's number.
         hold: Nothing may come behind it, unless it fails.
         message: What the snapshot says about itself.
         format: How keyed state is written.

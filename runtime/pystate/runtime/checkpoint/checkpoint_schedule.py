@@ -91,7 +91,7 @@ class CheckpointSchedule:
             return self._failure() or self._place() or self._next_storage_step()
 
     def storage_done(self, step: StorageStep) -> None:
-        """Take note that a step is over, so that the next one may begin; nothing where it was given up."""
+        """Record that a step is over, so that the next one may begin; does nothing if it was given up."""
         with self._lock:
             if self._storage_step is step:
                 self._begin_storage_step(None)

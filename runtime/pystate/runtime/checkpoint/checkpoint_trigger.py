@@ -47,7 +47,7 @@ class CheckpointTrigger:
         self._subtasks: frozenset[tuple[str, int]] = frozenset()
 
     def describe(self, tasks: list[TaskSpec]) -> None:
-        """Take note of the job's tasks, whose subtasks must acknowledge."""
+        """Record the job's tasks, whose subtasks must acknowledge."""
         self._subtasks = frozenset((task.uid, index) for task in tasks for index in range(task.parallelism))
 
     @property

@@ -17,7 +17,7 @@ class Confirmed:
 
     Attributes:
         base: The last completed checkpoint: no snapshot at the barrier names files that only older ones hold. 0 where the
-            attempt has completed none, and slots go on with what they were restored from.
+            attempt has completed none, and slots continue with what they were restored from.
         completed: Those that a slot may not have heard of, oldest first.
     """
 

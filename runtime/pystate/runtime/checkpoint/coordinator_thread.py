@@ -90,7 +90,7 @@ class CoordinatorThread:
                 _beside(lambda: self._use_storage(step))
 
     def place(self, checkpoint: PendingCheckpoint) -> None:
-        """Have the engine place a barrier, see `BarrierPlacement.place`; nothing where that isn't possible any more."""
+        """Have the engine place a barrier, see `BarrierPlacement.place`; does nothing if that isn't possible any more."""
         ask = self._attempt.place(checkpoint)
         if ask is not None:
             _beside(ask)

@@ -80,7 +80,7 @@ class HeldSavepointStore:
         self._location.write_state(f"held-savepoint-{held.checkpoint_id}", lambda file: file.write(data), 0)
 
     def latest(self, job_id: str) -> CompletedCheckpoint | None:
-        """Return the latest of those that have become complete; None for none.
+        """Return the latest of those that have become complete; None if there is none.
 
         Raises:
             CorruptSnapshotError: A file, or the savepoint, is damaged.

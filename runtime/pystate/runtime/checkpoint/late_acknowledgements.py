@@ -21,7 +21,7 @@ class LateAcknowledgements:
             del self._failed[next(iter(self._failed))]
 
     def report(self, checkpoint_id: int) -> None:
-        """Take note that a subtask has written its part of a checkpoint that isn't under way any more."""
+        """Record that a subtask has written its part of a checkpoint that isn't under way any more."""
         self._late.add(checkpoint_id)
 
     def take(self) -> dict[int, SnapshotLocation]:

@@ -75,7 +75,7 @@ class LiveAttempt:
             self._stopped = self._stopped or (checkpoint.request.hold and self.runs)
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
-        """Have its engine place a barrier, see `BarrierPlacement.place`; None where that isn't possible any more."""
+        """Have its engine place a barrier, see `BarrierPlacement.place`; None if that isn't possible any more."""
         with self._lock:
             return None if self._barriers is None else self._barriers.place(checkpoint)
 
@@ -86,7 +86,7 @@ class LiveAttempt:
 
     @property
     def barriers(self) -> BarrierPlacement | None:
-        """Where its engine places barriers; None where none runs. To be called under the lock."""
+        """Where its engine places barriers; None if none runs. To be called under the lock."""
         return self._barriers
 
     @property

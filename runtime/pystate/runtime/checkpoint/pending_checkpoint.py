@@ -118,7 +118,7 @@ class PendingCheckpoint:
         return AckResult.SUCCESS
 
     def mark_source_committed(self, position: SourcePosition | None) -> None:
-        """Take note that what was read up to the cut is committed, at `position`; None where nothing has been read yet."""
+        """Record that what was read up to the cut is committed, at `position`; None if nothing has been read yet."""
         self.source_position = position
         self._source_committed = True
 
@@ -245,11 +245,11 @@ class PendingCheckpoint:
             self._given_up = reason, error
 
     def hand_out(self, now: float) -> None:
-        """Take note that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
+        """Record that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
         self._handed_out = dict.fromkeys(self._tasks, now)
 
     def slot_answered(self, index: int) -> None:
-        """Take note that the subtasks of that index hang in no barrier."""
+        """Record that the subtasks of that index hang in no barrier."""
         self._handed_out = {subtask: since for subtask, since in self._handed_out.items() if subtask[1] != index}
 
     def capture(self, cut: Callable[[], SourceCut]) -> None:
@@ -260,7 +260,7 @@ class PendingCheckpoint:
             self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
 
     def settle_cut(self) -> None:
-        """Take note whether the cut can be restored from by now."""
+        """Record whether the cut can be restored from by now."""
         if self.committed or self.cut is None:
             return
         try:
@@ -276,7 +276,7 @@ class PendingCheckpoint:
     def failure(
         self, now: float, timeout_s: float, *, syncing: bool
     ) -> tuple[CheckpointFailureReason, PystateError, bool] | None:
-        """Return why it must be given up, and whether a subtask hangs; None where it needn't be.
+        """Return why it must be given up, and whether a subtask hangs; None if it needn't be.
 
         Args:
             now: On the coordinator's clock.

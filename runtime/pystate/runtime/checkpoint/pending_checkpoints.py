@@ -27,7 +27,7 @@ class PendingCheckpoints:
         settings: The options of checkpointing.
         attempt: The one that runs.
         shared: Says where shared files go.
-        late: Takes note of what subtasks write too late.
+        late: Records what subtasks write too late.
         statistics: Told in step with what happens here.
         clock: Monotonic seconds.
 
@@ -110,7 +110,7 @@ class PendingCheckpoints:
             self.lock.notify_all()
 
     def confirm(self, checkpoint: PendingCheckpoint) -> None:
-        """Take note that slots may build on the files of a checkpoint that is complete."""
+        """Record that slots may build on the files of a checkpoint that is complete."""
         with self.lock:
             if not checkpoint.is_savepoint:
                 self._confirmed.add(checkpoint.checkpoint_id, checkpoint.confirmed)
@@ -137,7 +137,7 @@ class PendingCheckpoints:
         return result
 
     def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Take note that a subtask's part of a checkpoint failed."""
+        """Record that a subtask's part of a checkpoint failed."""
         with self.lock:
             checkpoint = self._pending.get(checkpoint_id)
             if checkpoint is None:
@@ -147,7 +147,7 @@ class PendingCheckpoints:
             self.lock.notify_all()
 
     def slot_answered(self, index: int) -> None:
-        """Take note that the subtasks of that index hang in no barrier."""
+        """Record that the subtasks of that index hang in no barrier."""
         with self.lock:
             for checkpoint in self:
                 checkpoint.slot_answered(index)
@@ -214,7 +214,7 @@ class PendingCheckpoints:
         return [one for one in self if one.checkpoint_id < checkpoint_id and not one.is_savepoint]
 
     def lowest_base(self, besides: Iterable[PendingCheckpoint]) -> int | None:
-        """Return the oldest checkpoint whose files one under way may name; None for none.
+        """Return the oldest checkpoint whose files one under way may name; None if there is none.
 
         Args:
             besides: Those that don't count.

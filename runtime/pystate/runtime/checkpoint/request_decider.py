@@ -95,7 +95,7 @@ class CheckpointRequestDecider(Generic[R]):
         return rejected
 
     def next_request(self, in_progress: int) -> R | None:
-        """Take out the request that is to be started now; None where none may.
+        """Take out the request that is to be started now; None if none may.
 
         Args:
             in_progress: How many checkpoints and savepoints are under way.
@@ -113,12 +113,12 @@ class CheckpointRequestDecider(Generic[R]):
         return self._periodic_request()
 
     def report_completed(self, checkpoint_type: CheckpointType) -> None:
-        """Take note that a checkpoint completed. A failed one doesn't count: Flink measures the pause from completions."""
+        """Record that a checkpoint completed. A failed one doesn't count: Flink measures the pause from completions."""
         if checkpoint_type is CheckpointType.CHECKPOINT:
             self._last_completion = self._clock()
 
     def next_periodic_time(self) -> int | None:
-        """Return when the next periodic checkpoint is due, in the clock's milliseconds; None where there is none."""
+        """Return when the next periodic checkpoint is due, in the clock's milliseconds; None if there is none."""
         if self._tick is None:
             return None
         if self._last_completion is None:

@@ -36,7 +36,7 @@ class Parent:
 
     Attributes:
         uri: Its directory, where it was then.
-        snapshot_id: Its short id; None where it isn't known.
+        snapshot_id: Its short id; None if unknown.
     """
 
     uri: str

@@ -146,7 +146,7 @@ class DriverExecutor(LocalExecutor):
             SessionFile(configuration.to_dict()).write_to(self._directory.session)
 
     def _from_warm(self, configuration: Configuration) -> SparkSession | None:
-        """Return the session that is there already; None where there is none that is the one that the job needs."""
+        """Return the session that is there already; None if there is none that is the one that the job needs."""
         warm, self._warm = self._warm, None
         if warm is None:
             return None

@@ -146,7 +146,7 @@ class LocalExecutor(Executor):
         return JobStatusStore(directory, job_name)
 
     def started(self, master: JobMaster) -> None:
-        """Take note of the job before it runs."""
+        """Record the job before it runs."""
 
 
 def with_own_restarts_only(configuration: Configuration) -> Configuration:

@@ -34,7 +34,7 @@ class JobMetrics:
         self._plan: JobPlan | None = None
 
     def describe(self, plan: JobPlan) -> None:
-        """Take note of what the job consists of."""
+        """Record what the job consists of."""
         self._plan = plan
 
     def io(self, uid: str) -> dict[str, int]:

@@ -51,10 +51,10 @@ class OlderCheckpoints:
             return refused
 
     def check(self, way: FallbackSnapshot) -> None:
-        """Refuse a way back where elements would be written twice, or where nothing is left to go back to.
+        """Reject a way back where elements would be written twice, or where nothing is left to go back to.
 
         Raises:
-            RestoreError: So it is; it names what is lost, what is there, and the command that goes on from it.
+            RestoreError: So it is; it names what is lost, what is there, and the command that continues from it.
         """
         if self._allowed or (way.older is not None and not self._sinks):
             return

@@ -34,7 +34,7 @@ class ProgramJob(JobClient):
         job_id: 32 hex digits.
         master: Runs it.
         status: Where it stands.
-        results: Where the program takes its results from; None where it takes none.
+        results: Where the program takes its results from; None if it takes none.
 
     Attributes:
         has_begun: Whether its turn has come.
@@ -84,7 +84,7 @@ class ProgramJob(JobClient):
         return self._result.done()
 
     def when_ended(self, told: Callable[[BaseException | None], object]) -> None:
-        """Have somebody told of its end, with the error; None where it FINISHED."""
+        """Have somebody told of its end, with the error; None if it FINISHED."""
         self._result.add_done_callback(lambda result: told(result.exception()))
 
     def take_no_more(self) -> None:
@@ -102,7 +102,7 @@ class ProgramJob(JobClient):
         return completed(self._status.state)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; nothing where it has ended."""
+        """Cancel the job; does nothing if it has ended."""
         if not self.has_ended:
             self._master.cancel()
         return completed(None)

@@ -50,7 +50,7 @@ def job_directory(home: PystateHome, job_id: str, token: int | None) -> JobDirec
     Args:
         home: The installation.
         job_id: The job.
-        token: The fencing token of the job manager in charge; None where it has no stand-in.
+        token: The fencing token of the job manager in charge; None if it has no stand-in.
 
     Raises:
         SnapshotError: The storage can't be used.

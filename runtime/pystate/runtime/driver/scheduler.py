@@ -99,7 +99,7 @@ class Scheduler:
         return {} if attempt is None else attempt.slot_pids
 
     def restore_progress(self) -> dict[str, Any] | None:
-        """Return how far the restore of an attempt is: `checkpoint_id`, `bytes`, `total`; None where none is under way."""
+        """Return how far the restore of an attempt is: `checkpoint_id`, `bytes`, `total`; None if none is under way."""
         restore, attempt = self._restore, self._attempt
         return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
 
@@ -112,7 +112,7 @@ class Scheduler:
         self._failures.begin(taken_over=taken_over)
 
     def starts_behind(self, snapshot: Snapshot) -> None:
-        """Take note of the snapshot that the job was started from."""
+        """Record the snapshot that the job was started from."""
         self._started_behind = self._engine.how_far(snapshot)
 
     def run(self, plan: JobPlan, restore: RestorePlan) -> JobStatus:

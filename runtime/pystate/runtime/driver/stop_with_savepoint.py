@@ -43,11 +43,11 @@ class StopWithSavepoint:
 
         Args:
             target_directory: Where; None for the configured directory.
-            end_state: How the job ends behind it; None where it goes on.
+            end_state: How the job ends behind it; None if it continues.
             message: What the savepoint says about itself.
             format: How keyed state is written.
             drain: Whether event time comes to its end in front of it. Where the savepoint fails behind that, so does the
-                attempt, and the job goes on from its latest checkpoint.
+                attempt, and the job continues from its latest checkpoint.
 
         Raises:
             CheckpointFailedError: There is no directory for it, or the job is to end and is being drained already.

@@ -32,11 +32,11 @@ class TriggeredOperations:
         self._most = most
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        # None where an earlier driver has left the file
+        # None if an earlier driver has left the file
         self._ended: OrderedDict[str, OperationFile | None] = OrderedDict()
 
     def start(self) -> None:
-        """Make the folder of the results, and take note of those that an earlier driver has left there."""
+        """Make the folder of the results, and record those that an earlier driver has left there."""
         make_private_folder(self._directory.operations)
         left = sorted((path.stat().st_mtime, path.stem) for path in self._directory.operations.glob("*.json"))
         with self._lock:
@@ -44,7 +44,7 @@ class TriggeredOperations:
         self._forget()
 
     def begin(self, trigger_id: str) -> None:
-        """Take note of one that has been asked for."""
+        """Record one that has been asked for."""
         with self._lock:
             self._running.add(trigger_id)
 
@@ -59,7 +59,7 @@ class TriggeredOperations:
         self._forget()
 
     def result(self, trigger_id: str) -> OperationFile | None:
-        """Return what became of one; None where nothing is known.
+        """Return what became of one; None if nothing is known.
 
         Raises:
             DamagedFileError: The file that an earlier driver has left is damaged.

@@ -14,32 +14,32 @@ class EngineEvents(Protocol):
     """What an engine tells its attempt, from any thread."""
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
-        """Records can't go on."""
+        """Report that records can't be processed any more."""
 
     def checkpoints_failed(self, error: PystateError) -> None:
-        """More checkpoints failed in a row than is tolerated."""
+        """Report that more consecutive checkpoints failed than is tolerated."""
 
     def sources_read(self) -> None:
-        """All records of bounded sources are through, and what they did to the state is finished."""
+        """Report that all records of the bounded sources are processed and their state changes are finished."""
 
 
 class Engine(Protocol):
-    """Brings records to the slots of one attempt, and barriers among them. The slots are the attempt's, which deploys."""
+    """Moves records and barriers to the slots of one attempt. The attempt owns and deploys the slots."""
 
     @property
     def slot_engine(self) -> SlotEngineFactory:
-        """Makes the engine's half in each slot."""
+        """The factory of the engine's part in each slot."""
 
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Begin, once the slots have restored their state.
 
         Args:
             pool: The slots.
-            events: Who is told.
+            events: Receives the engine's events.
         """
 
     def look(self) -> None:
-        """Tell the attempt if the engine has ended; called every now and then by the attempt's thread."""
+        """Tell the attempt if the engine has ended; called periodically by the attempt's thread."""
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
         """Answer a call of a subtask that isn't about checkpoints.
@@ -49,19 +49,20 @@ class Engine(Protocol):
         """
 
     def drain(self, savepoint: CheckpointRequest) -> None:
-        """Bring no more records, let event time come to its end, and place a savepoint's barrier right behind it.
+        """Stop reading, advance event time to its end, and place a savepoint's barrier right after it.
 
-        No other barrier may come behind the last record.
+        No other barrier may follow the last record.
 
         Args:
-            savepoint: The job ends behind it.
+            savepoint: The job ends after it.
 
         Raises:
-            Exception: It could not begin, and all goes on; or windows and timers failed, of which the attempt has been told.
+            Exception: It could not begin, and the attempt continues; or windows or timers failed, which the attempt has been
+                told.
         """
 
     def running_in(self, slot: int) -> str:
-        """Say what a slot was at, as the end of a sentence; nothing where it was idle."""
+        """Return what a slot was doing, as the end of a sentence; empty if it was idle."""
 
     def stop(self) -> None:
-        """Bring no more; the attempt is over."""
+        """Stop moving records; the attempt is over."""

@@ -57,7 +57,7 @@ class JobEngine(Protocol):
         """Return what the author of the program should know: of its sources, and of what the engine does otherwise."""
 
     def planned(self, plan: JobPlan) -> None:
-        """Take note of the job; called before any attempt.
+        """Record the job; called before any attempt.
 
         Raises:
             JobGraphError: The engine can't run it.
@@ -90,7 +90,7 @@ class JobEngine(Protocol):
         """Return how far the job is, for people.
 
         Always `records_in` and `records_out` of the whole job, `records` by task, and `backlog`, the rows that the sources
-        have not delivered yet, None where they don't say; besides what the engine's own unit of progress is.
+        have not delivered yet, None if they don't say; besides what the engine's own unit of progress is.
         """
 
     def close(self, status: JobStatus) -> None:

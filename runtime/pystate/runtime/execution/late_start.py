@@ -19,7 +19,7 @@ def late_start(came: str, timeout_s: float, lack: str | None) -> JobExecutionErr
     Args:
         came: What came.
         timeout_s: How long it might have taken, on a machine that is not busy.
-        lack: What the others lack, as Spark says; None where it lets them run.
+        lack: What the others lack, as Spark says; None if it lets them run.
     """
     if lack is not None:
         return JobExecutionError(f"{came} within {timeout_s:g} s: {lack}.", hint="give Spark more cores")

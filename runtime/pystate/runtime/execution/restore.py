@@ -41,7 +41,7 @@ def starting_snapshot(
     needed: bool,
     begun: bool = False,
 ) -> Snapshot | None:
-    """Return the snapshot a job was started from; None for none, and where the job has no use for it any more.
+    """Return the snapshot a job was started from; None if there is none, and where the job has no use for it any more.
 
     Args:
         path: Where it is, or was; None for a start from nothing.
@@ -109,7 +109,7 @@ class RestorePlan:
         return non_restored_notices(snapshot, self._assignment(snapshot).non_restored)
 
     def check_parallelism(self) -> None:
-        """Refuse more subtasks than key groups.
+        """Reject more subtasks than key groups.
 
         Raises:
             JobGraphError: So it is.
@@ -185,7 +185,7 @@ class RestorePlan:
 
 
 def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInformation | None) -> RestoreError | None:
-    """Return the error for keys of another type than the state was written with; None where the types fit.
+    """Return the error for keys of another type than the state was written with; None if the types fit.
 
     Args:
         name: What people call the operator.

@@ -29,7 +29,7 @@ def sources_in_slots(
     Args:
         graph: The program; it is changed.
         uids: Of its steps, by `id(step)`; those of the new ones are added.
-        spark: The session; None for none.
+        spark: The session; None if there is none.
         wanted: Whether to do so with the source of a uid that Spark would read.
 
     Returns:

@@ -22,10 +22,10 @@ _WITHOUT_RETURN = (JobStatus.CANCELLING, JobStatus.CANCELED, JobStatus.FINISHED,
 
 
 class JobStatusStore:
-    """The status of one job; every change is written to `status.json`, and holds where the disk refuses it for a while.
+    """The status of one job; every change is written to `status.json`, and is retried if the disk refuses it.
 
-    A driver that takes over from one that died goes on from what stands there: the job manager has made it RESTARTING, with
-    the number of the next attempt.
+    A driver that takes over from one that died continues from the content of the file: the job manager has set RESTARTING
+    and the number of the next attempt.
 
     Args:
         directory: The job's files.
@@ -46,7 +46,7 @@ class JobStatusStore:
 
     @property
     def state(self) -> JobStatus:
-        """Where the job stands."""
+        """The state of the job."""
         return self._content.state
 
     @property
@@ -59,7 +59,7 @@ class JobStatusStore:
         return self._content.to_plain()
 
     def update(self, state: JobStatus, *, failure: dict[str, Any] | None = None, attempt: int | None = None) -> bool:
-        """Move to `state`; return False where the job has ended already, or is being cancelled and will not run any more.
+        """Move to `state`; return False if the job has ended already, or is being cancelled and will not run any more.
 
         Args:
             state: Where the job stands now.
@@ -82,14 +82,14 @@ class JobStatusStore:
             return True
 
     def report_failure(self, failure: dict[str, Any]) -> None:
-        """Leave word of what this driver ends of, where another one goes on with the job."""
+        """Report the failure that ends this driver, when another driver continues the job."""
         with self._lock:
             if not self.state.is_terminal:
                 said = JobFailure.from_plain(failure)
                 self._keep(replace(self._content.with_failure(said, current_time_ms()), failure=said))
 
     def report_program_failure(self, failure: dict[str, Any]) -> None:
-        """Keep what the program failed of behind its job that has FINISHED: the job's fate stays, its history knows."""
+        """Record in the history that the program failed after its job has FINISHED; the job's state stays."""
         with self._lock:
             if self.state is JobStatus.FINISHED:
                 self._keep(self._content.with_failure(JobFailure.from_plain(failure), current_time_ms()))
@@ -104,7 +104,7 @@ class JobStatusStore:
         checkpoint_config: dict[str, Any],
         guarantees: Sequence[StreamGuarantee] = (),
     ) -> None:
-        """Take over what is known once the job has been planned.
+        """Add what is known once the job has been planned.
 
         Args:
             name: The job's name.
@@ -133,18 +133,18 @@ class JobStatusStore:
             self._keep(content)
 
     def runs_in(self, application_id: str) -> None:
-        """Take note of the Spark application that runs the job now."""
+        """Record the Spark application that runs the job now."""
         with self._lock:
             self._keep(replace(self._content, application_id=application_id))
 
     def waits(self, sentence: str) -> None:
-        """Take note of what keeps the job from running, until it moves on."""
+        """Record what keeps the job from running, until it moves on."""
         with self._lock:
             if not self.state.is_terminal:
                 self._keep(replace(self._content, waits_for=sentence))
 
     def wait_until_written(self) -> None:
-        """Wait until the end of the job stands in its file, however long its disk is full: else it would be restarted."""
+        """Wait until the job's end is written, however long the disk is full: else the job would be restarted."""
         if self.state.is_terminal:
             self.writes.wait_for(self._path)
 

@@ -35,7 +35,7 @@ class FileContent(PlainData):
 
     @classmethod
     def read_from(cls: type[F], file: JobFile) -> F | None:
-        """Read a file; None where there is none.
+        """Read a file; None if there is none.
 
         Raises:
             DamagedFileError: It is damaged.

@@ -22,7 +22,7 @@ LEADER_VARIABLE = "PYSTATE_LEADER_TOKEN"
 
 
 def leader_of_this_process() -> int | None:
-    """Return the fencing token of the job manager that started this process; None where it has no stand-in."""
+    """Return the fencing token of the job manager that started this process; None if it has no stand-in."""
     leader = os.environ.get(LEADER_VARIABLE)
     return None if leader is None else int(leader)
 
@@ -32,7 +32,7 @@ def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> 
 
     Args:
         path: The file that names the driver whose time it is.
-        leader: The fencing token of the job manager in charge; None where it has no stand-in.
+        leader: The fencing token of the job manager in charge; None if it has no stand-in.
         driver: The token of the driver whose time begins; None ends the last one's time without another beginning.
 
     Raises:
@@ -51,7 +51,7 @@ class DriverTerm:
 
     Args:
         path: The file that names the driver whose time it is.
-        leader: The fencing token of the job manager that started the driver; None where it has no stand-in.
+        leader: The fencing token of the job manager that started the driver; None if it has no stand-in.
     """
 
     def __init__(self, path: JobFile, leader: int | None = None) -> None:

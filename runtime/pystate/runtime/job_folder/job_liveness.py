@@ -43,7 +43,7 @@ def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> Job
         program: The program.
 
     Returns:
-        The status; None where the program has not begun with it.
+        The status; None if the program has not begun with it.
 
     Raises:
         OSError: A file can't be read, or the end not be written.

@@ -38,7 +38,7 @@ class JobVerdict(PlainData):
 
     Attributes:
         state: The last state.
-        failure: What it failed of; None where it did not fail.
+        failure: What it failed of; None if it did not fail.
         end_time: When, ms since 1970.
     """
 
@@ -49,7 +49,7 @@ class JobVerdict(PlainData):
 
 @dataclass(frozen=True)
 class JobRecord(FileContent):
-    """`record.json`: written by the job manager before and after each step, so that a new one can go on from it.
+    """`record.json`: written by the job manager before and after each step, so that a new one can continue from it.
 
     Where several job managers stand in for each other, each writes to a file with its own fencing token in its name, and the
     highest token counts: what a job manager writes that has been replaced is read by nobody.
@@ -88,13 +88,13 @@ class JobRecord(FileContent):
 
         Args:
             directory: The job's files.
-            token: The fencing token of the job manager; None where it has no stand-in.
+            token: The fencing token of the job manager; None if it has no stand-in.
         """
         self.write_to(directory.record_of(token), directory.record_reserve)
 
     @staticmethod
     def read(directory: JobDirectory) -> JobRecord | None:
-        """Read it; None where there is none.
+        """Read it; None if there is none.
 
         Raises:
             DamagedFileError: It is damaged.
@@ -139,7 +139,7 @@ class JobRecord(FileContent):
 
 
 def record_token(directory: JobDirectory) -> int | None:
-    """Return the token of the job manager whose record counts; None where the record was written without one."""
+    """Return the token of the job manager whose record counts; None if the record was written without one."""
     return max(directory.record_tokens(), default=None)
 
 

@@ -19,7 +19,7 @@ from pystate.runtime.job_folder.failure_history import AttemptFailure, JobFailur
 
 _ENDS = frozenset(state for state in JobStatus if state.is_terminal)
 # Any job that has not ended can be cancelled, can end (behind a savepoint from wherever it stands, too), and is started
-# again when its driver dies. On a full disk the file may be far behind when the job manager goes on from it.
+# again when its driver dies. On a full disk the file may be far behind when the job manager continues from it.
 _ALWAYS = _ENDS | {JobStatus.RESTARTING, JobStatus.CANCELLING}
 LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.INITIALIZING: _ALWAYS | {JobStatus.CREATED},

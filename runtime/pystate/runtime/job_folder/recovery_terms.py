@@ -32,7 +32,7 @@ class RecoveryTerms(FileContent):
 
     @staticmethod
     def read(directory: JobDirectory) -> RecoveryTerms | None:
-        """Read them; None where the driver never came so far as to run a job.
+        """Read them; None if the driver never came so far as to run a job.
 
         Raises:
             PystateError: They are damaged, or of a version this job manager doesn't know.

@@ -1,6 +1,6 @@
 """When a failed job is started again: Flink's restart strategies as pure decisions.
 
-A strategy is immutable: a failure gives a decision, and the strategy as it stands behind that failure. So it can be written
+A strategy is immutable: a failure gives a decision, and the strategy as it stands after that failure. So it can be written
 down, and whoever starts the next driver goes on counting where the last one stopped. The rules are those of Flink's
 `RestartBackoffTimeStrategy` classes. Times are ms since 1970, delays are ms.
 """
@@ -41,8 +41,8 @@ class RestartDecision:
     """What a failure comes to.
 
     Attributes:
-        delay_ms: How long to wait before the next start; None where the job has failed for good.
-        strategy: The strategy behind the failure.
+        delay_ms: How long to wait before the next start; None if the job has failed for good.
+        strategy: The strategy after the failure.
     """
 
     delay_ms: int | None

@@ -29,7 +29,7 @@ class Resubmission(FileContent):
     Attributes:
         environment: The environment variables of the job's driver.
         parallelism: What the successor is to get, or has got.
-        successor: The last job that was started with it; None for none yet.
+        successor: The last job that was started with it; None if there is none yet.
         keepers: Who has asked to keep it and not taken that back, oldest first.
     """
 

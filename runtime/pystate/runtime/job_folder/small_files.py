@@ -71,7 +71,7 @@ class DriverAddressFile(OpenPlainData, FileContent):
         pid: The driver's process id.
         host: Where its control endpoint listens.
         port: The same.
-        started: When the process began, see `started_at`; None where nobody can tell.
+        started: When the process began, see `started_at`; None if nobody can tell.
     """
 
     title: ClassVar[str] = "The address of the job's driver"
@@ -90,7 +90,7 @@ class EmbeddedProgramFile(FileContent):
         pid: The program's process id.
         host: The name of its machine.
         machine: Tells that machine, since it was started, from others, see `this_machine`.
-        started: When the process began, see `started_at`; None where nobody can tell.
+        started: When the process began, see `started_at`; None if nobody can tell.
         program: Its file; empty where it has none, as in a notebook.
         log_job: The job in whose folder the log of its Spark session is; several may share one.
     """
@@ -117,7 +117,7 @@ class EmbeddedProgramFile(FileContent):
         return EmbeddedProgramFile(pid, socket.gethostname(), this_machine(), started_at(pid), path, log_job)
 
     def runs(self) -> bool | None:
-        """Whether the process is there; None where that can't be told from this machine."""
+        """Whether the process is there; None if that can't be told from this machine."""
         here = this_machine()
         if self.machine != here and (self.host != socket.gethostname() or _boot_of(self.machine) == _boot_of(here)):
             return None  # another host, or another container of this one, whose processes have other numbers
@@ -132,8 +132,8 @@ class DriverProcessFile(OpenPlainData, FileContent):
 
     Attributes:
         pid: The driver's process id.
-        started: When it began, see `started_at`; None where nobody can tell.
-        spare: The id that it had as a spare driver; None where it was started for the job.
+        started: When it began, see `started_at`; None if nobody can tell.
+        spare: The id that it had as a spare driver; None if it was started for the job.
     """
 
     title: ClassVar[str] = "The process of the job's driver"

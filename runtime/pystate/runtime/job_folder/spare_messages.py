@@ -54,7 +54,7 @@ class SpareReport(SpareMessage):
     """How the warming went.
 
     Attributes:
-        failure: Why there is no session; None where there is one.
+        failure: Why there is no session; None if there is one.
     """
 
     failure: str | None = unless_none()

@@ -68,7 +68,7 @@ def _append(logs: BoundedLogs, log: Path, data: bytes) -> None:
 
 
 def _lock(log: Path) -> int | None:
-    """Lock a log, behind the process of an earlier driver where that soon ends; None where locks can't be had."""
+    """Lock a log, behind the process of an earlier driver where that soon ends; None if locks can't be had."""
     try:
         descriptor = open_to_write(lock_of(log), os.O_RDWR)
     except OSError:

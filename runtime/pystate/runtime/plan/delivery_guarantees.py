@@ -1,7 +1,7 @@
 """What a job promises about the elements of each source that get to each sink, failures included, and why.
 
 An element gets out as often as the weakest of three lets it: the source, which may not give it again; the job, which may
-have nothing to go on from; and the sink, which may write what it gets twice. Each rule below is one of those.
+have nothing to continue from; and the sink, which may write what it gets twice. Each rule below is one of those.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WRITER = "Writer"
 
 
 class Recovery(Enum):
-    """What a job goes on from behind a failure."""
+    """What a job continues from behind a failure."""
 
     CHECKPOINT = "checkpoint"  # the latest one, whatever dies
     MEMORY = "memory"  # the latest one, unless the driver dies, which has it in its memory
@@ -128,7 +128,7 @@ class DeliveryGuarantees:
         return _AT_LEAST, f"{self._again()} is {done} again"
 
     def _loss(self, source: SourceTransformation) -> str | None:
-        """Return why elements are lost whatever the sink does; None where none are."""
+        """Return why elements are lost whatever the sink does; None if none are."""
         if source.not_replayable is not None:
             return source.not_replayable
         if self._recovery is Recovery.NO_MORE:
@@ -155,7 +155,7 @@ class DeliveryGuarantees:
         else:
             held = sink.kind is SinkKind.COLLECT and self._restarts
             once = held or (sink.kind is SinkKind.FOR_EACH_BATCH and self._every_epoch)
-        # what is out once behind a checkpoint comes again where a start from nothing reads it again
+        # what is out once after a checkpoint comes again where a start from nothing reads it again
         return not once or (source.gives_some_again and self._recovery is not Recovery.CHECKPOINT)
 
     def _again(self) -> str:

@@ -29,7 +29,7 @@ class SourcePlan:
     """A source and the stateless chain that runs on it in front of the first shuffle.
 
     Attributes:
-        chain: None where Spark's own columns carry everything the first task needs.
+        chain: None if Spark's own columns carry everything the first task needs.
     """
 
     step: SourceTransformation
@@ -46,7 +46,7 @@ class JobPlan:
 
     Attributes:
         sources: Where Spark's rows come from, in the program's order.
-        direct_routing: How rows get to the only task of the first level where Spark's own columns feed it; None where
+        direct_routing: How rows get to the only task of the first level where Spark's own columns feed it; None if
             sources have chains.
         parallelism: That of all tasks that have none of their own.
         levels: The tasks of each level.
@@ -111,7 +111,7 @@ def edges_of(task: TaskSpec) -> list[OutputSpec]:
 
 
 def check_column_names(type_info: TypeInformation, where: str) -> None:
-    """Refuse columns that would collide with ours.
+    """Reject columns that would collide with ours.
 
     Raises:
         JobGraphError: A name begins with our prefix.

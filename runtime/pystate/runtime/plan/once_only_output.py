@@ -14,7 +14,7 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def once_only_sinks(plan: JobPlan, configuration: Configuration) -> list[str]:
-    """Return the names of sinks that are exactly-once because the job always goes on from its newest snapshot.
+    """Return the names of sinks that are exactly-once because the job always continues from its newest snapshot.
 
     Sinks that commit are, and functions that get each epoch under its number. Upserts are not, which may come again; nor
     are results for the program, which are never taken back.

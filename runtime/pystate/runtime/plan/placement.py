@@ -29,7 +29,7 @@ class StreamEdge:
 
     Attributes:
         producer: The step that makes them, never a virtual one.
-        declared: The step that says which subtask gets an element; None where the program has none.
+        declared: The step that says which subtask gets an element; None if the program has none.
         tag: Of its side output that is read; None for the main output.
     """
 
@@ -39,7 +39,7 @@ class StreamEdge:
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """Which subtask gets an element, as the program declares it; None where it doesn't."""
+        """Which subtask gets an element, as the program declares it; None if it doesn't."""
         return None if self.declared is None else self.declared.partitioning
 
 

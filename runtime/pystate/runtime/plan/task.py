@@ -22,8 +22,8 @@ class TaskInput(SendsTaken):
     """One stream that comes into a task.
 
     Attributes:
-        type_info: The type of the elements, None where they are untyped.
-        key: Where the key stands in the rows; None where this input isn't keyed.
+        type_info: The type of the elements, None if they are untyped.
+        key: Where the key stands in the rows; None if this input isn't keyed.
         broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
         timestamped: Rows have the time of their element, in a column of its own, and watermarks come beside them.
         channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
@@ -51,7 +51,7 @@ class TaskSpec:
         uid: The uid of the operator that heads the task.
         inputs: The streams that come in, one or two; a batch of rows names its input by index. Several streams that are
             united are one input.
-        head: The operator that runs on the inputs; None where the only input goes straight into the chain.
+        head: The operator that runs on the inputs; None if the only input goes straight into the chain.
         chain: What follows the head.
         is_source: Whether this is the stateless part of a source, which runs in front of the first shuffle.
     """
@@ -84,7 +84,7 @@ class TaskSpec:
 
     @property
     def key(self) -> KeyColumn | None:
-        """Where the key stands in the rows of the first keyed input; None where the task isn't keyed."""
+        """Where the key stands in the rows of the first keyed input; None if the task isn't keyed."""
         return next((read.key for read in self.inputs if read.key is not None), None)
 
     @property

@@ -55,7 +55,7 @@ class OutputSpec(SendsTaken):
     Attributes:
         tag: Its number within the task.
         name: What people see.
-        type_info: The type of the elements, None where they are untyped.
+        type_info: The type of the elements, None if they are untyped.
         key: For an edge: where the key comes from; for one with a partitioner, where the number of the subtask stands.
         selector: For an edge keyed by a function: that function; for one with a partitioner, what names the subtask.
         identifier: For print: the author's mark in front of each line.

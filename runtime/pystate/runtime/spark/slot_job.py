@@ -25,7 +25,7 @@ class SlotJob:
         description: What every slot is started with.
         engine: Makes what feeds the subtasks, in each slot.
         parallelism: The number of slots.
-        on_end: Called from another thread when Spark ends the job, with the reason (None where it ended well).
+        on_end: Called from another thread when Spark ends the job, with the reason (None if it ended well).
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class SparkResourceManager:
         return "127.0.0.1" if self.one_machine else driver_address(self._spark)
 
     def check_session(self) -> None:
-        """Refuse settings under which state would be lost or doubled, and let nobody else into Spark's own connections."""
+        """Reject settings under which state would be lost or doubled, and let nobody else into Spark's own connections."""
         check_session(self._spark)
         from pystate.runtime.spark.sessions.own_connections import guard_listeners  # late: it imports pyspark
 
@@ -73,7 +73,7 @@ class SparkResourceManager:
         restart: bool,
         say: Callable[[str], object],
     ) -> None:
-        """Refuse a job for which there are too few cores, or whose modules an executor lacks."""
+        """Reject a job for which there are too few cores, or whose modules an executor lacks."""
         check_cores(self._spark, required, timeout_s, restart=restart, say=say)
         if not self.one_machine:
             check_executors(self._spark, modules)

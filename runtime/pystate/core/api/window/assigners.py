@@ -45,7 +45,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """Return the time of the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:

@@ -17,7 +17,7 @@ class TimestampedValue:
 
     Attributes:
         value: The element.
-        timestamp: Its time, ms since 1970; None where it has none.
+        timestamp: Its time, ms since 1970; None if it has none.
     """
 
     value: Any
@@ -35,7 +35,7 @@ class Evictor(ABC):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """Return the time of the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def get_current_watermark(self) -> int:

@@ -40,7 +40,7 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """Return the time of the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def get_metric_group(self) -> MetricGroup:
@@ -221,7 +221,7 @@ class _ContinuousTrigger(Trigger):
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Go on with the earliest next time of the merged windows."""
+        """Continue with the earliest next time of the merged windows."""
         ctx.merge_partitioned_state(self.state_desc)
         next_fire = self._fire_time(ctx).get()
         if next_fire is not None:

@@ -28,7 +28,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """What a window's elements come to, with time and state at hand."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the window in hand."""
+        """What is known of the current window."""
 
         @abstractmethod
         def window(self) -> Any:
@@ -36,7 +36,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time of the clock, ms since 1970."""
+            """Return the current processing time, ms since 1970."""
 
         @abstractmethod
         def current_watermark(self) -> int:
@@ -70,7 +70,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """What the elements of a window over a stream without a key come to, with time and state at hand."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the window in hand."""
+        """What is known of the current window."""
 
         @abstractmethod
         def window(self) -> Any:

@@ -47,8 +47,8 @@ class WindowOperation(Function):
         allowed_lateness: How long a window of event time stays behind its end, in ms.
         late_tag: The side output of elements that come later yet; None to drop them.
         evictor: What of a window's elements counts; None for all.
-        reduce_function: Makes one of a window's elements; None for none.
-        aggregate_function: Gathers a window's elements; None for none.
+        reduce_function: Makes one of a window's elements; None if there is none.
+        aggregate_function: Gathers a window's elements; None if there is none.
         accumulator_type: The type of what it gathers them in; None for untyped.
         window_function: What a window that fires comes to; None for what the two above make of it.
         has_output_type: Whether the program says of what type the results are.

@@ -60,7 +60,7 @@ StateHandle = FileStateHandle | ByteStreamStateHandle
 
 
 def check_path(path: str) -> None:
-    """Refuse a handle's path that could lead out of where it should stay.
+    """Reject a handle's path that could lead out of where it should stay.
 
     Raises:
         CorruptSnapshotError: The path is empty, absolute without being a URI, or has `.` or `..` in it.

@@ -1,4 +1,4 @@
-"""The handle of data in flight: what was under way to a subtask when a barrier overtook it."""
+"""The handle of in-flight data: the records that a barrier overtook on their way to a subtask."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> 
     Args:
         uid: The task.
         why: What differs.
-        parallelism: What it has to be; None where something else differs, too.
+        parallelism: What it has to be; None if something else differs, too.
     """
     message = f"The checkpoint holds data in flight to task {uid}, which can be replayed only to the same channels: {why}."
     same = "with program and parallelism as the checkpoint has them" if parallelism is None else f"with -p {parallelism}"
@@ -33,12 +33,12 @@ def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> 
 def channels_changed(
     uid: str, before: Sequence[tuple[str, int]], now: Sequence[tuple[str, int]]
 ) -> ChannelStateRescaleError | None:
-    """Return the error for a subtask with other channels than at the checkpoint; None where it has the same.
+    """Return the error for a subtask with other channels than at the checkpoint; None if it has the same.
 
     Args:
         uid: Its task.
-        before: Who sent to it, by channel.
-        now: Who sends to it.
+        before: The senders, by channel, at the checkpoint.
+        now: The senders now.
     """
     if list(before) == list(now):
         return None
@@ -71,7 +71,7 @@ class InputChannelStateHandle:
     handles: list[StateHandle]
 
     def senders_changed(self, uid: str, parallelisms: Mapping[str, int]) -> ChannelStateRescaleError | None:
-        """Return the error for a program in which a task that sent is not there, or has another parallelism; None for none.
+        """Return the error for a sending task that is missing or has another parallelism; None if all are the same.
 
         Args:
             uid: The task of the subtask.

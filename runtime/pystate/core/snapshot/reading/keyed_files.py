@@ -26,7 +26,7 @@ _TRANSFER_THREADS = 4
 
 
 def key_type_of(operator: OperatorState) -> TypeInformation | None:
-    """Return the declared type of an operator's keys; None where it isn't declared.
+    """Return the declared type of an operator's keys; None if it isn't declared.
 
     Raises:
         CorruptSnapshotError: It is described wrongly.

@@ -41,7 +41,7 @@ class OpenedSnapshot:
         """Return the error for something that isn't there, by the nearest name that is.
 
         Args:
-            uid: The operator that lacks it; None where it is the snapshot.
+            uid: The operator that lacks it; None if it is the snapshot.
             what: What it is, for people.
             name: Its name.
             known: The names that there are.

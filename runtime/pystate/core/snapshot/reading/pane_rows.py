@@ -1,4 +1,4 @@
-"""The contents of windows that share panes, put together for who reads a snapshot.
+"""The contents of windows that share panes, put together for readers of a snapshot.
 
 A window holds what its panes hold, for as long as it hasn't fired. Which of a pane's windows have, its timer says: it is due
 when the next one fires. Windows with contents of their own, from before panes were shared, may stand beside them.

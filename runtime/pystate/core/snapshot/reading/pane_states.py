@@ -60,7 +60,7 @@ class PaneState:
         raise CorruptSnapshotError(message)
 
     def due(self, start: int, watermark: int) -> int | None:
-        """Return when the next window of a pane fires; None where all are behind the watermark.
+        """Return when the next window of a pane fires; None if all are already passed by the watermark.
 
         Args:
             start: Where the pane begins.

@@ -25,7 +25,7 @@ class KeyedStateDescription:
 
     Attributes:
         parts: What the files say of it: one description, or several where subtasks had not declared it alike.
-        key_type: The declared type of the keys, None where it isn't declared.
+        key_type: The declared type of the keys, None if it isn't declared.
     """
 
     parts: tuple[StateMetaInfoSnapshot, ...]

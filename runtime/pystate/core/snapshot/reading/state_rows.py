@@ -277,7 +277,7 @@ class RowDecoder:
         return self._keys.external(self._keys.decode(data))
 
     def user_key_of(self, data: bytes) -> Any:
-        """Return the map key of its bytes, as `key_of`; None where the state is no map."""
+        """Return the map key of its bytes, as `key_of`; None if the state is no map."""
         return None if self._user_keys is None else self._user_keys.external(self._user_keys.decode(data))
 
     def value_of(self, data: bytes) -> Any:

@@ -31,7 +31,7 @@ class CheckpointStorageAccess:
         is_the_jobs_own: Whether the job's checkpoints have a directory of the job's own.
 
     Raises:
-        SnapshotError: A directory is no path, or on a filesystem that isn't there.
+        SnapshotError: A directory isn't a valid path, or its filesystem is unknown.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class CheckpointStorageAccess:
 
         Raises:
             CheckpointFailedError: There is neither.
-            SnapshotError: The target is no path, or on a filesystem that isn't there.
+            SnapshotError: The target isn't a valid path, or its filesystem is unknown.
         """
         parent = self._parsed(target) if target else self._savepoint_uri
         if parent is None:

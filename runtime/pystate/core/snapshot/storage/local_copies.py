@@ -86,7 +86,7 @@ class LocalCopies:
             _link_or_copy(path, target)
 
     def find(self, handle: StateHandle) -> str | None:
-        """Return the path of the copy of a file; None where there is none that fits."""
+        """Return the path of the copy of a file; None if there is none that fits."""
         if not isinstance(handle, FileStateHandle):
             return None
         folders = self._checkpoints()
@@ -130,7 +130,7 @@ class LocalCopies:
             sys.stderr.write(f"{whose}: checkpoint {checkpoint_id} is restored, {copies}.\n")
 
     def open_copy(self, checkpoint_id: int, name: str) -> BinaryIO | None:
-        """Open a copy that is about to be written; None where that can't be done."""
+        """Open a copy that is about to be written; None if that can't be done."""
         folder = self._folder(checkpoint_id)
         with self._attempted(folder):
             self._check_ours()
@@ -224,7 +224,7 @@ class _CopyingLocation(SnapshotLocation):
     Args:
         location: The location.
         copies: The copies.
-        checkpoint_id: What is written; None where nothing is.
+        checkpoint_id: What is written; None if nothing is.
     """
 
     def __init__(self, location: SnapshotLocation, copies: LocalCopies, checkpoint_id: int | None) -> None:

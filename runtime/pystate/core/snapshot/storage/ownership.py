@@ -50,7 +50,7 @@ class OwnershipNote:
         kind: What it is about.
         job_id: The job.
         place: URI of the directory the note was made in.
-        checkpoints: URI of the directory with the job's own checkpoints; None where it has none.
+        checkpoints: URI of the directory with the job's own checkpoints; None if it has none.
         owned: Whether the job deletes the files when nobody needs them any more.
     """
 
@@ -139,7 +139,7 @@ class Notes:
         self._location.write_state(f"{self._kind.value}-{job_id}", lambda sink: sink.write(note.to_bytes()), 0)
 
     def remove(self, job_id: str) -> None:
-        """Take a job's notes away; nothing is done where there is none.
+        """Take a job's notes away; does nothing if there is none.
 
         Raises:
             SnapshotError: They can't be deleted.

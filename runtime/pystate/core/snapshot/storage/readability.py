@@ -17,7 +17,7 @@ _LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def check_readable(location: SnapshotLocation, metadata: CheckpointMetadata) -> None:
-    """Refuse a snapshot with a file on this machine that is there and may not be read.
+    """Reject a snapshot with a file on this machine that is there and may not be read.
 
     One that is missing or damaged is found by who reads it. Other storages say so themselves, and may know better later.
 

@@ -1,4 +1,4 @@
-"""Where a checkpoint or savepoint is kept, on any filesystem.
+"""The location of a checkpoint or savepoint, on any filesystem.
 
 Layout, Flink's: `<dir>/<job id>/{shared,taskowned,chk-<n>}` and `<dir>/savepoint-<first 6 of job id>-<12 hex>`, each
 snapshot's directory with a `_metadata` that is written last: a snapshot without one does not exist.
@@ -64,7 +64,7 @@ _MAX_LISTED = 200  # folders looked into: an error must not take minutes to say
 
 
 class SnapshotLocation:
-    """The directory of one checkpoint or savepoint. Equal and rebuilt by its URI, so that it can go to other processes.
+    """The directory of one checkpoint or savepoint. Compared and pickled by its URI, to be sent to other processes.
 
     Args:
         uri: The directory.
@@ -101,7 +101,7 @@ class SnapshotLocation:
 
     @property
     def exists(self) -> bool:
-        """Whether a completed snapshot stands here: whether it has its `_metadata`.
+        """Whether a completed snapshot is here, that is, whether `_metadata` exists.
 
         Raises:
             SnapshotError: The filesystem can't tell.
@@ -124,16 +124,16 @@ class SnapshotLocation:
             self._store.make_directory(self._path)
 
     def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
-        """Write a piece of state; never holds more than `inline_threshold` bytes of it.
+        """Write a piece of state; at most `inline_threshold` bytes are held in memory.
 
         Args:
-            name: How its file's name begins. Its end is random: an execution attempt that everybody believes dead may
-                still write the same checkpoint, and must not write over a live one's file.
+            name: How its file's name begins. Its end is random: an execution attempt that is believed dead may still write
+                the same checkpoint, and must not overwrite a file of the running one.
             write: Writes the bytes to a sink that can't seek.
             inline_threshold: Up to this many bytes go into the handle instead of a file.
 
         Raises:
-            SnapshotError: The filesystem failed; what `write` raises is passed on. No file is left behind.
+            SnapshotError: The filesystem failed; what `write` raises is passed on. No file remains.
         """
         final = f"{name}-{secrets.token_hex(4)}"
         check_path(final)
@@ -165,7 +165,7 @@ class SnapshotLocation:
         return self._open_checked(handle, check_content)
 
     def open_unchecked(self, handle: StateHandle) -> BinaryIO:
-        """Open a piece of state without reading it, for who reads little of it, and that with checksums of its own.
+        """Open a piece of state without checking it, for readers of a small part that has checksums of its own.
 
         Raises:
             CorruptSnapshotError: It is missing, or has another length.
@@ -254,7 +254,7 @@ class SnapshotLocation:
         return self._within_bounds(data, join(self.uri, name))
 
     def read_whole(self, handle: StateHandle) -> bytes:
-        """Return what a handle is about, of what is no user's state and so never large: Spark's logs.
+        """Return the bytes of a handle that holds no user state and so is never large: Spark's logs.
 
         Raises:
             CorruptSnapshotError: It is missing, damaged, or too large.
@@ -273,7 +273,7 @@ class SnapshotLocation:
         return bytes(data)
 
     def remove(self, name: str) -> None:
-        """Delete a file of the directory; nothing is done where it is gone already.
+        """Delete a file of the directory; does nothing if it is gone already.
 
         Raises:
             CorruptSnapshotError: The name leads elsewhere.
@@ -285,11 +285,11 @@ class SnapshotLocation:
                 folder.unlink(name)
 
     def write_metadata(self, data: bytes) -> None:
-        """Write `_metadata`, the last step: from now on the snapshot exists, whole.
+        """Write `_metadata`, the last step: from then on the snapshot is complete.
 
         Raises:
             SnapshotExistsError: It is there already.
-            SnapshotError: It could not be written; there is no half-written one.
+            SnapshotError: It could not be written; no half-written file remains.
         """
         uri = join(self.uri, METADATA_FILE)
         with storage_errors("write", uri):
@@ -297,7 +297,7 @@ class SnapshotLocation:
                 self._store.write_new(self._child(METADATA_FILE), data)
             except FileExistsError as error:
                 if self._store.may_repeat and self.read_metadata() == data:
-                    return  # a request was repeated whose answer had been lost
+                    return  # a retry of a request whose answer was lost
                 message = f"{uri} exists already; it is not overwritten."
                 hint = "two drivers may run this job: look for one that is no longer wanted"
                 raise SnapshotExistsError(message, where=uri, hint=hint) from error
@@ -319,7 +319,7 @@ class SnapshotLocation:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[HeldSnapshot]:
-        """Look at the snapshot and deal with it; on this machine it stays the same one whatever becomes of its name.
+        """Hold the snapshot's directory open; on this machine it stays the same one even if it is renamed.
 
         Raises:
             SnapshotError: The directory isn't there, is a link, or can't be opened.
@@ -328,7 +328,7 @@ class SnapshotLocation:
             yield HeldSnapshot(self.uri, folder)
 
     def discard(self) -> None:
-        """Delete the snapshot's directory and all in it; nothing is done where it is gone already.
+        """Delete the snapshot's directory and all in it; does nothing if it is gone already.
 
         `_metadata` goes first, so that no half of a snapshot looks like one.
 
@@ -400,7 +400,7 @@ def _read_metadata(file: BinaryIO, uri: str) -> bytes:
     data = bytearray(file.read(METADATA_HEAD_BYTES))
     size = stated_size(data)
     if size is None:
-        return bytes(_read_on(file, data, _CHUNK_BYTES))  # no such file, as whoever takes it apart says
+        return bytes(_read_on(file, data, _CHUNK_BYTES))  # not a metadata file; the parser reports that
     if size > MAX_METADATA_BYTES:
         raise _too_large(join(uri, METADATA_FILE))
     return bytes(_read_on(file, data, size + 1))  # a byte too many is damage, and more say no more
@@ -430,7 +430,7 @@ def is_snapshot_directory(name: str) -> bool:
 
 
 def snapshot_id_of(uri: str, job_id: str) -> str | None:
-    """Return the short id of the snapshot in a directory; None where the name of the directory doesn't tell.
+    """Return the short id of the snapshot in a directory; None if the name of the directory doesn't tell.
 
     Args:
         uri: The directory. The id of a savepoint is the random end of its name.
@@ -450,7 +450,7 @@ def no_metadata(where: str) -> NoSnapshotError:
 
 
 def _no_snapshot(fs: Any, path: str, text: str) -> NoSnapshotError:
-    """Return the error for a directory that is no snapshot; one that holds some says so."""
+    """Return the error for a directory that isn't a snapshot; it says so if the directory contains snapshots."""
     error = no_metadata(text)
     found, all_seen = _snapshots_below(fs, path)
     if found:

@@ -31,13 +31,13 @@ class UploadedFiles:
             return dict(self._confirmed)
 
     def written(self, checkpoint_id: int, files: Mapping[str, SharedFile]) -> None:
-        """Take note of all shared files of a checkpoint, new and old ones, before it is acknowledged."""
+        """Record all shared files of a checkpoint, new and old ones, before it is acknowledged."""
         with self._lock:
             if checkpoint_id > self._confirmed_id:
                 self._written[checkpoint_id] = dict(files)
 
     def confirm(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint is complete; nothing is done if a newer one is already, or it isn't known."""
+        """Record that a checkpoint is complete; does nothing if a newer one is already, or it isn't known."""
         with self._lock:
             files = self._written.get(checkpoint_id)
             if files is None:
@@ -51,6 +51,6 @@ class UploadedFiles:
             self._written = {other: held for other, held in self._written.items() if other > checkpoint_id}
 
     def forget(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint failed."""
+        """Record that a checkpoint failed."""
         with self._lock:
             self._written.pop(checkpoint_id, None)

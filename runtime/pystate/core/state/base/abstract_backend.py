@@ -86,7 +86,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         Args:
             descriptor: What is declared.
             namespaces: Of its namespaces.
-            context: Whose current address counts.
+            context: Holds the current address.
         """
 
     @abstractmethod
@@ -116,7 +116,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         return known
 
     def _check_same(self, known: StateDescriptor, descriptor: StateDescriptor) -> None:
-        """Refuse another declaration of a state that differs; where only a function's code does, give notice once."""
+        """Reject another declaration of a state that differs; where only a function's code does, give notice once."""
         name, difference = known.name, known.difference(descriptor)
         if difference is not None:
             message = f"State {name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."

@@ -15,7 +15,7 @@ from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 
 
 def check_header_fits(header: CanonicalHeader, context: InternalKeyContext) -> None:
-    """Refuse a canonical file that a backend can't take.
+    """Reject a canonical file that a backend can't take.
 
     Raises:
         RestoreError: Key encoding, max parallelism or key type differ.

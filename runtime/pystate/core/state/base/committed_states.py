@@ -15,7 +15,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.state.base.committed_view import CommittedView
 
 PINNED_SECONDS = 10.0
-"""How long a version is kept for who reads a map or a list in several parts."""
+"""How long a version is kept for readers of a map or a list in several parts."""
 
 MAX_PINNED = 8
 """How many versions are kept for such readers."""
@@ -122,7 +122,7 @@ class CommittedStates:
                 self._pending[checkpoint_id] = self._hold(CommittedVersion(key, timestamp, self._live.shared))
 
     def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Take note of how a checkpoint ended; from any thread. Those before a completed one are of no use any more."""
+        """Record how a checkpoint ended; from any thread. Those before a completed one are of no use any more."""
         with self._lock:
             ended = self._pending.pop(checkpoint_id, None)
             if ended is None:
@@ -149,7 +149,7 @@ class CommittedStates:
             key: A certain version, in which a reader goes on.
 
         Returns:
-            The version; None where that one is gone, or there is none.
+            The version; None if that one is gone, or there is none.
         """
         with self._lock:
             found = None if self._closed else self._find(live=live, key=key)

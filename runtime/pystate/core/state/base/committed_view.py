@@ -35,7 +35,7 @@ class StateView(ABC):
 
     @abstractmethod
     def value(self, address: Hashable, key_group: int) -> bytes | None:
-        """Return the value or accumulator of an address; None where there is none."""
+        """Return the value or accumulator of an address; None if there is none."""
 
     @abstractmethod
     def elements(self, address: Hashable, key_group: int) -> list[bytes]:

@@ -233,7 +233,8 @@ class KeyedStateBackend(ABC):
             sources: One or more. The backend removes their folders, now or when it is closed.
 
         Returns:
-            The index of the source whose shared files the backend goes on with under their old names; None for none.
+            The index of the source whose shared files the backend continues with under their old names; None if there is
+            none.
 
         Raises:
             RestoreError: They don't fit, or this backend reads no native snapshots.

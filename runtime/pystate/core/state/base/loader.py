@@ -74,7 +74,7 @@ def name_of(backend: KeyedStateBackend) -> str:
 
 
 def check_state_backend(name: str) -> None:
-    """Refuse a name or path that leads to no backend.
+    """Reject a name or path that leads to no backend.
 
     Raises:
         ConfigurationError: So it is.
@@ -83,7 +83,7 @@ def check_state_backend(name: str) -> None:
 
 
 def takes_native_snapshots(name: str) -> bool | None:
-    """Return whether a backend can be written as its own files; None where the factory is a function, which doesn't say.
+    """Return whether a backend can be written as its own files; None if the factory is a function, which doesn't say.
 
     Raises:
         ConfigurationError: There is no such backend.

@@ -57,7 +57,7 @@ class TimerStore(Protocol):
         """Iterate over the timers of a key group in the order of their times, until the epoch ends."""
 
     def last_time(self) -> int | None:
-        """Return a time behind which no timer is stored; None where none is stored at all."""
+        """Return a time behind which no timer is stored; None if none is stored at all."""
 
     def kept_bytes(self) -> int:
         """Return about how much memory is taken by what is kept for the running epoch alone."""
@@ -139,7 +139,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return new_timer(timestamp, context.active_key, context.active_key_group, internal)
 
     def add(self, timer: Timer) -> None:
-        """Add a timer; nothing happens where it is there."""
+        """Add a timer; does nothing if it is there."""
         changes = self._changes
         if changes.get(timer):
             return
@@ -167,11 +167,11 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             self._announce(timer[2], timer[0])
 
     def remove(self, timer: Timer) -> None:
-        """Remove a timer; nothing happens where it isn't there."""
+        """Remove a timer; does nothing if it isn't there."""
         self._changes[timer] = False
 
     def peek(self, key_group: int | None = None) -> Timer | None:
-        """Return a timer of the lowest time; None where there is none.
+        """Return a timer of the lowest time; None if there is none.
 
         Args:
             key_group: Of this key group; None for all.

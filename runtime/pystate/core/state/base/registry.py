@@ -88,7 +88,7 @@ class StateRegistry(Generic[S, R]):
         self._states.clear()
 
     def check_empty(self) -> None:
-        """Refuse a restore on top of other state.
+        """Reject a restore on top of other state.
 
         Raises:
             StateError: There are states.

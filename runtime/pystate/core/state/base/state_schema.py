@@ -207,8 +207,8 @@ class Migration:
     """What must be done with the entries of an older schema.
 
     Attributes:
-        convert: Changes a value, an element or a map value; None where the bytes stay as they are.
-        user_keys: Decodes map keys, to check that each is one of the declared type; None where it is known.
+        convert: Changes a value, an element or a map value; None if the bytes stay as they are.
+        user_keys: Decodes map keys, to check that each is one of the declared type; None if it is known.
         namespaces: Of the namespaces.
     """
 

@@ -33,7 +33,7 @@ def create_state(
 
     Args:
         descriptor: What was declared.
-        context: Whose current address counts.
+        context: Holds the current address.
         schema: Of the descriptor.
         store: The `MapStore`, `ListStore` or, for all other kinds, `ValueStore` of the state.
 

@@ -45,11 +45,11 @@ class TimerBuckets:
             bucket.append(timer)
 
     def last_time(self) -> int | None:
-        """Return the highest time; None where there is none."""
+        """Return the highest time; None if there is none."""
         return max(self._times, default=None)
 
     def front(self) -> list[Timer] | None:
-        """Return the timers of the lowest time, the first at the end, to be popped from; None where there are none."""
+        """Return the timers of the lowest time, the first at the end, to be popped from; None if there are none."""
         times, buckets, turned = self._times, self._buckets, self._turned
         while times:
             time = times[0]

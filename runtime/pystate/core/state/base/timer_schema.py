@@ -53,7 +53,7 @@ def new_timer(timestamp: int, key: Hashable, key_group: int, namespace: Hashable
 
 
 def check_time(timestamp: int) -> None:
-    """Refuse what is no time.
+    """Reject what is no time.
 
     Raises:
         StateError: It is no integer of 64 bits.
@@ -149,7 +149,7 @@ def schema_of(info: StateMetaInfoSnapshot) -> StateSchema | TimerSchema:
 
 
 def check_timers(info: StateMetaInfoSnapshot, new: TimerSchema) -> None:
-    """Refuse restored state that isn't the timers that are declared.
+    """Reject restored state that isn't the timers that are declared.
 
     Raises:
         RestoreError: So it is.

@@ -77,10 +77,10 @@ class StateMetaInfoSnapshot:
         name: Its name.
         kind: Its kind, a `StateKind` value.
         serializer: The snapshot of the serializer of its values, elements or map values; empty for timers, which have none.
-        user_key: `{"type": ...}` with the type of the map keys, None for untyped; None where the state is no map.
+        user_key: `{"type": ...}` with the type of the map keys, None for untyped; None if the state is no map.
         ttl: Whether each value begins with the 8 bytes of a timestamp.
-        namespace: The snapshot of the serializer of its namespaces; None where it is scoped by key alone.
-        timers: What timers these are, see `TimerSchema`; None where the state is none of timers.
+        namespace: The snapshot of the serializer of its namespaces; None if it is scoped by key alone.
+        timers: What timers these are, see `TimerSchema`; None if the state is none of timers.
         part: 0, but where a file has entries of one state under several schemas: then each is a part with a number of its
             own. Such are states that came from subtasks of which some had declared them anew, and others had not.
     """

@@ -66,7 +66,7 @@ def decompress(codec: str | None, stored: bytes | memoryview) -> bytes | memoryv
 
 
 def codec_from_plain(name: object) -> str | None:
-    """Return the codec that a header names; None for none.
+    """Return the codec that a header names; None if there is none.
 
     Raises:
         ValueError: There is none of that name.

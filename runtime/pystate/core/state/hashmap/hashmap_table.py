@@ -36,7 +36,7 @@ class StateTable:
     Attributes:
         base: A dict per key group of the range.
         layers: Newer values, oldest first; the last one is open for writing, the others are frozen.
-        replaced: Where what is replaced is kept for readers on other threads, see `views`; None where nobody reads.
+        replaced: Where what is replaced is kept for readers on other threads, see `views`; None if nobody reads.
     """
 
     __slots__ = ("base", "layers", "replaced", "stores_objects")
@@ -48,7 +48,7 @@ class StateTable:
         self.stores_objects = True
 
     def get(self, key: Hashable, key_group: int) -> Any:
-        """Return the stored value; None where there is none."""
+        """Return the stored value; None if there is none."""
         if self.layers:  # only while a snapshot is being written
             for layer in reversed(self.layers):
                 stored = layer.get(key_group, _EMPTY).get(key, _MISSING)
@@ -59,14 +59,14 @@ class StateTable:
     known = get
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return what is stored of each of some keys; None where there is nothing."""
+        """Return what is stored of each of some keys; None if there is nothing."""
         if self.layers:
             return list(map(self.get, keys, key_groups))
         base = self.base
         return [base[key_group].get(key) for key, key_group in zip(keys, key_groups, strict=True)]
 
     def peek(self, key: Hashable, key_group: int) -> Any:
-        """Return the stored value, from any thread; None where there is none."""
+        """Return the stored value, from any thread; None if there is none."""
         for layer in reversed(tuple(self.layers)):  # a copy: the owner merges layers meanwhile
             group = layer.get(key_group)
             stored = _MISSING if group is None else group.get(key, _MISSING)
@@ -111,7 +111,7 @@ class StateTable:
                 base[key_group][key] = stored
 
     def own(self, key: Hashable, key_group: int, copy: Callable[[Any], Any]) -> Any:
-        """Return the stored value of a key, to be changed in place; None where there is none.
+        """Return the stored value of a key, to be changed in place; None if there is none.
 
         While a view may be open, the value is copied the first time; later calls return that copy.
         """

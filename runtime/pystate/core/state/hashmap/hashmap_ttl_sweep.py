@@ -150,7 +150,7 @@ class IncrementalCleanup:
 def incremental_cleanup(
     descriptor: StateDescriptor, schema: StateSchema, table: StateTable, work: object
 ) -> IncrementalCleanup | None:
-    """Return the clean-up of a state; None where there is none to be done.
+    """Return the clean-up of a state; None if there is none to be done.
 
     Args:
         descriptor: Of the state.

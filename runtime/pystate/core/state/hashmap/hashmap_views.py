@@ -1,4 +1,4 @@
-"""Views of tables that go on being written, for queryable state.
+"""Views of tables that keep being written, for queryable state.
 
 Each open view keeps, for the addresses that are written behind it, what stood there before. A reader looks into the table
 first and then through the views from its own to the newest; the first one that has the address is right, else the table is.
@@ -36,7 +36,7 @@ class HashMapView(CommittedView):
 
     Attributes:
         tables: By state.
-        replaced: By state: address -> what stood there; None where nothing did.
+        replaced: By state: address -> what stood there; None if nothing did.
         newer: The next view; None for the newest.
     """
 

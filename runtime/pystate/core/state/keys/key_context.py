@@ -23,7 +23,7 @@ NO_KEY = _NoKey()
 
 
 class KeyContext(Protocol):
-    """Whose current address counts for a state.
+    """Holds the current address for a state.
 
     An `InternalKeyContext` where that is the current key; else a `NamespaceScope`.
 

@@ -35,11 +35,11 @@ class Accumulators(ABC):
         self._values = values
         self._load = values.load
         self._checked = values.checked
-        self._held: dict[Hashable, Any] = values.overlay  # one dict for good; None where one was removed
+        self._held: dict[Hashable, Any] = values.overlay  # one dict for good; None if one was removed
 
     @staticmethod
     def of(handle: InternalKvState) -> Accumulators | None:
-        """Return those of a state; None where it has none, or where they expire."""
+        """Return those of a state; None if it has none, or where they expire."""
         descriptor, values = handle.descriptor, handle.overlay
         if not isinstance(values, OverlayValueState):
             return None
@@ -91,7 +91,7 @@ class Accumulators(ABC):
         self._values.store_all(addresses, key_groups, accumulators)
 
     def read(self, address: Hashable, key_group: int) -> Any:
-        """Return the accumulator of an address; None where there is none."""
+        """Return the accumulator of an address; None if there is none."""
         accumulator = self._held.get(address)
         if accumulator is None and address not in self._held:
             return self._load(address, key_group)

@@ -28,7 +28,7 @@ class TakingState(Protocol):
         """Return a value as the state keeps it; StateError where it isn't of the type."""
 
     def take(self) -> Any:
-        """Remove the current address's value and return it; None where there is none, or it has expired."""
+        """Remove the current address's value and return it; None if there is none, or it has expired."""
 
 
 def refuse_none(name: str) -> StateError:
@@ -77,7 +77,7 @@ class ValueReducingState(ReducingState[Any]):
         self.take = values.take
 
     def get(self) -> Any:
-        """Return the reduced value; None where nothing was added."""
+        """Return the reduced value; None if nothing was added."""
         return self._read()
 
     @override
@@ -136,7 +136,7 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         self.take = values.take
 
     def get(self) -> Any:
-        """Return the result; None where nothing was added."""
+        """Return the result; None if nothing was added."""
         accumulator = self._read()
         return None if accumulator is None else self._result(accumulator)
 

@@ -24,7 +24,7 @@ class EpochBuffer(ABC):
 
     @abstractmethod
     def commit(self) -> None:
-        """Take note that the running epoch lasts."""
+        """Record that the running epoch lasts."""
 
     @abstractmethod
     def drop(self) -> None:

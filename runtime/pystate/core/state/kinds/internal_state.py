@@ -98,7 +98,7 @@ class InternalKvState:
     Args:
         descriptor: What was declared.
         namespaces: Of its namespaces.
-        scope: Its current namespace; None where there is but the void one.
+        scope: Its current namespace; None if there is but the void one.
         state: As user code sees it, scoped to current key and namespace.
         overlay: Its running epoch.
 

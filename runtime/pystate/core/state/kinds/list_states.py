@@ -136,7 +136,7 @@ class OverlayListState(OverlayState, ListState[Any]):
         return StateError(message, hint="leave such elements out; clear() removes all")
 
     def take(self) -> list[Any] | None:
-        """Remove the current key's elements and return them as the state holds them; None where there are none."""
+        """Remove the current key's elements and return them as the state holds them; None if there are none."""
         elements = self._held_elements()
         if not elements:
             return None

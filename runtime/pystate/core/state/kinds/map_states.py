@@ -181,7 +181,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         return (overlay.stored.get(user_key, ABSENT) if value is _UNKNOWN else value) is not ABSENT
 
     def is_empty(self) -> bool:
-        """Return whether there is no entry. Reads no more than the first one that is still there."""
+        """Return whether the map is empty. Reads no more than the first one that is still there."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         entries = overlay.entries  # without a live one they are all removed
         return not overlay.live and all(user_key in entries for user_key in overlay.stored)

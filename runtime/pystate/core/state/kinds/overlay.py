@@ -87,7 +87,7 @@ class OverlayState(EpochOverlay):
 
     Args:
         name: The state's name.
-        context: Whose current address counts.
+        context: Holds the current address.
         serializer: Of the values, elements or map values.
         store: The flushed values.
     """

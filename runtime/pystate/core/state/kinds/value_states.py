@@ -32,7 +32,7 @@ class ValueStore(KeyStore, Protocol):
     """The flushed values of one state, in the backend's form."""
 
     def get(self, key: Hashable, key_group: int, /) -> Any:
-        """Return the value; None where there is none. An immutable one is an object, a mutable one is bytes."""
+        """Return the value; None if there is none. An immutable one is an object, a mutable one is bytes."""
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], /) -> list[Any]:
         """Return a new list of what `get` returns for each of some keys."""
@@ -80,7 +80,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._overlay[key] = None
 
     def take(self) -> Any:
-        """Remove the current key's value and return it; None where there is none."""
+        """Remove the current key's value and return it; None if there is none."""
         value = self.value()
         if value is not None:
             self.clear()
@@ -88,7 +88,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @property
     def overlay(self) -> dict[Hashable, Any]:
-        """What the epoch has by key; None where it removed a value. Keys that `hold` has put there may be written to."""
+        """What the epoch has by key; None if it removed a value. Keys that `hold` has put there may be written to."""
         return self._overlay
 
     def checked(self, value: Any) -> Any:
@@ -142,7 +142,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         return self._by_key
 
     def _note(self, key: Hashable, key_group: int) -> None:
-        """Take note of the key group of a key that comes into the overlay next."""
+        """Record the key group of a key that comes into the overlay next."""
         if self._by_key is None:
             self._order.append(key_group)
         else:
@@ -150,7 +150,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @abstractmethod
     def load(self, key: Hashable, key_group: int) -> Any:
-        """Return the value of a key that the epoch hasn't; None where there is none."""
+        """Return the value of a key that the epoch hasn't; None if there is none."""
 
     def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
         """Return what `load` does for each of some keys."""
@@ -163,7 +163,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._note(key, group)
 
     def read_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return the values of some keys, from the epoch or from before it; None where there is none."""
+        """Return the values of some keys, from the epoch or from before it; None if there is none."""
         if not self._overlay:
             return self.load_all(keys, key_groups)
         found = list(map(self._overlay.get, keys, repeat(_MISSING)))
@@ -361,7 +361,7 @@ class MutableValueState(OverlayValueState):
         return [(key, stored) for key, stored in self._all_bytes() if stored != known(key, groups[key])]
 
     def _all_bytes(self) -> Iterable[tuple[Hashable, bytes | None]]:
-        """Return the bytes of each value that the epoch has; None where it removed one."""
+        """Return the bytes of each value that the epoch has; None if it removed one."""
         values = list(self._overlay.values())
         if all(value is not None for value in values):
             with contextlib.suppress(StateError):  # one by one it says whose value it is

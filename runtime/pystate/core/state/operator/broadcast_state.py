@@ -114,7 +114,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return iter([(external(internal), self._show(internal)) for internal in self._present()])
 
     def prepare_flush(self) -> Callable[[], None] | None:
-        """Return what makes the epoch's changes part of the flushed map; None where there are none.
+        """Return what makes the epoch's changes part of the flushed map; None if there are none.
 
         Raises:
             StateError: A value isn't of the state's type; nothing has changed then.

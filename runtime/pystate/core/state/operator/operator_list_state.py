@@ -61,7 +61,7 @@ class OperatorListState(ListState[Any]):
         self._live, self._added = [], []
 
     def prepare_flush(self) -> Callable[[], None] | None:
-        """Return what makes the epoch's changes part of the flushed elements; None where there are none.
+        """Return what makes the epoch's changes part of the flushed elements; None if there are none.
 
         Raises:
             StateError: An element isn't of the state's type; nothing has changed then.

@@ -171,7 +171,7 @@ class OperatorStateBackend(OperatorStateStore):
             known.state.drop_epoch()
 
     def snapshot(self) -> OperatorStateSnapshot | None:
-        """Freeze what is flushed; None where there is no state."""
+        """Freeze what is flushed; None if there is no state."""
         states: list[tuple[OperatorStateInfo, Callable[[], Iterator[Item]]]] = []
         for known in self._declared.values():
             count, entries = known.state.freeze()

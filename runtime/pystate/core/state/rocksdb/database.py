@@ -47,7 +47,7 @@ class ColumnFamily:
 
     Attributes:
         name: RocksDB's name of it.
-        get: (row key) -> value; None where there is none.
+        get: (row key) -> value; None if there is none.
     """
 
     name: str
@@ -72,7 +72,7 @@ class FrozenRows:
         self._family = family  # once nobody has it, and it is dropped, RocksDB's iterators over it read freed memory
 
     def get(self, row: bytes) -> bytes | None:
-        """Return the value of a row; None where there is none.
+        """Return the value of a row; None if there is none.
 
         Raises:
             StateError: RocksDB can't read it.
@@ -106,7 +106,7 @@ class FrozenRows:
 
 
 class FrozenScan:
-    """The rows of a column family at the moment this object is made, for who reads all of them."""
+    """The rows of a column family at the moment this object is made, for readers of all of them."""
 
     def __init__(self, family: ColumnFamily, directory: str) -> None:
         self._where = directory
@@ -223,7 +223,7 @@ class Database:
         return FrozenRows(family, self.directory)
 
     def freeze_scan(self, family: ColumnFamily) -> FrozenScan:
-        """Return the same for who reads all of it."""
+        """Return the same for readers of all of it."""
         return FrozenScan(family, self.directory)
 
     def scan(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
@@ -251,7 +251,7 @@ class Database:
                 yield batch
 
     def last(self, family: ColumnFamily, start: bytes, end: bytes) -> bytes | None:
-        """Return the last row key from `start` up to `end`; None where there is none."""
+        """Return the last row key from `start` up to `end`; None if there is none."""
         with _explained(f"read column family {family.name!r}", self.directory):
             rows = family.rows.iter(scan_options())
             row = _last_before(rows, end)
@@ -392,7 +392,7 @@ class Database:
             self._links.pop()
 
     def property(self, family: ColumnFamily | None, name: str) -> str | None:
-        """Return what RocksDB says about itself, from whichever thread; None where it has nothing to say.
+        """Return what RocksDB says about itself, from whichever thread; None if it has nothing to say.
 
         Args:
             family: The column family; None for the whole database.
@@ -467,7 +467,7 @@ def _first_of_heads(rows: Any, head_of: Callable[[bytes], bytes], after: Callabl
 
 
 def _last_before(rows: Any, end: bytes) -> bytes | None:
-    """Return the last row key in front of one; None where there is none."""
+    """Return the last row key in front of one; None if there is none."""
     rows.seek_for_prev(end)
     row: bytes | None = rows.key()
     if row == end:

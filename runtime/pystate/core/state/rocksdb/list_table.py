@@ -78,7 +78,7 @@ class RocksDBListTable(RocksDBRows):
         return len(rows) > MAX_ROWS and len(rows) > 2 * (size // ROW_BYTES + 1)
 
     def check(self, changes: list[ListChange]) -> None:
-        """Refuse what RocksDB can't hold.
+        """Reject what RocksDB can't hold.
 
         Raises:
             StateError: An element is too large.

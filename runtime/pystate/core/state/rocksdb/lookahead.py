@@ -43,7 +43,7 @@ class Lookahead:
 
 
 def read_ahead(rows: list[bytes], get: Callable[[list[bytes]], list[bytes | None]]) -> list[bytes | None]:
-    """Return the values of the first rows, None where there is none; fewer than rows where the values are large.
+    """Return the values of the first rows, None if there is none; fewer than rows where the values are large.
 
     Args:
         rows: Row keys, sorted.

@@ -58,7 +58,7 @@ class RocksDBMapTable(RocksDBRows):
         return RocksDBStoredMap(self, self._begin(key, key_group))
 
     def read(self, prefix: bytes, row: bytes) -> bytes | None:
-        """Return the bytes in a row that begins with the prefix of its map; None where there is none."""
+        """Return the bytes in a row that begins with the prefix of its map; None if there is none."""
         if self._spilled is None:
             data = self._read_row(row)
         else:
@@ -73,7 +73,7 @@ class RocksDBMapTable(RocksDBRows):
             raise self._database.read_error(error) from error
 
     def check(self, changes: list[MapChange]) -> None:
-        """Refuse what RocksDB can't hold.
+        """Reject what RocksDB can't hold.
 
         Raises:
             StateError: A value is too large.

@@ -37,7 +37,7 @@ class RestoredDatabases:
         statistics: Whether RocksDB counts what it does in them.
 
     Attributes:
-        base: The index of the source whose database it is; None where none has key groups of the backend.
+        base: The index of the source whose database it is; None if none has key groups of the backend.
         database: The backend's database from now on; the caller's to release.
 
     Raises:

@@ -127,7 +127,7 @@ class RocksDBNativeSnapshot(NativeSnapshot):
 
 
 def check_families(meta: NativeMeta, found: set[str], where: str) -> None:
-    """Refuse a database whose column families aren't those of the states.
+    """Reject a database whose column families aren't those of the states.
 
     Raises:
         CorruptSnapshotError: So it is.

@@ -31,7 +31,7 @@ class ObjectCache:
         limit: About how many bytes both may take.
 
     Attributes:
-        dirty: What RocksDB doesn't have yet; None where it has to remove a row.
+        dirty: What RocksDB doesn't have yet; None if it has to remove a row.
         key_groups: Of the dirty keys, and of others.
     """
 
@@ -45,7 +45,7 @@ class ObjectCache:
         self.key_groups: dict[Hashable, int] = {}
 
     def get(self, key: Hashable) -> Any:
-        """Return a value, None where there is none; `MISSING` where that isn't known."""
+        """Return a value, None if there is none; `MISSING` where that isn't known."""
         value = self._young.get(key, MISSING)
         if value is MISSING:
             value = self._older.get(key, MISSING)

@@ -112,7 +112,7 @@ class SweepCleanup:
 
 
 def sweep_cleanup(descriptor: StateDescriptor, database: Database, table: RocksDBRows, work: object) -> SweepCleanup | None:
-    """Return the clean-up of a state; None where there is none to be done.
+    """Return the clean-up of a state; None if there is none to be done.
 
     Args:
         descriptor: Of the state.

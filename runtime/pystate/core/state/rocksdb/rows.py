@@ -241,7 +241,7 @@ class RocksDBRows:
     def keys(self) -> Generator[tuple[Hashable, int], None, None]:
         """Iterate over (address, key group) of all that is stored, skipping over the other rows of an address.
 
-        It goes on where the epoch is moved to disk meanwhile.
+        It continues where the epoch is moved to disk meanwhile.
         """
         decode, spilled = self._addresses.decode, self._spilled
         head_of = _key_head if self._addresses.is_void else _namespace_head

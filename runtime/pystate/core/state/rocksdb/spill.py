@@ -45,7 +45,7 @@ class SpilledRows:
         self._get: Callable[[Any], Any] = self._newer.get
 
     def get(self, row: Any) -> Any:
-        """Return the value of a row that no `clear` is about, None where there is none; or of a list of rows."""
+        """Return the value of a row that no `clear` is about, None if there is none; or of a list of rows."""
         if isinstance(row, list):
             return self._get_several(row)
         marked = self._get(row)
@@ -60,7 +60,7 @@ class SpilledRows:
         return [next(older) if one is None else one[1:] if one.startswith(_VALUE) else None for one in found]
 
     def read(self, prefix: bytes, row: bytes) -> bytes | None:
-        """Return the value of a row, None where there is none.
+        """Return the value of a row, None if there is none.
 
         Args:
             prefix: What may have been cleared.

@@ -120,7 +120,7 @@ class RocksDBTables:
         return states
 
     def check_empty(self) -> None:
-        """Refuse a restore on top of other state.
+        """Reject a restore on top of other state.
 
         Raises:
             StateError: There are states.

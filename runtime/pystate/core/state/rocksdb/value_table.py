@@ -122,7 +122,7 @@ class RocksDBTable(RocksDBRows):
         self._fetched = 0
 
     def get(self, key: Hashable, key_group: int) -> Any:
-        """Return the stored value; None where there is none."""
+        """Return the stored value; None if there is none."""
         value = self._read.get(key, MISSING)
         if value is not MISSING:
             return value
@@ -149,7 +149,7 @@ class RocksDBTable(RocksDBRows):
         return value
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return the stored value of each of some keys; None where there is none."""
+        """Return the stored value of each of some keys; None if there is none."""
         return list(map(self.get, keys, key_groups))
 
     def known(self, key: Hashable, key_group: int) -> Any:
@@ -162,7 +162,7 @@ class RocksDBTable(RocksDBRows):
         return value
 
     def check(self, changes: Iterable[tuple[Hashable, Any]]) -> None:
-        """Refuse what RocksDB can't hold.
+        """Reject what RocksDB can't hold.
 
         Raises:
             StateError: A value is too large.

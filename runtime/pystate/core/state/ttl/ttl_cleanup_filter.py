@@ -97,7 +97,7 @@ class TtlSweep(ABC):
 
 
 def snapshot_filter(descriptor: StateDescriptor, now: int) -> EntryFilter | None:
-    """Return what leaves expired values out of a snapshot of a state; None where they stay."""
+    """Return what leaves expired values out of a snapshot of a state; None if they stay."""
     config = descriptor.ttl_config
     if config is None or not config.get_cleanup_strategies().in_full_snapshot():
         return None

@@ -99,7 +99,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         self._pairs.clear()
 
     def is_empty(self) -> bool:
-        """Return whether there is no entry to be seen. Reads no more than the first one."""
+        """Return whether the map has no visible entry. Reads at most up to the first visible one."""
         self._accesses += 1
         return not self.has_value()
 

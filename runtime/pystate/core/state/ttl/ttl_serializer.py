@@ -86,10 +86,10 @@ def without_time(data: bytes) -> bytes:
 
 
 def timed_conversion(convert: Convert | None, had_time: bool, has_time: bool, now: int) -> Convert | None:
-    """Return what makes values with or without a time out of others; None where the bytes stay as they are.
+    """Return what makes values with or without a time out of others; None if the bytes stay as they are.
 
     Args:
-        convert: Changes the value's own bytes; None where they stay as they are.
+        convert: Changes the value's own bytes; None if they stay as they are.
         had_time: Whether the old bytes begin with a time; it is kept.
         has_time: Whether the new ones do.
         now: What stands where there was none, ms since 1970.

@@ -81,7 +81,7 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         return self._check_value(value)
 
     def take(self) -> Any:
-        """Remove the current key's value and return it; None where there is none, or it has expired."""
+        """Remove the current key's value and return it; None if there is none, or it has expired."""
         self._accesses += 1
         pair = self._pairs.take()
         return None if pair is None or pair[0] + self._millis <= self._clock() else pair[1]

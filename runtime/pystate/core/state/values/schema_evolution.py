@@ -55,7 +55,7 @@ class Resolution:
     Attributes:
         compatibility: The verdict.
         migrate: Makes the new value of an old one, which it may take over: bytes become
-            `new.serialize(migrate(old.deserialize(data)))`. None where the bytes stay as they are, or nothing helps. Raises
+            `new.serialize(migrate(old.deserialize(data)))`. None if the bytes stay as they are, or nothing helps. Raises
             RestoreError for a value that the new type doesn't have.
         reason: Why it is INCOMPATIBLE, as a sentence; else empty.
     """

@@ -53,9 +53,9 @@ class TypeSerializer(ABC):
         type_info: The type; None for untyped values.
         type_name: Its name, for errors.
         immutable: Whether values can't be changed in place, so that user code and backend may share them.
-        exact_type: Python type whose every instance is a right value as it is; None where `check` must look.
+        exact_type: Python type whose every instance is a right value as it is; None if `check` must look.
         integer_range: Lowest and highest value of a bounded integer type; else None.
-        field_rights: Of a tuple's fields, when each is right as it is; None where `check` must look.
+        field_rights: Of a tuple's fields, when each is right as it is; None if `check` must look.
     """
 
     type_info: TypeInformation | None

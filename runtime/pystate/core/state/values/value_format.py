@@ -46,7 +46,7 @@ class Format(ABC):
     Attributes:
         name: The type's name.
         has_extensions: Whether its bytes may hold msgpack extensions or maps.
-        right: When a value is right as it is; None where the format must look.
+        right: When a value is right as it is; None if the format must look.
         field_rights: When each field of a tuple is; None for what is no tuple, and where the format must look.
     """
 

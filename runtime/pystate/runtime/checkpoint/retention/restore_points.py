@@ -63,7 +63,7 @@ class RestorePoints:
         Args:
             say: Takes a sentence about a damaged checkpoint that an older one stands in for.
             check: Raises where it may not.
-            last_completed: The id of the last checkpoint that is known to have completed; None for none.
+            last_completed: The id of the last checkpoint that is known to have completed; None if there is none.
 
         Raises:
             CorruptSnapshotError: There is none but a damaged one.
@@ -89,7 +89,7 @@ class RestorePoints:
     def start_from(
         self, starting: Snapshot, mode: RecoveryClaimMode, job_runs: Callable[[str], bool | None] = lambda _: None
     ) -> None:
-        """Take note of the snapshot the job was started from; to be called behind `recover`, by each driver of the job.
+        """Record the snapshot the job was started from; to be called behind `recover`, by each driver of the job.
 
         Args:
             starting: The snapshot.
@@ -181,7 +181,7 @@ class RestorePoints:
         return True
 
     def keep(self) -> None:
-        """Leave all checkpoints to people, whatever the job's end would delete: they are told to go on from one."""
+        """Leave all checkpoints to people, whatever the job's end would delete: they are told to continue from one."""
         self._kept = True
 
     def about_to_hold(self, checkpoint_id: int, location: SnapshotLocation) -> None:
@@ -215,7 +215,7 @@ class RestorePoints:
 
         Args:
             subsumed: The checkpoints.
-            lowest_base: The oldest checkpoint whose files may be named by one under way; None for none.
+            lowest_base: The oldest checkpoint whose files may be named by one under way; None if there is none.
 
         Returns:
             Those that are gone. The others are tried again the next time.
@@ -242,7 +242,7 @@ class RestorePoints:
         self._failed.add(checkpoint_id, location, 0 if told is None else told.base, held=held)
 
     def finalizing_over(self, checkpoint_id: int) -> None:
-        """Delete a failed checkpoint whose metadata was being written; nothing where it isn't the job's."""
+        """Delete a failed checkpoint whose metadata was being written; does nothing if it isn't the job's."""
         self._failed.release(checkpoint_id)
         self.discard_failed({})
 

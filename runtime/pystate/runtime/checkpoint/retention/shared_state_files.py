@@ -86,7 +86,7 @@ class SharedStateFiles:
         self._delete(duplicates)
 
     def begin_attempt(self) -> None:
-        """Take note that slots begin with the files they are restored from."""
+        """Record that slots begin with the files they are restored from."""
         with self._lock:
             self._latest = {}
 
@@ -112,7 +112,7 @@ class SharedStateFiles:
                 self._register(checkpoint.metadata)
 
     def adopt(self, metadata: CheckpointMetadata, *, claimed: bool) -> None:
-        """Go on with the shared files of the checkpoint the job starts from.
+        """Continue with the shared files of the checkpoint the job starts from.
 
         A note beside the files tells others that this job uses them, for as long as any of its checkpoints may.
 

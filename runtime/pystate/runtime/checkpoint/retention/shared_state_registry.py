@@ -54,7 +54,7 @@ class SharedStateRegistry(Generic[H]):
         return [entry.handle for entry in self._entries.values()]
 
     def register(self, key: str, handle: H, checkpoint_id: int) -> None:
-        """Take note that a complete checkpoint refers to a file.
+        """Record that a complete checkpoint refers to a file.
 
         Args:
             key: Which file.

@@ -18,7 +18,7 @@ class SnapshotClaiming:
 
     Args:
         job_id: The job.
-        checkpoints: URI of the directory with its checkpoints; None for none.
+        checkpoints: URI of the directory with its checkpoints; None if there is none.
     """
 
     def __init__(self, job_id: str, checkpoints: str | None) -> None:

@@ -49,7 +49,7 @@ class FailedRemains:
                 self._held.add(checkpoint_id)
 
     def release(self, checkpoint_id: int) -> None:
-        """Take note that nobody writes there any more."""
+        """Record that nobody writes there any more."""
         with self._lock:
             self._held.discard(checkpoint_id)
 
@@ -72,7 +72,7 @@ class FailedRemains:
 
     @property
     def lowest_base(self) -> int | None:
-        """The oldest checkpoint whose files may be named by one that could not be deleted; None for none."""
+        """The oldest checkpoint whose files may be named by one that could not be deleted; None if there is none."""
         with self._lock:
             return min((base for _, base in self._left.values()), default=None)
 

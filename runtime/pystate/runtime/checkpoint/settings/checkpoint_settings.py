@@ -21,7 +21,7 @@ class CheckpointSettings:
     """The options of checkpointing.
 
     Attributes:
-        interval_ms: Time between periodic checkpoints; None where there are none.
+        interval_ms: Time between periodic checkpoints; None if there are none.
         engine_triggers: Whether the engine brings each checkpoint itself, in the place of an interval, and needs them all.
         timeout_s: How long a checkpoint may take.
         min_pause_ms: Least time between the end of one and the trigger of the next.
@@ -60,7 +60,7 @@ class CheckpointSettings:
 
         Raises:
             ConfigurationError: They contradict each other.
-            SnapshotError: A directory is no path, or on a filesystem that isn't there.
+            SnapshotError: A directory isn't a valid path, or its filesystem is unknown.
         """
         get = configuration.get
         state = StateSettings.of(configuration)
@@ -104,7 +104,7 @@ class CheckpointSettings:
         return self.engine_triggers or self.interval_ms is not None
 
     def check_streaming(self, job_id: str) -> None:
-        """Refuse snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
+        """Reject snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
 
         Raises:
             CheckpointFailedError: It is one.
@@ -118,7 +118,7 @@ class CheckpointSettings:
         return self.max_state_size if location.inline_only else self.file_threshold
 
     def check_size(self, location: SnapshotLocation, size: int) -> SnapshotError | None:
-        """Return what is wrong with a snapshot of `size` bytes so far; None where it is well.
+        """Return what is wrong with a snapshot of `size` bytes so far; None if it is well.
 
         Args:
             location: Where it goes; a bound there is for memory only.

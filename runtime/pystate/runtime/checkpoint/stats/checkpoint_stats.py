@@ -93,7 +93,7 @@ class CheckpointStats(StatsData):
 
     Attributes:
         tasks: By uid, in the order of the job.
-        restore_timestamp: When the job last started from it; None where it never did.
+        restore_timestamp: When the job last started from it; None if it never did.
     """
 
     status: ClassVar[CheckpointStatsStatus]

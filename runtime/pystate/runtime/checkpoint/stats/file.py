@@ -1,4 +1,4 @@
-"""The file with the statistics of a job's checkpoints: what the next driver goes on from, and what is left of a dead one.
+"""The file with the statistics of a job's checkpoints: what the next driver continues from, and what is left of a dead one.
 
 JSON: a version, a checksum, and the statistics as `CheckpointStatsTracker.to_plain` gives them.
 """
@@ -42,7 +42,7 @@ def encode_statistics(plain: dict[str, Any]) -> bytes:
 def read_statistics(
     path: JobFile, history_size: int, clock: Callable[[], int], *, driver_is_gone: bool = False
 ) -> CheckpointStatsTracker | None:
-    """Return the statistics that a driver wrote; None where there is no file.
+    """Return the statistics that a driver wrote; None if there is no file.
 
     Args:
         path: The file.

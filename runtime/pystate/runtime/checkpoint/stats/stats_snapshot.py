@@ -17,7 +17,7 @@ class CheckpointStatsSnapshot:
 
     Attributes:
         summaries: By the names in `SUMMARIZED`.
-        latest: The last one that is `completed`, a completed `savepoint`, `failed`; None where there is none.
+        latest: The last one that is `completed`, a completed `savepoint`, `failed`; None if there is none.
         history: The last ones of all, the newest first.
     """
 
@@ -29,7 +29,7 @@ class CheckpointStatsSnapshot:
 
     @property
     def latest_completed(self) -> CheckpointStats | None:
-        """The last checkpoint or savepoint that completed; None where there is none."""
+        """The last checkpoint or savepoint that completed; None if there is none."""
         done = [stats for kind in ("completed", "savepoint") if (stats := self.latest[kind]) is not None]
         return max(done, key=lambda stats: stats.checkpoint_id, default=None)
 

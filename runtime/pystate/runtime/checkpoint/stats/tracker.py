@@ -57,12 +57,12 @@ class CheckpointStatsTracker:
     # -- taking note
 
     def describe_tasks(self, tasks: Iterable[CheckpointedTask]) -> None:
-        """Take note of the job's operators, in their order; checkpoints are triggered of no others."""
+        """Record the job's operators, in their order; checkpoints are triggered of no others."""
         with self._lock:
             self._described = {task.uid: task for task in tasks}
 
     def report_pending(self, pending: PendingCheckpoint) -> None:
-        """Take note of a checkpoint that was triggered."""
+        """Record a checkpoint that was triggered."""
         sizes: dict[str, int] = {}
         for uid, _ in pending.tasks:
             sizes[uid] = sizes.get(uid, 0) + 1
@@ -92,14 +92,14 @@ class CheckpointStatsTracker:
                 self._history.popitem(last=False)
 
     def report_waiting(self, checkpoint_id: int, epoch: int | None) -> None:
-        """Take note that a checkpoint's barrier waits for the end of an epoch; None: it waits no longer."""
+        """Record that a checkpoint's barrier waits for the end of an epoch; None: it waits no longer."""
         with self._lock:
             stats = self._in_progress.get(checkpoint_id)
             if stats is not None and stats.waits_for_epoch != epoch:
                 stats.waits_for_epoch, stats.waits_since = epoch, self._clock()
 
     def report_ack(self, checkpoint_id: int, uid: str, subtask: int, metrics: SubtaskCheckpointMetrics) -> None:
-        """Take note of a subtask's acknowledgement; one of a checkpoint that has ended comes too late to count."""
+        """Record a subtask's acknowledgement; one of a checkpoint that has ended comes too late to count."""
         with self._lock:
             stats = self._in_progress.get(checkpoint_id)
             if stats is not None and uid in stats.tasks:
@@ -116,7 +116,7 @@ class CheckpointStatsTracker:
                         task.subtasks[index] = replace(metrics, alignment_ms=measured)
 
     def report_completed(self, completed: CompletedCheckpoint) -> None:
-        """Take note that a checkpoint completed."""
+        """Record that a checkpoint completed."""
         with self._lock:
             stats = self._in_progress.pop(completed.checkpoint_id, None)
             if stats is None:
@@ -131,10 +131,10 @@ class CheckpointStatsTracker:
     def report_failed(
         self, pending: PendingCheckpoint | None, reason: CheckpointFailureReason, message: str | None = None
     ) -> None:
-        """Take note that a checkpoint failed.
+        """Record that a checkpoint failed.
 
         Args:
-            pending: Which; None where it failed before it was triggered: it is counted, and listed nowhere.
+            pending: Which; None if it failed before it was triggered: it is counted, and listed nowhere.
             reason: Why.
             message: The particulars, for people.
         """
@@ -153,7 +153,7 @@ class CheckpointStatsTracker:
                 self._count(total=-1)
 
     def give_up_in_progress(self, reason: CheckpointFailureReason, message: str, timestamp: int) -> None:
-        """Take note that whoever coordinated the checkpoints is gone, and those in progress with it.
+        """Record that whoever coordinated the checkpoints is gone, and those in progress with it.
 
         Args:
             reason: Why.
@@ -178,7 +178,7 @@ class CheckpointStatsTracker:
         self._counts = replace(self._counts, **{name: getattr(self._counts, name) + one for name, one in more.items()})
 
     def report_restored(self, checkpoint_id: int, is_savepoint: bool, path: str) -> None:
-        """Take note that an attempt starts from a checkpoint or savepoint."""
+        """Record that an attempt starts from a checkpoint or savepoint."""
         with self._lock:
             now = self._clock()
             self._count(restored=1)
@@ -188,7 +188,7 @@ class CheckpointStatsTracker:
                 stats.restore_timestamp = now
 
     def report_discarded(self, checkpoint_ids: Iterable[int]) -> None:
-        """Take note that completed checkpoints were deleted."""
+        """Record that completed checkpoints were deleted."""
         with self._lock:
             for checkpoint_id in checkpoint_ids:
                 stats = self._find(checkpoint_id)
@@ -198,7 +198,7 @@ class CheckpointStatsTracker:
     # -- telling
 
     def snapshot(self) -> CheckpointStatsSnapshot:
-        """Return all of it; the checkpoints in it go on changing while this tracker does."""
+        """Return all of it; the checkpoints in it keep changing while this tracker does."""
         with self._lock:
             return CheckpointStatsSnapshot(
                 counts=replace(self._counts, in_progress=len(self._in_progress)),
@@ -226,13 +226,13 @@ class CheckpointStatsTracker:
             return {(task.uid, index): subtask_samples(one) for task in tasks for index, one in task.subtasks.items()}
 
     def details(self, checkpoint_id: int) -> dict[str, Any] | None:
-        """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None where it is not listed any more."""
+        """Return the answer to `GET /jobs/:id/checkpoints/details/:cid`; None if it is not listed any more."""
         with self._lock:
             stats = self._find(checkpoint_id)
             return None if stats is None else rest_json.checkpoint(stats, with_tasks=True).to_plain()
 
     def subtask_details(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any] | None:
-        """Return the answer to `.../details/:cid/subtasks/:vertexid`; None where there is no such checkpoint or operator."""
+        """Return the answer to `.../details/:cid/subtasks/:vertexid`; None if there is no such checkpoint or operator."""
         with self._lock:
             stats = self._find(checkpoint_id)
             for task in [] if stats is None else stats.tasks.values():

@@ -28,7 +28,7 @@ class ExecutionFailureHandler:
     Args:
         configuration: The options in force.
         directory: The job's files.
-        saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None for none.
+        saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None if there is none.
         alone: Whether no job manager watches over starts. Then one for which the machine had no time is tried once more,
             whatever the strategy.
     """
@@ -54,7 +54,7 @@ class ExecutionFailureHandler:
         self._start_left = alone
 
     def begin(self, *, taken_over: bool) -> None:
-        """Begin to count; where another driver has run the job before, behind its last failure.
+        """Begin to count; where another driver has run the job before, after its last failure.
 
         Args:
             taken_over: Whether one has. The job may have other rules by now; then it counts anew.
@@ -68,19 +68,19 @@ class ExecutionFailureHandler:
         RecoveryTerms(self._strategy).write(self._directory)
 
     def attempt_created(self) -> None:
-        """Take note that an attempt begins."""
+        """Record that an attempt begins."""
         self._was_running = False
 
     def attempt_runs(self) -> None:
-        """Take note that all its state is restored, and user code has begun well."""
+        """Record that all its state is restored, and user code has begun well."""
         self._was_running = True
 
     def attempt_over(self, *, has_begun: bool) -> None:
-        """Take note of the end of an attempt that ran, and whether it had done anything."""
+        """Record the end of an attempt that ran, and whether it had done anything."""
         self._has_begun = has_begun
 
     def delay_ms(self, error: PystateError, stack_trace: str = "") -> int | None:
-        """Count a failure; return how long to wait for the next attempt, None where the job has failed for good."""
+        """Count a failure; return how long to wait for the next attempt, None if the job has failed for good."""
         self._why = self._hopeless(error, stack_trace)
         if self._why is not None:
             return None
@@ -123,7 +123,7 @@ class ExecutionFailureHandler:
         return self._why or self._strategy.describe()
 
     def _hopeless(self, error: PystateError, stack_trace: str) -> str | None:
-        """Return why a failure will come back at every start; None where it may not."""
+        """Return why a failure will come back at every start; None if it may not."""
         if is_fatal(error):
             return _COMES_BACK
         if self._fails_at_start_again(error):

@@ -30,7 +30,7 @@ class FailureSite:
 
     @staticmethod
     def of(error: PystateError, stack_trace: str) -> FailureSite | None:
-        """Return the site of a failure; None where no line of the author's is in its stack trace."""
+        """Return the site of a failure; None if no line of the author's is in its stack trace."""
         frame = user_frame(stack_trace)
         if not frame:
             return None

@@ -12,7 +12,7 @@ def advise_on_uncommitted(error: PystateError, made: CompletedCheckpoint | None,
 
     Args:
         error: What ends the job.
-        made: The savepoint that the job was to end behind; None for none.
+        made: The savepoint that the job was to end behind; None if there is none.
         coordinator: The job's checkpoints.
     """
     if isinstance(error, (CorruptSnapshotError, RestoreError)):

@@ -20,7 +20,7 @@ _OTHERS = tuple(
 
 
 def code_fingerprint() -> str | None:
-    """Return the fingerprint of the program that runs in this process; None where it is no file.
+    """Return the fingerprint of the program that runs in this process; None if it is no file.
 
     The program is its own file and the modules that it has imported from beside it; its arguments are no part of it.
     """
@@ -32,7 +32,7 @@ def code_fingerprint() -> str | None:
 
 
 def fingerprint(program: Path, modules: Iterable[Path]) -> str | None:
-    """Return the SHA-256 of a program in hex; None where a file of it can't be read.
+    """Return the SHA-256 of a program in hex; None if a file of it can't be read.
 
     Moving all files to another folder, or renaming the program, doesn't change it.
 

@@ -41,7 +41,7 @@ _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def check_before_spark(graph: StreamGraph, configuration: Configuration, *, starts: bool = True) -> Snapshot | None:
-    """Refuse what can't run, or can't be restored, as far as no Spark is needed to see it.
+    """Reject what can't run, or can't be restored, as far as no Spark is needed to see it.
 
     Args:
         graph: The program.
@@ -50,7 +50,7 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
             snapshot that it was started from; a storage that is away for a while must not end it.
 
     Returns:
-        The snapshot that the job is started from; None where it begins with nothing.
+        The snapshot that the job is started from; None if it begins with nothing.
 
     Raises:
         JobGraphError: A uid is missing or used twice, a function refers to what was defined after it, or the files that a
@@ -73,7 +73,7 @@ def check_before_spark(graph: StreamGraph, configuration: Configuration, *, star
 
 
 def check_program(graph: StreamGraph, configuration: Configuration) -> None:
-    """Refuse a program that can't run, whatever it starts from.
+    """Reject a program that can't run, whatever it starts from.
 
     Args:
         graph: The program.
@@ -87,7 +87,7 @@ def check_program(graph: StreamGraph, configuration: Configuration) -> None:
 
 
 def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:
-    """Refuse a snapshot that doesn't fit a program: operators, key types that the program declares, max parallelism.
+    """Reject a snapshot that doesn't fit a program: operators, key types that the program declares, max parallelism.
 
     The types of values are declared in `open()` and compared when the slots restore them.
 
@@ -168,7 +168,7 @@ def vertices_of(
 
 
 def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) -> RestoreError | None:
-    """Return the error for a step whose declared key type is not that of its state; None where they fit.
+    """Return the error for a step whose declared key type is not that of its state; None if they fit.
 
     Args:
         uid: The step's.
@@ -182,7 +182,7 @@ def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) ->
 
 
 def native_refusal(configuration: Configuration, operator: OperatorState) -> RestoreError | None:
-    """Return the error for state in the own files of a backend, where the job's backend has none; None where it may fit.
+    """Return the error for state in the own files of a backend, where the job's backend has none; None if it may fit.
 
     Args:
         configuration: The options in force.
@@ -204,7 +204,7 @@ def _check_names(graph: StreamGraph) -> None:
 
 
 def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
-    """Refuse local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
+    """Reject local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
     elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
     for source, path in ((each, path) for each in graph.live_sources() for path in each.paths):
         local = path.removeprefix("file://").removeprefix("file:")

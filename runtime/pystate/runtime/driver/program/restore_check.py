@@ -47,8 +47,8 @@ class Fitted:
     Attributes:
         uid: Its identity in snapshot and program.
         fit: What becomes of it.
-        before: What the snapshot says of it, None where it hasn't got it.
-        after: What the program says of it, None where it hasn't got it.
+        before: What the snapshot says of it, None if it hasn't got it.
+        after: What the program says of it, None if it hasn't got it.
         problem: Why it does not fit.
         hint: What to do then.
     """

@@ -33,7 +33,7 @@ class Clients(Protocol):
         """Return whether one that has proven a token may ask."""
 
     def gone(self, connection: ClientConnection) -> None:
-        """Take note that one is closed."""
+        """Record that one is closed."""
 
     def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
         """Begin to answer a request that is simple enough; return False for one that isn't."""

@@ -179,7 +179,7 @@ class KvStateClientProxy:
         return True
 
     def gone(self, connection: ClientConnection) -> None:
-        """Take note that one is closed."""
+        """Record that one is closed."""
         self._unproven.remove(connection)
         self._clients.discard(connection)
 
@@ -271,7 +271,7 @@ class ProxiedJob(Protocol):
 
 
 def start_proxy(job: ProxiedJob, home: PystateHome) -> KvStateClientProxy | None:
-    """Start a job's proxy; None where `queryable-state.enable` doesn't say to.
+    """Start a job's proxy; None if `queryable-state.enable` doesn't say to.
 
     Args:
         job: The job.

@@ -66,13 +66,13 @@ class KvStateLocations:
                 self._known[state.name] = state
 
     def attempt_runs(self, number: int) -> None:
-        """Take note that all state is restored."""
+        """Record that all state is restored."""
         with self._lock:
             if self._attempt is not None and self._attempt.number == number:
                 self._attempt = replace(self._attempt, runs=True)
 
     def attempt_over(self) -> None:
-        """Take note that no slot answers any more."""
+        """Record that no slot answers any more."""
         with self._lock:
             self._attempt = None
 

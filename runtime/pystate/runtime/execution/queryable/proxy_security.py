@@ -41,7 +41,7 @@ class ProxySecurity:
         return ProxySecurity(tokens, None if certificate is None else server_context(certificate))
 
     def warning(self, address: str) -> str | None:
-        """Return what must be said of listening on an address; None where nothing must be."""
+        """Return what must be said of listening on an address; None if nothing must be."""
         if self.tls is not None or is_loopback(address):
             return None
         return (

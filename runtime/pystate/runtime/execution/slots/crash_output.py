@@ -15,7 +15,7 @@ _OUR_CODE = f"/{Path(pystate.__file__).parent.name}/runtime/"
 
 
 def crash_cause(words: str) -> str | None:
-    """Return what ended the process and where; None where it said nothing.
+    """Return what ended the process and where; None if it said nothing.
 
     Args:
         words: The last that came from it, as `Watchdog` and Python's faulthandler write it.
@@ -29,7 +29,7 @@ def crash_cause(words: str) -> str | None:
 
 
 def held_at(words: str) -> str | None:
-    """Return the user's line that a thread of a function is at; None where none is."""
+    """Return the user's line that a thread of a function is at; None if none is."""
     lines = [user_line(block) for block in words.rpartition("Timeout (")[2].split("Thread 0x") if _OUR_CODE in block]
     return next((line for line in lines if line is not None), None)
 

@@ -41,7 +41,7 @@ class RegisteredSlot:
         self._is_held = False
 
     def heartbeat(self, restored: int) -> None:
-        """Take note of a heartbeat."""
+        """Record a heartbeat."""
         self._last_heartbeat = time.monotonic()
         self._is_held = False
         self.restored = restored

@@ -18,7 +18,7 @@ class SlotAllocation(Protocol):
         """Start them; each registers by itself."""
 
     def place_of(self, slot: int, patience_s: float) -> SlotPlace | None:
-        """Return where a slot ran and why it is gone; None where that can't be known.
+        """Return where a slot ran and why it is gone; None if unknown.
 
         Args:
             slot: Its number.
@@ -69,7 +69,7 @@ class ResourceManager(Protocol):
         """
 
     def check_session(self) -> None:
-        """Refuse settings under which state would be lost or doubled.
+        """Reject settings under which state would be lost or doubled.
 
         Raises:
             ConfigurationError: There are such.
@@ -91,7 +91,7 @@ class ResourceManager(Protocol):
         restart: bool,
         say: Callable[[str], object],
     ) -> None:
-        """Refuse a job that could never run.
+        """Reject a job that could never run.
 
         Args:
             required: What its slots and its engine need.
@@ -107,7 +107,7 @@ class ResourceManager(Protocol):
     def watch(
         self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
     ) -> ResourceWatch | None:
-        """Return what looks after the room for an attempt; None where that doesn't come and go."""
+        """Return what looks after the room for an attempt; None if that doesn't come and go."""
 
     def allocate(
         self,
@@ -122,11 +122,11 @@ class ResourceManager(Protocol):
             description: What each is started with.
             engine: Makes what feeds its subtasks.
             count: How many.
-            on_end: Called from another thread when they have ended, with the reason; None where they ended well.
+            on_end: Called from another thread when they have ended, with the reason; None if they ended well.
         """
 
     def lack(self, tasks: int) -> str | None:
-        """Say what keeps so many slots from running at the same time; None where each has its place."""
+        """Say what keeps so many slots from running at the same time; None if each has its place."""
 
     def loss(self) -> str | None:
-        """Say how all slots that are and will be are lost, as the end of a sentence; None where they aren't."""
+        """Say how all slots that are and will be are lost, as the end of a sentence; None if they aren't."""

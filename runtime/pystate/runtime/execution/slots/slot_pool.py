@@ -39,13 +39,13 @@ class SlotEvents(Protocol):
         """Answer a call from a subtask."""
 
     def slot_lost(self, slot: int, reason: str) -> None:
-        """Take note that a slot is gone."""
+        """Record that a slot is gone."""
 
     def slot_died(self, slot: int, cause: str) -> None:
-        """Take note that user code has ended a slot's process."""
+        """Record that user code has ended a slot's process."""
 
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
-        """Take note that slots have not answered a call in time."""
+        """Record that slots have not answered a call in time."""
 
     def slot_metrics(self, report: dict[str, Any]) -> None:
         """Take what a slot has measured."""
@@ -309,7 +309,7 @@ class SlotPool:
         return self._handle(request)
 
     def session_closed(self, slot: int) -> None:
-        """Take note that a slot's heartbeat connection is closed."""
+        """Record that a slot's heartbeat connection is closed."""
         with self._changed:
             if self._closing:
                 return

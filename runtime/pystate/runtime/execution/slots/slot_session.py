@@ -18,7 +18,7 @@ class SlotListener(Protocol):
         """Take what a slot's process writes without its interpreter; nothing at its end."""
 
     def session_closed(self, slot: int) -> None:
-        """Take note that a slot's heartbeat connection is closed."""
+        """Record that a slot's heartbeat connection is closed."""
 
 
 class SlotSession(ControlSession):

@@ -47,7 +47,7 @@ class Executors(Protocol):
         """Return how many tasks those that are there run at once."""
 
     def view(self) -> MasterView | None:
-        """Return what a standalone master says; None where that can't be known."""
+        """Return what a standalone master says; None if unknown."""
 
 
 class SparkExecutors:
@@ -68,7 +68,7 @@ class SparkExecutors:
         return executor_cores(self._spark)
 
     def view(self) -> MasterView | None:
-        """Return what a standalone master says; None where that can't be known."""
+        """Return what a standalone master says; None if unknown."""
         if not masters_in(self.master):
             return None
         return look_at_master(self.master, self._port, worker_pages(self._spark), fetch_json)
@@ -82,7 +82,7 @@ def check_cores(
     restart: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Refuse a job that could never run: slots hold their cores for good, and epochs or relays would wait for ever.
+    """Reject a job that could never run: slots hold their cores for good, and epochs or relays would wait for ever.
 
     Args:
         spark: The session.

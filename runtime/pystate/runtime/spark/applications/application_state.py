@@ -23,7 +23,7 @@ def application_state(
     Args:
         application_id: Spark's id of it.
         cores: What its executors have.
-        view: What its standalone master says; None where that can't be known.
+        view: What its standalone master says; None if unknown.
         timed_out: Whether it has waited for as long as it may.
         restart: Whether the job has run before; what speaks against a first start is told to who starts it.
     """

@@ -87,7 +87,7 @@ def worker_python(configuration: Configuration, target: ExecutionTarget, users: 
 
 
 def address_towards(master: str, patience_s: float) -> str | None:
-    """Return the address of this machine that a cluster sees it at; None where no network is known to lead there.
+    """Return the address of this machine that a cluster sees it at; None if no network is known to lead there.
 
     Args:
         master: Spark's master.

@@ -62,7 +62,7 @@ def lost_slot_sentence(slot: int, seen: str, place: SlotPlace | None, during: st
 
 
 def place_of_slot(context: SparkContext, group: str, slot: int, patience_s: float = 0) -> SlotPlace | None:
-    """Return where a slot ran, and wait a little for Spark to hear of its end; None where Spark doesn't know of the slot.
+    """Return where a slot ran, and wait a little for Spark to hear of its end; None if Spark doesn't know of the slot.
 
     Args:
         context: The Spark application.

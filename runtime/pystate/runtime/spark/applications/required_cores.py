@@ -33,7 +33,7 @@ class RequiredCores:
         return self if self.least == self.cores else replace(self, cores=self.least, formula="")
 
     def fitting(self, cores: int) -> int | None:
-        """Return the highest parallelism for which so many cores are enough; None where there is none."""
+        """Return the highest parallelism for which so many cores are enough; None if there is none."""
         found = (cores - self.fixed) // self.per_subtask
         return found if found >= self.least_parallelism else None
 

@@ -22,7 +22,7 @@ _MOST_WORKERS = 3
 _LONGEST_ANSWER = 16 << 20
 
 Fetch = Callable[[str], Any]
-"""Takes a URL; returns the JSON there, None where there is none."""
+"""Takes a URL; returns the JSON there, None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def masters_in(master: str) -> list[str]:
 
 
 def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: Fetch) -> MasterView | None:
-    """Return what the leading one of the masters says; None where nobody can be asked.
+    """Return what the leading one of the masters says; None if nobody can be asked.
 
     Args:
         master: The master of a job, as `spark.master` has it.
@@ -127,7 +127,7 @@ def _view(told: Any, masters: list[str]) -> MasterView | None:
 
 
 def fetch_json(url: str) -> Any:
-    """Return the JSON at a URL of the cluster; None where there is none."""
+    """Return the JSON at a URL of the cluster; None if there is none."""
     # clusters are reached as Spark reaches them, never through a proxy for the web
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

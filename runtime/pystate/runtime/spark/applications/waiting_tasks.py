@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def lack_of_cores(context: SparkContext, wanted: int) -> str | None:
-    """Say that tasks which are to run at the same time can't, for lack of cores; None where Spark has a core for each.
+    """Say that tasks which are to run at the same time can't, for lack of cores; None if Spark has a core for each.
 
     Args:
         context: The Spark application.

@@ -42,7 +42,7 @@ def authentication_notices(application: Callable[[str], str | None], *, real_tim
     """Return what people should know of who may speak to their Spark.
 
     Args:
-        application: Returns one of its settings; None where it has no such one.
+        application: Returns one of its settings; None if it has no such one.
         real_time: The job runs on the real-time engine.
     """
     is_local = local_threads(str(application("spark.master"))) is not None

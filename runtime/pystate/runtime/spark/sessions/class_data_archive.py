@@ -38,7 +38,7 @@ def archive_path(java: JavaHome, environ: Mapping[str, str]) -> Path | None:
         environ: The variables of the process that starts it.
 
     Returns:
-        None where this Java has no archive of its own classes, which ours would stand on, or there is no Spark.
+        None if this Java has no archive of its own classes, which ours would stand on, or there is no Spark.
     """
     jars = _jars(environ)
     if _SHARING not in java.runtime or jars is None:

@@ -17,7 +17,7 @@ _NOTICE_S = 2.0
 
 
 def jvm_end(spark: SparkSession) -> str | None:
-    """Return how the JVM has ended, as a part of a sentence; None where it lives, or nobody can tell."""
+    """Return how the JVM has ended, as a part of a sentence; None if it lives, or nobody can tell."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to its JVM
     process = getattr(gateway, "proc", None)
     if not isinstance(process, subprocess.Popen):

@@ -33,7 +33,7 @@ def application_notices(application: Callable[[str], str | None]) -> list[str]:
     """Return what people should know of an application that was started without this engine in mind.
 
     Args:
-        application: Returns one of its settings; None where it has no such one.
+        application: Returns one of its settings; None if it has no such one.
     """
     missed = [key for key in application_settings() if application(key) is None]
     if not missed:

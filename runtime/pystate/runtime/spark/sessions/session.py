@@ -167,7 +167,7 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Refuse settings that the program, or a file of Spark's own, has made in the session; see `spark_settings`.
+    """Reject settings that the program, or a file of Spark's own, has made in the session; see `spark_settings`.
 
     Raises:
         ConfigurationError: A setting would lose or double state.

@@ -53,7 +53,7 @@ def files_to_ship(configuration: Configuration, program: Path | None, folder: Pa
 
     Args:
         configuration: The options in force.
-        program: The folder of the program; None where there is none.
+        program: The folder of the program; None if there is none.
         folder: Where archives are made.
 
     Raises:
@@ -73,7 +73,7 @@ def files_to_ship(configuration: Configuration, program: Path | None, folder: Pa
 
 
 def program_folder() -> Path | None:
-    """Return the folder that the program's modules are imported from; None where no program file is running."""
+    """Return the folder that the program's modules are imported from; None if no program file is running."""
     program = Path(sys.argv[0]).absolute()
     if not sys.argv[0] or not program.is_file():
         return None
