@@ -1,4 +1,4 @@
-"""The job as its author wrote it: a graph of transformations from sources to sinks.
+"""The job as the program declares it: a graph of transformations from sources to sinks.
 
 A `Transformation` is one step of the program; which of them share a task is decided later, by the translation to Spark.
 """
@@ -25,7 +25,7 @@ from pystate.core.api.window.window_operation import WindowOperation
 
 
 class OperatorKind(Enum):
-    """How a function is called."""
+    """The kind of an operator, which determines how its function is called."""
 
     MAP = "Map"
     FLAT_MAP = "FlatMap"
@@ -60,7 +60,7 @@ _WITH_SIDE_OUTPUTS = (
 
 
 class SinkKind(Enum):
-    """Where a stream ends."""
+    """The kind of a sink."""
 
     PRINT = "Print"
     FOR_EACH_BATCH = "ForEachBatch"
@@ -69,7 +69,7 @@ class SinkKind(Enum):
 
 
 class Partitioning(Enum):
-    """Which subtask of the next step gets an element of a stream without a key."""
+    """How elements of a non-keyed stream are distributed over the subtasks of the next step."""
 
     FORWARD = "Forward"  # the one that belongs to the sender's partition
     REBALANCE = "Rebalance"  # the next one in turn
@@ -84,18 +84,18 @@ class Transformation:
     """One step of the program.
 
     Attributes:
-        name: What people see.
-        parents: The steps this one reads; one may stand there twice.
+        name: The displayed name.
+        parents: The steps this one reads; a step may occur twice.
         output_type: The type of its elements; None means untyped (pickled between tasks).
         uid: The identity of the step's state across versions of the job, as its author set it.
         parallelism: The number of its subtasks as its author set it; None for the job's.
         max_parallelism: The number of key groups of its state as its author set it; None for the job's.
-        description: What people see in the plan; None for the name.
-        non_parallel: It may have no other parallelism than 1.
-        notices: What its author should know of it, in sentences.
-        detached: A job has taken the step, and none of the steps built since reads it: it is in no graph.
+        description: The text displayed in the plan; None for the name.
+        non_parallel: Its parallelism must be 1.
+        notices: Sentences for the program's author about it.
+        detached: A job has taken the step, and no step built since reads it: it isn't part of any graph.
         place: The line of the program that added it, as "FILE, line N"; None if unknown.
-        taken: What of the program's the step sends to where it runs, by field, as it was when the step was added.
+        taken: The program's objects that are sent to where the step runs, by field, as they were when the step was added.
     """
 
     SENT: ClassVar[tuple[str, ...]] = ()
@@ -115,7 +115,7 @@ class Transformation:
     taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Note where the program stands, take what it hands over, and hang the step under its parents.
+        """Record the program's line, capture the user objects, and add the step to its parents.
 
         Raises:
             JobGraphError: What is handed over can't be sent to where it runs.
@@ -128,7 +128,7 @@ class Transformation:
         self.attach()
 
     def attach(self) -> None:
-        """Hang the step under its parents, and those of them that a job has taken under theirs again."""
+        """Add the step to its parents, and reattach parents that a job has detached."""
         for parent in self.parents:
             if parent.detached:
                 parent.detached = False
@@ -137,7 +137,7 @@ class Transformation:
 
     @property
     def sent(self) -> tuple[str, ...]:
-        """The fields with what of the program's runs in slots, or in Spark's workers."""
+        """The fields with user objects that run in slots or in Spark's Python workers."""
         return self.SENT
 
     @property
@@ -148,12 +148,12 @@ class Transformation:
 
     @property
     def keeps_state(self) -> bool:
-        """Whether the step has state that must be found again in another version of the job."""
+        """Whether the step has state that another version of the job must be able to restore."""
         return False
 
     @property
     def keeps_type(self) -> bool:
-        """Whether the elements that leave the step are of the type of those that come in."""
+        """Whether the output elements have the type of the input elements."""
         return False
 
 
@@ -167,21 +167,21 @@ class SourceTransformation(Transformation):
         single_column: The elements are the values of the only column instead of rows.
         bounded: The source has an end.
         paths: Of a source of files, where they are; paths, URLs, or patterns.
-        watermark_strategy: Gives elements their times; None if they have none.
-        decoder: Makes elements of the rows; None if rows, or their only column, are the elements.
+        watermark_strategy: Assigns timestamps and watermarks; None if there are none.
+        decoder: Converts rows to elements; None if rows, or their only column, are the elements.
         stopping: Where it ends; None if it has no end, or Spark finds it.
-        completed_offsets: Hears how far checkpoints have it read; None for nobody.
-        identity: What Spark's offsets of it are offsets of; None if nobody asks.
-        in_slots: Given the session or None, returns the `Source` of splits that reads the same in slots, and the type of its
-            elements. None if there is no such source.
-        partitioned_by: The columns that name the lasting partition of a row, as the engine has found.
+        completed_offsets: Is notified of the offsets of completed checkpoints; None if not needed.
+        identity: The identity of what Spark's offsets refer to; None if not checked.
+        in_slots: (session or None) -> the `Source` that reads the same data in slots, and its element type. None if there is
+            no such source.
+        partitioned_by: The columns that identify the durable partition of a row, as found by the engine.
         not_replayable: Why its elements can't be read again after a failure, as a clause; None if they can. Found by the
             engine where the source itself doesn't say.
-        gives_some_again: Though it can't be read again, some of what it gave may come twice, as the engine has found.
-        from_the_end: A start from nothing reads only what comes from then on, as the engine has found.
-        from_the_group: A start from nothing reads only what came behind the latest complete checkpoint, whose offsets were
-            committed to the source's group, as the engine has found.
-        non_deterministic: The expressions that make other rows of the same input, as the engine has found.
+        gives_some_again: Although it can't be replayed, some of its elements may come twice, as found by the engine.
+        from_the_end: A start without a snapshot reads only new data, as found by the engine.
+        from_the_group: A start without a snapshot reads only what follows the latest complete checkpoint, whose offsets were
+            committed to the source's consumer group, as found by the engine.
+        non_deterministic: The expressions that give different rows for the same input, as found by the engine.
     """
 
     SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "decoder")
@@ -206,7 +206,7 @@ class SourceTransformation(Transformation):
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 
     def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:
-        """Of a copied source: take the copy of the step that gives times.
+        """Of a copied source: refer to the copy of its timestamp step.
 
         Args:
             copies: Of all steps of the graph, by `id(step)`.
@@ -215,7 +215,7 @@ class SourceTransformation(Transformation):
         self._timestamps = found if isinstance(found, TimestampsTransformation) else None
 
     def insert_timestamps(self) -> None:
-        """Put the step that gives times between the source and what reads it; again where more does by now."""
+        """Insert the timestamp step between the source and its readers; again if readers were added."""
         read = [child for child in self.children if child is not self._timestamps]
         if self.watermark_strategy is None or not read:
             return
@@ -242,7 +242,7 @@ class SourceTransformation(Transformation):
 
 @dataclass(eq=False)
 class OwnSourceTransformation(SourceTransformation):
-    """A source in Python, which runs as a task in slots; nothing of Spark's reads it.
+    """A source written in Python that runs as a task in slots; it isn't read by Spark.
 
     Attributes:
         function: The `SourceOperator` that runs it.
@@ -255,7 +255,7 @@ class OwnSourceTransformation(SourceTransformation):
 
     @property
     def keeps_state(self) -> bool:
-        """How far it is read is operator state."""
+        """Its read position is operator state."""
         return True
 
 
@@ -271,29 +271,29 @@ class OneInputTransformation(Transformation):
 
     @property
     def keeps_state(self) -> bool:
-        """Whether keyed or operator state may be there."""
+        """Whether it may have keyed or operator state."""
         return self.keyed or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
 
     @property
     def keeps_type(self) -> bool:
-        """Whether elements go on as they are."""
+        """Whether elements are forwarded unchanged."""
         if isinstance(self.function, WindowOperation):
             return self.function.keeps_type
         return self.kind in (OperatorKind.FILTER, OperatorKind.REDUCE)
 
     @property
     def has_side_outputs(self) -> bool:
-        """Whether the function may hand elements to side outputs."""
+        """Whether the function may emit to side outputs."""
         return self.kind in _WITH_SIDE_OUTPUTS
 
 
 @dataclass(eq=False)
 class TimestampsTransformation(OneInputTransformation):
-    """Gives elements times, and makes watermarks; its function is a `WatermarkStrategy`.
+    """Assigns timestamps and generates watermarks; its function is a `WatermarkStrategy`.
 
     Attributes:
-        is_read: Whether a step behind it asks for time, as the planner has found. Else it isn't run.
-        inserted: It is the strategy of a source, and no step that the author wrote: no uid follows from it.
+        is_read: Whether a downstream step needs time, as found by the planner. Otherwise it isn't run.
+        inserted: It is the strategy of a source and not a step of the program: it doesn't affect generated uids.
     """
 
     is_read: bool = True
@@ -301,7 +301,7 @@ class TimestampsTransformation(OneInputTransformation):
 
     @property
     def keeps_type(self) -> bool:
-        """Elements go on as they are."""
+        """Elements are forwarded unchanged."""
         return True
 
 
@@ -322,33 +322,33 @@ class TwoInputTransformation(Transformation):
 
     @property
     def keeps_state(self) -> bool:
-        """Whether keyed, broadcast or operator state may be there."""
+        """Whether it may have keyed, broadcast or operator state."""
         return self.keyed or bool(self.descriptors) or isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
 
     @property
     def has_side_outputs(self) -> bool:
-        """Whether the function may hand elements to side outputs."""
+        """Whether the function may emit to side outputs."""
         return self.kind in _WITH_SIDE_OUTPUTS
 
 
 @dataclass(eq=False)
 class VirtualTransformation(Transformation):
-    """A step that runs nothing: it only says how elements get to the next one."""
+    """A step without an operator: it only declares how elements get to the next step."""
 
     @property
     def keeps_type(self) -> bool:
-        """Elements go on as they are."""
+        """Elements are forwarded unchanged."""
         return True
 
 
 @dataclass(eq=False)
 class KeyByTransformation(VirtualTransformation):
-    """Names the key; the next step sees each key in one subtask only.
+    """Partitions the stream by key; each key goes to one subtask of the next step.
 
     Attributes:
         column: The key is this column of the rows, or None.
         selector: The key is what this function returns, or None.
-        key_type: The type of the key; None means it is taken from each key.
+        key_type: The type of the key; None for untyped keys.
     """
 
     SENT: ClassVar[tuple[str, ...]] = ("selector",)
@@ -360,14 +360,14 @@ class KeyByTransformation(VirtualTransformation):
 
 @dataclass(eq=False)
 class PartitionTransformation(VirtualTransformation):
-    """Says which subtask of the next step gets an element."""
+    """Declares how elements are distributed over the subtasks of the next step."""
 
     partitioning: Partitioning = Partitioning.REBALANCE
 
 
 @dataclass(eq=False)
 class CustomPartitionTransformation(PartitionTransformation):
-    """Leaves it to a function which subtask of the next step gets an element.
+    """Distributes elements over the subtasks of the next step by a function.
 
     Attributes:
         partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
@@ -392,7 +392,7 @@ class SideOutputTransformation(VirtualTransformation):
 
     @property
     def keeps_type(self) -> bool:
-        """The tag says the type."""
+        """The tag determines the type."""
         return False
 
 
@@ -417,12 +417,12 @@ class SinkTransformation(Transformation):
 
     @property
     def sent(self) -> tuple[str, ...]:
-        """Its function, where a slot calls it and not the program's own process."""
+        """Its function, if it is called in a slot and not in the program's process."""
         return ("function",) if self.kind is SinkKind.FUNCTION else ()
 
     @property
     def keeps_state(self) -> bool:
-        """Whether operator state may be there."""
+        """Whether it may have operator state."""
         return isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
 
 
@@ -430,8 +430,8 @@ class StreamGraph:
     """All steps of one job.
 
     Args:
-        sources: Where they begin.
-        notices: What the program's author should know, in sentences.
+        sources: The sources.
+        notices: Sentences for the program's author.
 
     Attributes:
         batch: The job runs in BATCH mode.
@@ -459,14 +459,14 @@ class StreamGraph:
                     stack.append(child)
 
     def widest_step(self, default: int) -> int:
-        """Return the largest parallelism of all steps; sources don't count, Spark reads them."""
+        """Return the largest parallelism of all steps, without sources, which Spark reads."""
         steps = (step for step in self.transformations() if not is_read_by_spark(step))
         return max([default, *(step.parallelism or default for step in steps)])
 
     def copy(self) -> StreamGraph:
-        """Return a graph of the same steps that nothing changes which the program builds later.
+        """Return a copy of the graph that is independent of what the program builds later.
 
-        The functions are shared; sources' DataFrames are made by whoever runs the copy.
+        The functions are shared; the sources' DataFrames are created when the copy is run.
         """
         steps = list(self.transformations())
         copies: dict[int, Transformation] = {id(step): copy(step) for step in steps}
@@ -481,7 +481,7 @@ class StreamGraph:
         return graph
 
     def detach(self) -> None:
-        """Take the steps apart once a job has taken them: the next job has those built later, and what these read.
+        """Detach the steps that a job has taken: the next job consists of steps built later and what they read.
 
         Source: Flink's `execute()` clears the transformations and finds the inputs of later ones again from these.
         """
@@ -491,19 +491,19 @@ class StreamGraph:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether all sources whose elements somebody reads have an end."""
+        """Whether all sources that are read are bounded."""
         return all(source.bounded for source in self.live_sources())
 
     def live_sources(self) -> list[SourceTransformation]:
-        """Return the sources whose elements somebody reads."""
+        """Return the sources that are read by some step."""
         return [source for source in self.sources if live_children(source)]
 
     def spark_sources(self) -> list[SourceTransformation]:
-        """Return those of them that Spark reads."""
+        """Return the live sources that Spark reads."""
         return [source for source in self.live_sources() if is_read_by_spark(source)]
 
     def resolve_types(self) -> None:
-        """Fill in the types that follow from others, once those of the sources are known.
+        """Derive the types of steps, once the types of the sources are known.
 
         Raises:
             JobGraphError: Streams of different types are united.
@@ -550,27 +550,27 @@ class StreamGraph:
         rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
         place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
         if isinstance(step, TimestampsTransformation) and as_written(step.parent) is not step.parent:
-            place.append("behind the source's strategy")  # which has the place of this one
+            place.append("behind the source's strategy")  # which comes from the same line
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
 
 
 def is_read_by_spark(step: Transformation) -> bool:
-    """Return whether a step is a source, and no task in slots."""
+    """Return whether a step is a source that doesn't run in slots."""
     return isinstance(step, SourceTransformation) and not isinstance(step, OwnSourceTransformation)
 
 
 def as_written(parent: Transformation) -> Transformation:
-    """Return the step that the author's program reads: the source where its strategy stands between."""
+    """Return the step that the program reads: the source, if its watermark strategy was inserted between."""
     return parent.parent if isinstance(parent, TimestampsTransformation) and parent.inserted else parent
 
 
 def live_children(step: Transformation) -> list[Transformation]:
-    """Return the steps that follow, each as often as it reads this one, without virtual ones that nothing follows."""
+    """Return the children, each as often as it reads this step, without virtual steps that nothing reads."""
     return [child for child in step.children if not isinstance(child, VirtualTransformation) or live_children(child)]
 
 
 def check_same_type(first: Transformation, second: Transformation) -> None:
-    """Refuse to unite streams of different types.
+    """Reject a union of streams of different types.
 
     Raises:
         JobGraphError: Names both types.
@@ -584,10 +584,10 @@ def check_same_type(first: Transformation, second: Transformation) -> None:
 
 
 def element_type(type_info: TypeInformation | None) -> TypeInformation | None:
-    """Return the type as elements travel: pickled ones are untyped."""
+    """Return the type used for transport: pickled elements are untyped."""
     return None if type_info is not None and type_info.kind is TypeKind.PICKLED_BYTE_ARRAY else type_info
 
 
 def type_name(type_info: TypeInformation | None) -> str:
-    """Return how errors name a type."""
+    """Return the name of a type for errors."""
     return "no declared type" if element_type(type_info) is None or type_info is None else type_info.name

@@ -1,4 +1,4 @@
-"""A program as JSON in the shape of Flink's execution plan, before anything of it runs."""
+"""The program as JSON in the format of Flink's execution plan, without running it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _pact(step: Transformation) -> str:
 
 
 def _inputs(step: Transformation) -> Iterator[tuple[Transformation, str | None, str]]:
-    """Yield each real step that feeds this one, how its elements travel (None: by the parallelisms), and the side."""
+    """Yield each non-virtual input step, its partitioning (None: it follows from the parallelisms), and the side."""
     for index, parent in enumerate(step.parents):
         # Flink calls the only input the second one
         side = "first" if isinstance(step, TwoInputTransformation) and index == 0 else "second"

@@ -1,6 +1,6 @@
-"""Where a source of Kafka begins that starts from nothing, as its reader tells the engine.
+"""The start of a Kafka source without a snapshot, as its reader tells the engine.
 
-Spark's `startingOffsets` holds numbers by then, which don't say where they are from.
+By then Spark's `startingOffsets` holds numbers, which don't tell their origin.
 """
 
 from __future__ import annotations

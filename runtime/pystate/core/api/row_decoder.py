@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class RowDecoder(Protocol):
-    """Makes elements of rows; travels to the workers."""
+    """Converts rows to elements; is sent to the workers."""
 
     def decode(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, int | None]]:
-        """Yield the element of each row, None for none, with its time, ms since 1970, None for none."""
+        """Yield (element, time in ms since 1970) of each row; either may be None."""

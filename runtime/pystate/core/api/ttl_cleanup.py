@@ -18,11 +18,11 @@ class CleanupStrategies:
 
     Args:
         strategies: Those that were chosen.
-        is_cleanup_in_background: Whether the backend's own strategy is in force where it wasn't chosen.
+        is_cleanup_in_background: Whether the backend's default strategy applies if none was chosen.
     """
 
     class Strategies(Enum):
-        """The strategies there are."""
+        """The available strategies."""
 
         FULL_STATE_SCAN_SNAPSHOT = 0
         INCREMENTAL_CLEANUP = 1
@@ -40,7 +40,7 @@ class CleanupStrategies:
             return hash((type(self), *vars(self).values()))
 
     class EmptyCleanupStrategy(CleanupStrategy):
-        """Nothing."""
+        """A strategy without parameters."""
 
     class IncrementalCleanupStrategy(CleanupStrategy):
         """The hashmap backend checks some entries on each access.
@@ -69,11 +69,11 @@ class CleanupStrategies:
         """The rocksdb backend sweeps over its rows. It has Flink's name: there, RocksDB's compactions do it.
 
         Args:
-            query_time_after_num_entries: How many rows an epoch looks at, at least.
-            periodic_compaction_time: Not used: the sweep comes round by itself.
+            query_time_after_num_entries: The minimum number of rows checked per epoch.
+            periodic_compaction_time: Not used: the sweep is periodic anyway.
 
         Raises:
-            StateError: The number is none, or below 1.
+            StateError: The number isn't an integer, or is below 1.
         """
 
         def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Duration = COMPACTION_TIME) -> None:
@@ -81,7 +81,7 @@ class CleanupStrategies:
             self._periodic_compaction_time = periodic_compaction_time
 
         def get_query_time_after_num_entries(self) -> int:
-            """Return how many rows an epoch looks at, at least."""
+            """Return the minimum number of rows checked per epoch."""
             return self._query_time_after_num_entries
 
         def get_periodic_compaction_time(self) -> Duration:

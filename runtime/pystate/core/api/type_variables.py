@@ -1,6 +1,6 @@
 """Type variables of generic functions and windows: programs write `ProcessWindowFunction[tuple, str, str, TimeWindow]`.
 
-Each stands for Any where a program doesn't say: so it may also leave all of them out.
+Each defaults to Any, so a program may omit all of them.
 """
 
 from __future__ import annotations

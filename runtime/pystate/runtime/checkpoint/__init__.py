@@ -1,1 +1,1 @@
-"""The checkpoint protocol: its rules, free of threads, and the coordinator that acts on them."""
+"""The checkpoint protocol: its rules, without threads, and the coordinator that executes them."""

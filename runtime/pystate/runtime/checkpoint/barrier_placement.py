@@ -1,4 +1,4 @@
-"""The seam between the coordinator and an engine: where the barriers of an attempt go."""
+"""The interface between the coordinator and an engine: placing the barriers of an attempt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class BarrierPlacement(Protocol):
-    """An engine's half of the coordinator, for one attempt. Every call is made under the coordinator's lock.
+    """The engine's part of the coordinator, for one attempt. All methods are called under the coordinator's lock.
 
-    A checkpoint that is triggered waits for a place. The engine puts its barrier where its records flow, now or by itself
-    later, notes in the checkpoint where that was (`epoch`, `alignment`, `hand_out`), captures how far the sources were read
-    there (`capture`), and lets its time run (`PendingCheckpoints.resume_timeout`).
+    A triggered checkpoint waits for a place. The engine inserts its barrier among the records, now or later by itself,
+    records the position in the checkpoint (`epoch`, `alignment`, `hand_out`), captures the source positions there
+    (`capture`), and starts its timeout (`PendingCheckpoints.resume_timeout`).
     """
 
     @property
@@ -23,17 +23,17 @@ class BarrierPlacement(Protocol):
 
     @property
     def takes_next(self) -> bool:
-        """Whether the next checkpoint may begin; not where its barrier would do harm to one on its way."""
+        """Whether the next checkpoint may begin; not if its barrier would interfere with one in progress."""
 
     @property
     def brings_own(self) -> bool:
-        """Whether the engine is about to place a barrier that nobody has asked for, so that no other one is triggered."""
+        """Whether the engine is about to place a barrier on its own, so that no other checkpoint is triggered."""
 
     def wait_for_place(self, checkpoint: PendingCheckpoint) -> None:
-        """Take a checkpoint that was triggered; `is_open` before."""
+        """Add a triggered checkpoint; `is_open` must be true."""
 
     def due(self) -> PendingCheckpoint | None:
-        """Return the checkpoint whose barrier can be placed now by `place`; None if there is none."""
+        """Return the checkpoint whose barrier can now be placed by `place`; None if there is none."""
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
         """Place the barrier of a checkpoint that was due.
@@ -43,13 +43,13 @@ class BarrierPlacement(Protocol):
         """
 
     def is_placing(self, checkpoint: PendingCheckpoint) -> bool:
-        """Whether what `place` has returned is under way for it."""
+        """Whether the operation that `place` returned is running for it."""
 
     def withdraw(self, checkpoint: PendingCheckpoint) -> None:
         """Forget a checkpoint that has ended."""
 
     def waits(self) -> dict[str, int]:
-        """Return what barriers wait for, as a savepoint's progress tells it; nothing where they don't wait."""
+        """Return what barriers wait for, for the progress of savepoints; empty if they don't wait."""
 
     def end(self) -> None:
-        """The attempt is over: whoever waits gets AttemptOverError."""
+        """End the attempt: waiting callers get AttemptOverError."""

@@ -1,4 +1,4 @@
-"""The good end of a checkpoint: `_metadata` is written, older ones are subsumed, and the job's functions are told."""
+"""Completes checkpoints: writes `_metadata`, subsumes older ones, and notifies the job's functions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pystate.runtime.checkpoint.stats.file import StatisticsFile
 
 
 class CheckpointCompletion:
-    """Completes checkpoints that all subtasks have acknowledged, and whose cut can be restored from.
+    """Completes checkpoints that all subtasks have acknowledged and whose cut can be restored.
 
     Args:
-        pending: The checkpoints under way.
-        attempt: The one that runs.
-        decider: Records when one completed.
-        failures: Takes those that can't be completed, or aren't needed any more.
-        points: Keeps those that are complete.
+        pending: The pending checkpoints.
+        attempt: The current attempt.
+        decider: Is told of completions, for the timetable.
+        failures: Handles those that can't be completed or aren't needed any more.
+        points: Keeps the completed ones.
         statistics: Records each.
-        write: Writes what makes a checkpoint restorable, `_metadata` last.
+        write: Writes the files that make a checkpoint restorable, `_metadata` last.
 
     Attributes:
-        listeners: Called with each checkpoint behind which functions may commit; must not wait for anything.
+        listeners: Called with each checkpoint after which functions may commit; must not block.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class CheckpointCompletion:
         for listener in self.listeners if checkpoint.commits else ():
             listener(completed)
         told = self._attempt.tell(checkpoint, completed=True)
-        # a job that is stopped or has read its sources ends behind its last checkpoint: its functions must know of it first
+        # a job that is stopped or has read its sources ends after its last checkpoint: its functions must be notified first
         told.add_done_callback(
             lambda told: checkpoint.request.future.set_result(
                 replace(completed, heard=not told.cancelled() and told.result())
@@ -96,7 +96,7 @@ class CheckpointCompletion:
             return None if checkpoint.is_aborted else checkpoint.complete(metadata, current_time_ms())
 
     def _take_over(self, checkpoint: PendingCheckpoint, completed: CompletedCheckpoint) -> None:
-        """Let the completed checkpoint stand in the place of all that it makes useless."""
+        """Replace everything that the completed checkpoint makes obsolete."""
         tracker = self._statistics.tracker
         with self._lock:
             self._pending.let_go(checkpoint)

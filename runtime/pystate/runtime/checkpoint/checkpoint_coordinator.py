@@ -1,10 +1,9 @@
-"""Owns time: numbers checkpoints, triggers, completes and aborts them.
+"""Coordinates checkpoints: numbers, triggers, completes and aborts them.
 
-Whoever has to do with checkpoints asks the coordinator. Below it each stretch of a checkpoint's way has its class, with what
-is decided there and what is done about it: a checkpoint is triggered (`CheckpointTrigger`), gets its place from the engine
-(`BarrierPlacement`), is acknowledged (`PendingCheckpoints`), and completes (`CheckpointCompletion`) or fails
-(`CheckpointFailures`); `CheckpointSchedule` says whose turn it is. They share one lock, which is held for decisions, never
-for files, sockets or Spark.
+The coordinator is the entry point for everything about checkpoints. Each phase of a checkpoint has its own class: a
+checkpoint is triggered (`CheckpointTrigger`), gets its place from the engine (`BarrierPlacement`), is acknowledged
+(`PendingCheckpoints`), and completes (`CheckpointCompletion`) or fails (`CheckpointFailures`); `CheckpointSchedule` decides
+the next step. They share one lock, which is held for decisions, never during access to files, sockets or Spark.
 """
 
 from __future__ import annotations
@@ -54,20 +53,20 @@ _CLOSE_S = 30.0
 
 
 class CheckpointCoordinator:
-    """The checkpoints of one job, over all its attempts.
+    """Coordinates the checkpoints of one job, over all its attempts.
 
     Args:
-        job: What snapshots say of the job.
+        job: The description of the job in its snapshots.
         configuration: The options in force.
         statistics_file: Where the statistics are kept for the next driver.
         clock: Monotonic seconds.
         ids: Gives the checkpoints' ids.
-        check_term: Raises DriverReplacedError where another driver runs the job by now.
+        check_term: Raises DriverReplacedError if another driver has taken over the job.
 
     Attributes:
-        pending: The checkpoints under way, which the engine places.
-        completed_listeners: Called with each checkpoint behind which functions may commit; must not wait for anything.
-        keep_checkpoints, in_memory: See `RestorePoints.keep`; whether checkpoints are gone with this process.
+        pending: The pending checkpoints, which the engine places.
+        completed_listeners: Called with each checkpoint after which functions may commit; must not block.
+        keep_checkpoints, in_memory: See `RestorePoints.keep`; whether checkpoints are lost with this process.
     """
 
     def __init__(
@@ -103,13 +102,13 @@ class CheckpointCoordinator:
     # -- the job's life
 
     def recover(self, say: Callable[[str], None], check: CheckFallback = any_fallback) -> None:
-        """Take over the checkpoints of an earlier driver of the job, see `RestorePoints.recover`; in front of `start`.
+        """Recover the checkpoints of an earlier driver of the job, see `RestorePoints.recover`; call it before `start`.
 
         Args:
-            say: Takes a sentence about a damaged checkpoint that an older one stands in for.
-            check: Raises where it may not.
+            say: Is called with a sentence about a damaged checkpoint that an older one replaces.
+            check: Raises if it must not be replaced.
         """
-        last = self._statistics.recover(say).snapshot().latest["completed"]  # savepoints are no way back, and not missed
+        last = self._statistics.recover(say).snapshot().latest["completed"]  # savepoints aren't missed
         known = None if last is None or getattr(last, "discarded", False) else last.checkpoint_id
         self._ids.continue_above(self._points.recover(say, check, known))
 
@@ -128,17 +127,17 @@ class CheckpointCoordinator:
         mode: RecoveryClaimMode = RecoveryClaimMode.NO_CLAIM,
         job_runs: Callable[[str], bool | None] = lambda _: None,
     ) -> None:
-        """Begin to work for a planned job.
+        """Start coordinating for a planned job.
 
         Args:
             tasks: The job's tasks.
             starting: The snapshot the job was started from; ids of checkpoints go on above its id.
-            mode: Whose that one is from now on.
+            mode: Who owns that snapshot from now on.
             job_runs: Whether a job has not ended; None for one that nobody knows.
 
         Raises:
             CheckpointFailedError: Checkpoints are on and there is no place to write them.
-            RestoreError: The snapshot is to be the job's, and is another one's.
+            RestoreError: The snapshot is to be claimed, and another job owns it.
             SnapshotError: The storage failed.
         """
         self._tasks = tasks
@@ -152,7 +151,7 @@ class CheckpointCoordinator:
         self._thread.start()
 
     def close(self, status: JobStatus) -> None:
-        """Stop working, and delete the checkpoints that the job's end leaves to nobody."""
+        """Stop, and delete the checkpoints that are not retained after the job's end."""
         self.attempt_over(job_ends=status in (JobStatus.CANCELED, JobStatus.FINISHED))
         self._thread.close(_CLOSE_S)
         with self._lock:
@@ -164,20 +163,20 @@ class CheckpointCoordinator:
         self._statistics.close()
 
     def latest_snapshot(self) -> Snapshot | None:
-        """Return what a new attempt starts from, see `RestorePoints.latest`.
+        """Return the snapshot a new attempt starts from, see `RestorePoints.latest`.
 
-        Waits for a checkpoint whose metadata is being written, so that it isn't completed behind the new attempt's back.
+        Waits for a checkpoint whose metadata is being written, so that it doesn't complete unnoticed by the new attempt.
         """
         with self._lock:
             self._lock.wait_for(lambda: not self.pending.finalizing)
             return self._points.latest()
 
     def ends_behind(self, snapshot: Snapshot | None) -> bool:
-        """Whether the job is to end at a snapshot, see `RestorePoints.ends_behind`."""
+        """Whether the job ends at a snapshot, see `RestorePoints.ends_behind`."""
         return self._points.ends_behind(snapshot)
 
     def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
-        """Forget the latest checkpoint, which is damaged, see `RestorePoints.check_storage` and `give_up_latest`."""
+        """Discard the latest checkpoint, which is damaged; see `RestorePoints.check_storage` and `give_up_latest`."""
         self._points.check_storage()
         with self._lock:
             return self._points.give_up_latest(error, check)
@@ -192,18 +191,18 @@ class CheckpointCoordinator:
 
     @property
     def engine_triggers(self) -> bool:
-        """Whether the engine is to bring each checkpoint itself, and needs each of them."""
+        """Whether the engine triggers every checkpoint itself, and needs each of them."""
         return self._settings.engine_triggers
 
     @property
     def task_owned_location(self) -> SnapshotLocation:
-        """Where an engine keeps what belongs to the job, and to no checkpoint."""
+        """The location for engine files that belong to the job and not to a checkpoint."""
         return self._storage.task_owned_location
 
     def attempt_started(
         self, slots: CheckpointSlots, barriers: BarrierPlacement, on_intolerable: Callable[[PystateError], None]
     ) -> None:
-        """Begin to take checkpoints of an attempt.
+        """Start taking checkpoints of an attempt.
 
         Args:
             slots: Its slots.
@@ -219,16 +218,17 @@ class CheckpointCoordinator:
             self._lock.notify_all()
 
     def attempt_over(self, slots: CheckpointSlots | None = None, *, job_ends: bool = False) -> None:
-        """Give up all that belongs to the attempt: whoever waits in it gets AttemptOverError.
+        """End the attempt: its checkpoints are aborted, and waiting callers get AttemptOverError.
 
         Args:
-            slots: Its slots; does nothing if another attempt has begun since. None for whichever attempt runs.
-            job_ends: The job was cancelled, or is finished: a checkpoint that was under way has not failed, it isn't wanted.
+            slots: Its slots; does nothing if another attempt has begun since. None for the current attempt.
+            job_ends: The job was cancelled or is finished: a pending checkpoint then doesn't count as failed.
         """
         with self._lock:
             if not self._attempt.end(slots, job_ends=job_ends):
                 return
-            # one whose metadata is being written is whole: it is completed, and the next attempt starts from it
+            # a checkpoint whose metadata is being written has all its parts: it completes, and the next attempt starts from
+            # it
             unfinished = [checkpoint for checkpoint in self.pending if not checkpoint.finalizing]
             waiting = self._decider.stop()
             self._lock.notify_all()
@@ -240,7 +240,7 @@ class CheckpointCoordinator:
     # -- asking for checkpoints
 
     def trigger_checkpoint(self, *, full: bool = False) -> Future[CompletedCheckpoint]:
-        """Ask for a checkpoint now.
+        """Request a checkpoint now.
 
         Args:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
@@ -257,12 +257,12 @@ class CheckpointCoordinator:
         message: str | None = None,
         format: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> Future[CompletedCheckpoint]:
-        """Ask for a savepoint.
+        """Request a savepoint.
 
         Args:
             target_directory: Where; None for the configured directory.
-            hold: Nothing may come behind it, unless it fails.
-            message: What the savepoint says about itself.
+            hold: Nothing may follow it, unless it fails.
+            message: The user's message in the savepoint.
             format: How keyed state is written.
 
         Raises:
@@ -278,7 +278,7 @@ class CheckpointCoordinator:
         message: str | None = None,
         format: SavepointFormatType = SavepointFormatType.CANONICAL,
     ) -> CheckpointRequest:
-        """Return the request for a savepoint that the engine is to bring itself; arguments as of `trigger_savepoint`.
+        """Return the request for a savepoint that the engine triggers itself; arguments as in `trigger_savepoint`.
 
         Raises:
             CheckpointFailedError: There is no directory for it, or the job runs in BATCH mode.
@@ -296,7 +296,7 @@ class CheckpointCoordinator:
         return self.trigger_checkpoint().result(timeout_s) if self._settings.enabled else None
 
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
-        """Let a request wait for its turn; return its future."""
+        """Enqueue a request; return its future."""
         if (rejected := self._schedule.submit(request)) is not None:
             rejected.future.set_exception(CheckpointFailedError("Too many checkpoints wait already.", hint="wait for one"))
         return request.future
@@ -304,7 +304,7 @@ class CheckpointCoordinator:
     # -- the engine's and the subtasks' side
 
     def prepare(self, request: CheckpointRequest) -> PendingCheckpoint:
-        """Begin a checkpoint that the engine brings itself, see `CheckpointTrigger.prepare`.
+        """Begin a checkpoint that the engine triggers itself, see `CheckpointTrigger.prepare`.
 
         Raises:
             PystateError: It can't begin, and has failed.
@@ -312,23 +312,23 @@ class CheckpointCoordinator:
         return self._trigger.prepare(request)
 
     def give_up(self, checkpoint: PendingCheckpoint, error: PystateError) -> None:
-        """Fail a checkpoint that the engine brought itself, and has no place for."""
+        """Fail a checkpoint that the engine triggered itself and can't place."""
         self._failures.fail(checkpoint, CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND, error)
 
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> AckResult:
-        """Take a subtask's part of a checkpoint."""
+        """Process the acknowledgement of a subtask."""
         return self.pending.acknowledge(checkpoint_id, uid, subtask, state, metrics)
 
     def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Record that a subtask's part of a checkpoint failed."""
+        """Process the failure of a subtask's part of a checkpoint."""
         self.pending.decline(checkpoint_id, error, reason)
 
     # -- what came of them
 
     def savepoint_progress(self) -> dict[str, int]:
-        """Return how far the savepoint in progress is, see `PendingCheckpoints.savepoint_progress`."""
+        """Return the progress of the current savepoint, see `PendingCheckpoints.savepoint_progress`."""
         return self.pending.savepoint_progress(self._trigger.subtask_count)
 
     @property

@@ -1,4 +1,4 @@
-"""The bad end of a checkpoint: what it has written is deleted, whoever waits is told, and the attempt may end with it."""
+"""Fails checkpoints: deletes their files, answers waiting callers, and may fail the attempt."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class CheckpointFailures:
 
     Args:
         settings: The options of checkpointing.
-        pending: The checkpoints under way.
-        attempt: The one that runs.
-        points: Keeps files that a failed checkpoint may name until it is deleted.
+        pending: The pending checkpoints.
+        attempt: The current attempt.
+        points: Keeps files that a failed checkpoint may refer to until it is deleted.
         late: Records what is to be deleted.
         statistics: Records each.
     """
@@ -56,7 +56,7 @@ class CheckpointFailures:
         self._statistics = statistics
 
     def reset(self) -> None:
-        """Forget the failures so far: an attempt begins, or a checkpoint has completed."""
+        """Reset the failure count: an attempt begins, or a checkpoint has completed."""
         with self._lock:
             self._manager.reset()
 
@@ -68,27 +68,27 @@ class CheckpointFailures:
         *,
         fails_attempt: bool = False,
     ) -> None:
-        """End a checkpoint badly; what it has written is deleted by a later step, for that may hang.
+        """Fail a checkpoint; its files are deleted by a later step, since that may hang.
 
         Args:
             checkpoint: Which; does nothing if it has ended already.
             reason: Why.
-            error: The same for people.
-            fails_attempt: Whether the attempt can't go on, however many failures are tolerated.
+            error: The error to report.
+            fails_attempt: Whether the attempt must fail, however many failures are tolerated.
         """
         with self._lock:
             if not checkpoint.abort(reason):
                 return
         # what stands there already is not ours to delete
         ours = checkpoint.created and not isinstance(error, SnapshotExistsError)
-        if ours:  # in front of its end: from then on nothing else keeps files that its metadata may name
+        if ours:  # before its end: from then on nothing else keeps files that its metadata may refer to
             number, location, told = checkpoint.checkpoint_id, checkpoint.location, checkpoint.confirmed
             self._points.note_failed(number, location, told, held=checkpoint.finalizing)
         with self._lock:
             self._pending.let_go(checkpoint)
             if ours:
                 self._late.checkpoint_failed(checkpoint.checkpoint_id, checkpoint.location)
-                if not checkpoint.finalizing:  # else it is deleted behind the write of its metadata
+                if not checkpoint.finalizing:  # else it is deleted after the write of its metadata
                     self._late.report(checkpoint.checkpoint_id)
             self._take_note(checkpoint, reason, error)
             intolerable = self._is_intolerable(checkpoint, reason, error)
@@ -101,10 +101,10 @@ class CheckpointFailures:
             end_attempt(error if isinstance(error, SubtaskHangsError) else failure)
 
     def fail_request(self, request: CheckpointRequest, failure: CheckpointFailedError) -> None:
-        """End a request for which no checkpoint could begin: it is counted as failed, said, and answered.
+        """Fail a request for which no checkpoint could begin: it is counted as failed, logged, and answered.
 
-        It doesn't count against what is tolerated: a job that goes on without checkpoints while the disk of its job folder
-        is full loses less than one that is restarted there.
+        It doesn't count as a tolerable failure: a job that continues without checkpoints while the disk of its job folder is
+        full loses less than one that is restarted there.
         """
         reason = CheckpointFailureReason.IO_EXCEPTION
         self._statistics.tracker.report_failed(None, reason, failure.message)
@@ -113,18 +113,18 @@ class CheckpointFailures:
         answer(request, failure)
 
     def fail_with_attempt(self, checkpoint: PendingCheckpoint, *, job_ends: bool = False) -> None:
-        """End a checkpoint whose attempt is over.
+        """Fail a checkpoint whose attempt is over.
 
         Args:
             checkpoint: Which.
-            job_ends: With the job; else the next attempt continues with checkpoints.
+            job_ends: Whether the job has ended; otherwise the next attempt takes checkpoints again.
         """
         shutdown = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN
         suspend = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SUSPEND
         self.fail(checkpoint, shutdown if job_ends else suspend, self._attempt.over())
 
     def discard(self, checkpoint: PendingCheckpoint) -> None:
-        """Delete at once what was made after a checkpoint's failure."""
+        """Delete at once files that were written after a checkpoint's failure."""
         self._points.discard_failed({checkpoint.checkpoint_id: checkpoint.location})
 
     # -- under the lock
@@ -145,6 +145,6 @@ class CheckpointFailures:
 
 
 def answer(request: CheckpointRequest, failure: PystateError) -> None:
-    """Tell whoever has asked for a checkpoint why there is none; does nothing if they were told already."""
+    """Complete a request with the reason why there is no checkpoint; does nothing if it was answered already."""
     with contextlib.suppress(InvalidStateError):  # it was given up before, while the storage hung
         request.future.set_exception(failure)

@@ -1,4 +1,4 @@
-"""What an earlier driver of the job has left on the checkpoint storage."""
+"""Recovery of the checkpoints that an earlier driver of the job left on the storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pystate.runtime.job_folder.small_files import CheckpointIdsFile
 
 
 class DurableCheckpointIds(CheckpointIdCounter):
-    """Ids that no later driver of the job gives again, not even those of savepoints, which may lie anywhere.
+    """A checkpoint id counter whose ids no later driver of the job repeats, including those of savepoints.
 
     Args:
         path: The file that holds the next id.
@@ -30,7 +30,7 @@ class DurableCheckpointIds(CheckpointIdCounter):
         self._reserve = reserve
 
     def get_and_increment(self) -> int:
-        """Return the next id, once it is written down that it is given."""
+        """Return the next id, after persisting that it is used."""
         written = CheckpointIdsFile.read_from(self._path)
         if written is not None:  # a driver that has taken the job over counts on in the same file
             self.continue_above(written.next - 1)
@@ -46,8 +46,8 @@ class RecoveredCheckpoints:
     Attributes:
         completed: Those that are readable, oldest first.
         highest_id: The highest id of any, completed or not; 0 for none.
-        damaged: Why those that are not can't be read, by id, newest first: nobody can say what they refer to.
-        missing: The id of the newest, and where it was, if nothing is there any more.
+        damaged: Why the others can't be read, by id, newest first: which files they refer to is unknown.
+        missing: The id and location of the newest, if it doesn't exist any more.
     """
 
     completed: list[CompletedCheckpoint] = field(default_factory=list)
@@ -56,7 +56,7 @@ class RecoveredCheckpoints:
     missing: tuple[int, str] | None = None
 
     def lost_behind(self, checkpoint_id: int) -> tuple[int, str, str] | None:
-        """Return the newest checkpoint that is lost, if it is newer than one: its id, where it is or was, and why."""
+        """Return the newest lost checkpoint, if it is newer than the given one: its id, its location, and the reason."""
         if self.missing is not None and self.missing[0] > max(checkpoint_id, *self.damaged, 0):
             number, uri = self.missing
             return number, uri, "It completed, as the job's statistics say, and there is no _metadata of it."
@@ -69,12 +69,12 @@ class RecoveredCheckpoints:
 def recover_checkpoints(
     storage: CheckpointStorageAccess, job_id: str, say: Callable[[str], None], last_completed: int | None = None
 ) -> RecoveredCheckpoints:
-    """Find the job's completed checkpoints, and delete what is left of those that did not complete.
+    """Find the job's completed checkpoints, and delete the remains of incomplete ones.
 
     Args:
         storage: Where they are.
-        job_id: Whose; checkpoints of other jobs in the same directory are left alone.
-        say: Takes a sentence about a damaged one that an older one stands in for.
+        job_id: The job; checkpoints of other jobs in the same directory are left alone.
+        say: Is called with a sentence about a damaged one that an older one replaces.
         last_completed: The id of the last that is known to have completed; None if there is none. What is left of it stays.
 
     Raises:
@@ -84,7 +84,7 @@ def recover_checkpoints(
     recovered = RecoveredCheckpoints()
     found = dict(storage.checkpoint_directories())
     if last_completed is not None and storage.has_checkpoint_directory:
-        found.setdefault(last_completed, storage.checkpoint_location(last_completed))  # a listing may lag behind
+        found.setdefault(last_completed, storage.checkpoint_location(last_completed))  # a listing may be out of date
     for checkpoint_id, location in sorted(found.items(), reverse=True):
         recovered.highest_id = max(recovered.highest_id, checkpoint_id)
         if not location.exists:
@@ -100,7 +100,7 @@ def recover_checkpoints(
             recovered.completed.insert(0, CompletedCheckpoint(metadata, location.uri, metadata.timestamp_ms))
     known = {*recovered.damaged, *(one.checkpoint_id for one in recovered.completed)}
     if last_completed is not None and storage.has_checkpoint_directory and last_completed > max(known, default=0):
-        storage.check_there()  # else it would be taken for gone, and the job continue from an older state, or from none
+        storage.check_there()  # else it would count as deleted, and the job would continue from an older state, or from none
         recovered.highest_id = max(recovered.highest_id, last_completed)
         recovered.missing = last_completed, storage.checkpoint_location(last_completed).uri
     if recovered.damaged and not recovered.completed:

@@ -1,4 +1,4 @@
-"""A checkpoint that someone wants."""
+"""The request for a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 @dataclass
 class CheckpointRequest:
-    """A checkpoint someone wants, until it is triggered.
+    """The request for a checkpoint or savepoint.
 
     Attributes:
-        future: Gets the completed checkpoint, or what went wrong.
+        future: Gets the completed checkpoint, or the error.
         location: Where a savepoint goes; None if that follows from the checkpoint's number.
-        hold: Nothing may come behind it, unless it fails.
-        message: What the snapshot says about itself.
+        hold: Nothing may follow it, unless it fails.
+        message: The user's message in the snapshot.
         format: How keyed state is written.
-        full: Whether a checkpoint refers to no older one's files, where the job's are incremental.
+        full: Whether the checkpoint refers to no file of older ones, if the job's are incremental.
     """
 
     checkpoint_type: CheckpointType

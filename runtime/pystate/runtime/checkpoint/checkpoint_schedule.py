@@ -1,8 +1,8 @@
-"""What the coordinator does next, and when it looks again.
+"""Decides what the coordinator does next, and when it looks again.
 
-One step at a time reads or writes the storage, which may hang; one that has hung for as long as a checkpoint may take is
-passed by the next. When a checkpoint expires: its time runs while nothing stands between it and its cut. A subtask that has
-its barrier has as much time for its synchronous part; one that needs more hangs, and the attempt ends.
+One step at a time accesses the storage, which may hang; a step that hangs longer than the checkpoint timeout is overtaken by
+the next. The timeout of a checkpoint runs only while its barrier doesn't wait for a place. A subtask that has received the
+barrier has the same timeout for its synchronous part; if it exceeds it, the subtask hangs, and the attempt fails.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _IDLE_WAIT_S = 1.0
 
 
 class CheckpointSchedule:
-    """Says which step comes next.
+    """Decides which step comes next.
 
     Args:
-        pending: The checkpoints under way.
-        attempt: The one that runs.
-        decider: The requests that wait.
-        late: What is to be deleted behind failed checkpoints.
+        pending: The pending checkpoints.
+        attempt: The current attempt.
+        decider: The queued requests.
+        late: Files to be deleted after failed checkpoints.
         timeout_s: How long a checkpoint may take, and a step in the storage.
         clock: Monotonic seconds.
     """
@@ -57,12 +57,12 @@ class CheckpointSchedule:
         self._late = late
         self._timeout_s = timeout_s
         self._clock = clock
-        self._storage_step: StorageStep | None = None  # under way on a thread of its own
+        self._storage_step: StorageStep | None = None  # runs on its own thread
         self._storage_deadline = 0.0
         self._closed = False
 
     def submit(self, request: CheckpointRequest) -> CheckpointRequest | None:
-        """Let a request wait for its turn; return one that has no room, this one or another.
+        """Enqueue a request; return a request that is rejected for lack of room, this one or another.
 
         Raises:
             AttemptOverError: No attempt runs.
@@ -74,7 +74,7 @@ class CheckpointSchedule:
         return rejected
 
     def await_step(self) -> CoordinatorStep | None:
-        """Wait for something to be done, and return it; None after `close`."""
+        """Wait for the next step and return it; None after `close`."""
         while True:
             self._pending.settle_cuts()
             with self._lock:
@@ -86,12 +86,12 @@ class CheckpointSchedule:
                 self._lock.wait(self._wait_s())
 
     def next_step(self) -> CoordinatorStep | None:
-        """Return what is to be done now; None for nothing."""
+        """Return the step to be done now; None if there is none."""
         with self._lock:
             return self._failure() or self._place() or self._next_storage_step()
 
     def storage_done(self, step: StorageStep) -> None:
-        """Record that a step is over, so that the next one may begin; does nothing if it was given up."""
+        """Record that a storage step is over, so that the next one may begin; does nothing if it was given up."""
         with self._lock:
             if self._storage_step is step:
                 self._begin_storage_step(None)
@@ -104,7 +104,7 @@ class CheckpointSchedule:
             self._lock.notify_all()
 
     def await_storage(self, timeout_s: float) -> None:
-        """Wait, behind `close`, for the step that is under way."""
+        """Wait, after `close`, for the running storage step."""
         with self._lock:
             self._lock.wait_for(lambda: self._storage_step is None, timeout_s)
 

@@ -1,4 +1,4 @@
-"""The beginning of a checkpoint: from a request to a directory, and a barrier that waits for its place."""
+"""Triggers checkpoints: from a request to a directory and a barrier that waits for its place."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class CheckpointTrigger:
     """Triggers checkpoints.
 
     Args:
-        pending: Takes them in.
-        attempt: The one that runs.
-        failures: Takes those that can't begin.
-        ids: Gives their ids.
-        storage: Where they go.
-        check_term: Raises DriverReplacedError where another driver runs the job by now.
+        pending: The pending checkpoints.
+        attempt: The current attempt.
+        failures: Handles those that can't begin.
+        ids: The id counter.
+        storage: The checkpoint storage.
+        check_term: Raises DriverReplacedError if another driver has taken over the job.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class CheckpointTrigger:
         return len(self._subtasks)
 
     def trigger(self, request: CheckpointRequest) -> None:
-        """Trigger a checkpoint whose time has come, and let it wait for its place."""
+        """Trigger a checkpoint that is due, and let it wait for its place."""
         try:
             checkpoint = self.prepare(request)
-        except PystateError:  # whoever asked for it knows
+        except PystateError:  # the request has been answered
             return
         if not self._pending.wait_for_place(checkpoint):
             self._failures.fail_with_attempt(checkpoint)

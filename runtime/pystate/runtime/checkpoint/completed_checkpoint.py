@@ -12,12 +12,12 @@ class CompletedCheckpoint:
     """A checkpoint or savepoint whose `_metadata` is on the storage.
 
     Attributes:
-        metadata: What is in the file.
+        metadata: The content of the file.
         path: URI of the snapshot's directory.
         completion_timestamp: When it completed, ms since 1970.
-        owned: Whether it is this job's to delete; a snapshot the job was merely started from is not.
-        claimed: Whether the job was started from it and has made it its own, be it a savepoint.
-        heard: Whether every function that wants to know of it has been called, and none has failed.
+        owned: Whether this job may delete it; not a snapshot the job was merely started from.
+        claimed: Whether the job was started from it and has claimed it, even if it is a savepoint.
+        heard: Whether all functions that are to be notified of it have been called, and none has failed.
     """
 
     metadata: CheckpointMetadata
@@ -39,10 +39,10 @@ class CompletedCheckpoint:
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether it belongs to people rather than to the job."""
+        """Whether it is owned by users rather than by the job."""
         return self.metadata.checkpoint_type is CheckpointType.SAVEPOINT
 
     @property
     def may_be_deleted(self) -> bool:
-        """Whether the job may delete it when it has no more use for it."""
+        """Whether the job may delete it when it isn't needed any more."""
         return self.claimed or (self.owned and not self.is_savepoint)

@@ -1,9 +1,9 @@
-"""Which completed checkpoints slots know of: by that, which files a checkpoint under way may name.
+"""Tracks which completed checkpoints slots know of, and so which files a pending checkpoint may refer to.
 
-A slot refers in a snapshot to files of the last checkpoint that it knows to be complete. Notifications come late, and are
-not repeated when a call fails. So the coordinator doesn't rely on them: each barrier tells the slots which checkpoints have
-completed since the last one that all of them have followed, and the coordinator notes with it how far back the snapshot's
-files may go.
+In a snapshot, a slot refers to files of the last checkpoint that it knows to be complete. Notifications come late, and are
+not repeated when a call fails. So the coordinator doesn't rely on them: each barrier carries the checkpoints that have
+completed since the last one that all slots have acknowledged, and the coordinator records how old the files of the snapshot
+may be.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What one barrier tells.
+    """The completed checkpoints that a barrier carries.
 
     Attributes:
-        base: The last completed checkpoint: no snapshot at the barrier names files that only older ones hold. 0 where the
+        base: The last completed checkpoint: no snapshot at the barrier refers to files that only older ones hold. 0 if the
             attempt has completed none, and slots continue with what they were restored from.
-        completed: Those that a slot may not have heard of, oldest first.
+        completed: Those that a slot may not know of yet, oldest first.
     """
 
     base: int
@@ -26,22 +26,22 @@ class Confirmed:
 
 
 class ConfirmedCheckpoints:
-    """The completed checkpoints of an attempt. Free of threads: the coordinator holds its lock around every call."""
+    """The completed checkpoints of an attempt. Not thread-safe: the coordinator holds its lock around every call."""
 
     def __init__(self) -> None:
         self._base = 0
         self._completed: tuple[int, ...] = ()
 
     def restart(self) -> None:
-        """Begin an attempt: its slots know of nothing but what they were restored from."""
+        """Begin an attempt: its slots only know of what they were restored from."""
         self._base, self._completed = 0, ()
 
     def barrier(self) -> Confirmed:
-        """Return what a barrier that is placed now tells; to be called once for a barrier."""
+        """Return what a barrier that is placed now carries; to be called once per barrier."""
         return Confirmed(self._base, self._completed)
 
     def add(self, checkpoint_id: int, told: Confirmed | None) -> None:
-        """Take in a checkpoint that is complete; savepoints don't count, since nothing ever refers to their files.
+        """Add a completed checkpoint; savepoints don't count, since nothing ever refers to their files.
 
         Args:
             checkpoint_id: Its number.

@@ -1,4 +1,4 @@
-"""What the coordinator has to do next, as `CheckpointSchedule` decides it."""
+"""The steps of the coordinator, as decided by `CheckpointSchedule`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 
 @dataclass(frozen=True)
 class TriggerCheckpoint:
-    """Its time has come."""
+    """Trigger a checkpoint that is due."""
 
     request: CheckpointRequest
 
 
 @dataclass(frozen=True)
 class PlaceBarrier:
-    """The engine can place its barrier, if nothing has come between since."""
+    """Place the barrier of a checkpoint, if that is still possible."""
 
     checkpoint: PendingCheckpoint
 
 
 @dataclass(frozen=True)
 class CompleteCheckpoint:
-    """All subtasks have acknowledged it, and its cut can be restored from."""
+    """Complete a checkpoint that all subtasks have acknowledged and whose cut can be restored."""
 
     checkpoint: PendingCheckpoint
 
 
 @dataclass(frozen=True)
 class FailCheckpoint:
-    """It can't complete any more; nor can the attempt go on where a subtask hangs in it (`fails_attempt`)."""
+    """Fail a checkpoint that can't complete any more; if a subtask hangs in it, the attempt fails too (`fails_attempt`)."""
 
     checkpoint: PendingCheckpoint
     reason: CheckpointFailureReason
@@ -45,18 +45,18 @@ class FailCheckpoint:
 
 @dataclass(frozen=True)
 class DiscardLateParts:
-    """Parts of failed checkpoints are to be deleted: where they may lie, by checkpoint."""
+    """Delete late parts of failed checkpoints; has their possible locations, by checkpoint."""
 
     locations: dict[int, SnapshotLocation]
 
 
 StorageStep: TypeAlias = TriggerCheckpoint | CompleteCheckpoint | DiscardLateParts
-"""What reads or writes the storage, and may hang there; `CheckpointSchedule.storage_done` has to be called behind it."""
+"""Steps that access the storage and may hang; `CheckpointSchedule.storage_done` must be called after each."""
 
 
 @dataclass(frozen=True)
 class GiveUpStorageStep:
-    """It has hung for so long that the next one begins beside it."""
+    """Give up on a hanging storage step, so that the next one begins."""
 
     step: StorageStep
 

@@ -1,4 +1,4 @@
-"""The coordinator's own thread: takes one step after the other, as `CheckpointSchedule` says."""
+"""The coordinator's thread, which executes one step after the other, as decided by `CheckpointSchedule`."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 
 
 class CoordinatorThread:
-    """Takes steps. What may hang runs on a thread of its own: checkpoints must expire all the same.
+    """Executes steps. Steps that may hang run on their own threads, so that checkpoints can still expire.
 
     Args:
-        schedule: Says which step comes next.
-        attempt: The one that runs; its engine places barriers.
+        schedule: Decides which step comes next.
+        attempt: The current attempt, whose engine places barriers.
         trigger: Triggers checkpoints.
         completion: Completes them.
         failures: Fails them.
-        points: Deletes what failed ones have left.
-        timeout_s: How long a step in the storage may take, for people.
+        points: Deletes the remains of failed ones.
+        timeout_s: How long a storage step may take, for messages.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class CoordinatorThread:
         self._thread = threading.Thread(target=self._loop, name="checkpoint-coordinator", daemon=True)
 
     def start(self) -> None:
-        """Begin to take steps."""
+        """Start executing steps."""
         self._thread.start()
 
     def close(self, timeout_s: float) -> None:
-        """Take no more steps; wait so long for those that are under way."""
+        """Stop executing steps; wait for the running ones, up to a timeout."""
         self._schedule.close()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
@@ -78,7 +78,7 @@ class CoordinatorThread:
                 traceback.print_exc()
 
     def take(self, step: CoordinatorStep) -> None:
-        """Take a step."""
+        """Execute a step."""
         match step:
             case PlaceBarrier(checkpoint):
                 self.place(checkpoint)
@@ -108,7 +108,7 @@ class CoordinatorThread:
             self._schedule.storage_done(step)
 
     def _give_up(self, hung: StorageStep) -> None:
-        """Let others pass a step that hangs in the storage; a checkpoint it belongs to expires by itself."""
+        """Let other steps overtake one that hangs in the storage; its checkpoint expires by itself."""
         sys.stderr.write(f"WARNING: the checkpoint storage has not answered for {self._timeout_s:g} s.\n")
         if isinstance(hung, TriggerCheckpoint):
             timeout = f"The checkpoint could not be triggered within {self._timeout_s:g} s."

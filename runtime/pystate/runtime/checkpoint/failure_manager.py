@@ -1,4 +1,4 @@
-"""What a failed checkpoint means for the job."""
+"""Decides what a failed checkpoint means for the job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 
 
 class CheckpointFailureDecision(Enum):
-    """What is to be done about a failed checkpoint."""
+    """The decision about a failed checkpoint."""
 
     IGNORE = "ignore"  # the failure says nothing about the job's ability to take checkpoints
     TOLERATE = "tolerate"  # counted, and still within bounds
@@ -29,10 +29,10 @@ _COUNTED = frozenset(
 
 
 class CheckpointFailureManager:
-    """Counts checkpoints that failed in a row.
+    """Counts consecutive checkpoint failures.
 
     Args:
-        tolerable: How many in a row may fail before the job fails over.
+        tolerable: How many consecutive failures are tolerated before the job fails over.
     """
 
     def __init__(self, tolerable: int) -> None:
@@ -41,13 +41,13 @@ class CheckpointFailureManager:
 
     @property
     def continuous_failures(self) -> int:
-        """How many failures in a row were counted."""
+        """The number of consecutive failures."""
         return len(self._failed_ids)
 
     def handle_failure(
         self, checkpoint_id: int, reason: CheckpointFailureReason, *, is_savepoint: bool = False
     ) -> CheckpointFailureDecision:
-        """Decide about a failure. A checkpoint counts once, a savepoint never: whoever asked for it is told.
+        """Decide about a failure. A checkpoint counts once, a savepoint never: its requester gets the error.
 
         Args:
             checkpoint_id: Which checkpoint.
@@ -63,5 +63,5 @@ class CheckpointFailureManager:
         return CheckpointFailureDecision.FAIL_JOB
 
     def reset(self) -> None:
-        """Forget the failures so far: a checkpoint has completed, or a new execution attempt begins."""
+        """Reset the count: a checkpoint has completed, or a new execution attempt begins."""
         self._failed_ids.clear()

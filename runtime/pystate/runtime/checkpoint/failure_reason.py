@@ -1,4 +1,4 @@
-"""Why a checkpoint did not complete: those of Flink's list that happen here."""
+"""The reasons why checkpoints fail: those of Flink's list that can occur here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointFailureReason(Enum):
-    """A reason, with its sentence."""
+    """The reason of a checkpoint failure, with its message."""
 
     IO_EXCEPTION = "The checkpoint could not be started on its storage."
     TRIGGER_CHECKPOINT_FAILURE = "The checkpoint could not be triggered."
@@ -23,5 +23,5 @@ class CheckpointFailureReason(Enum):
 
     @property
     def message(self) -> str:
-        """The sentence, for people."""
+        """The message."""
         return self.value

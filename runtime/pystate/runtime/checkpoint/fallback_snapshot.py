@@ -1,4 +1,4 @@
-"""What a job would go back to where its newest snapshot can't be restored, and who has a say in it."""
+"""The snapshot a job would fall back to if its newest one can't be restored, and the check that may forbid it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystate.common.errors import PystateError
 
 @dataclass(frozen=True)
 class FallbackSnapshot:
-    """One step back, past a snapshot that sinks may have committed.
+    """A fallback past a snapshot that sinks may have committed.
 
     Attributes:
-        lost: What can't be restored: "checkpoint 7" with its place.
-        why: Why not, as a sentence.
-        older: What would take its place, as the lost one is told; None for a start from nothing.
-        path: URI of that one's directory; None for a start from nothing.
+        lost: The snapshot that can't be restored: "checkpoint 7" with its location.
+        why: The reason, as a sentence.
+        older: The snapshot that would replace it, in the same form; None for a start without a snapshot.
+        path: URI of its directory; None for a start without a snapshot.
     """
 
     lost: str
@@ -30,11 +30,11 @@ CheckFallback = Callable[[FallbackSnapshot], None]
 
 
 def any_fallback(_: FallbackSnapshot) -> None:
-    """Let a job go back, whatever it loses."""
+    """Allow every fallback, whatever is lost."""
 
 
 def told(kind: str, checkpoint_id: int, path: str) -> str:
-    """Return how people are told of a snapshot."""
+    """Return the description of a snapshot for messages."""
     return f"{kind} {checkpoint_id} ({path})"
 
 

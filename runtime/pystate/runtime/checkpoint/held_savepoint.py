@@ -1,10 +1,10 @@
-"""The savepoint behind which a job ends, written down before it is complete.
+"""The savepoint after which a job ends, recorded before it is complete.
 
-Sinks commit what it holds, unlike what other savepoints hold. So from the moment it is complete the job can go back to
-nothing older, whoever runs it: what was committed would be written once more.
+Unlike with other savepoints, sinks commit what it holds. So from the moment it is complete, no driver of the job may restore
+an older snapshot: what was committed would be written twice.
 
 Layout of the file, numbers big-endian: magic "PYSTHELD", version u16, body length u32, body (msgpack), crc32 u32 of
-everything before. It lies in the job's `taskowned` directory, until the job has ended.
+everything before. It is in the job's `taskowned` directory until the job has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILE = re.compile(r"held-savepoint-(\d+)-[0-9a-f]+")
 
 @dataclass(frozen=True)
 class HeldSavepoint:
-    """One such savepoint.
+    """A savepoint after which a job ends.
 
     Attributes:
         checkpoint_id: Its number.
@@ -61,7 +61,7 @@ class HeldSavepoint:
 
 
 class HeldSavepointStore:
-    """The files of one job.
+    """The files of held savepoints of one job.
 
     Args:
         location: The job's `taskowned` directory.
@@ -71,7 +71,7 @@ class HeldSavepointStore:
         self._location = location
 
     def write(self, held: HeldSavepoint) -> None:
-        """Write down a savepoint that is about to be complete.
+        """Record a savepoint that is about to complete.
 
         Raises:
             SnapshotError: The storage failed.
@@ -80,7 +80,7 @@ class HeldSavepointStore:
         self._location.write_state(f"held-savepoint-{held.checkpoint_id}", lambda file: file.write(data), 0)
 
     def latest(self, job_id: str) -> CompletedCheckpoint | None:
-        """Return the latest of those that have become complete; None if there is none.
+        """Return the latest one that has completed; None if there is none.
 
         Raises:
             CorruptSnapshotError: A file, or the savepoint, is damaged.
@@ -99,7 +99,7 @@ class HeldSavepointStore:
         return None
 
     def clear(self) -> None:
-        """Forget all.
+        """Delete all records.
 
         Raises:
             SnapshotError: The storage failed.

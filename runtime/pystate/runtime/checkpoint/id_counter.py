@@ -1,13 +1,13 @@
-"""Ids of checkpoints and savepoints: one row of numbers for both, never used twice."""
+"""The counter of checkpoint ids, shared by checkpoints and savepoints; no id is used twice."""
 
 from __future__ import annotations
 
 
 class CheckpointIdCounter:
-    """Gives ids.
+    """Generates checkpoint ids.
 
     Args:
-        first: The first id; 1 for a job that starts from nothing.
+        first: The first id; 1 for a job that starts without a snapshot.
     """
 
     def __init__(self, first: int = 1) -> None:
@@ -15,11 +15,11 @@ class CheckpointIdCounter:
 
     @property
     def next_id(self) -> int:
-        """Above all ids that have been given."""
+        """The next id, above all that have been used."""
         return self._next
 
     def continue_above(self, restored_id: int) -> None:
-        """Give only ids above that of a restored snapshot; ids given already are never given again."""
+        """Continue above the id of a restored snapshot; used ids are never repeated."""
         self._next = max(self._next, restored_id + 1)
 
     def get_and_increment(self) -> int:

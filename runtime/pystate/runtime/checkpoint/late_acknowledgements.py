@@ -1,4 +1,4 @@
-"""What subtasks have written of checkpoints that had failed by then."""
+"""Parts of checkpoints that subtasks wrote after the checkpoint had failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _KEPT_FAILURES = 1000
 
 
 class LateAcknowledgements:
-    """Where late parts of the last failed checkpoints lie. Free of threads: callers hold the coordinator's lock."""
+    """The locations of late parts of the last failed checkpoints. Not thread-safe: callers hold the coordinator's lock."""
 
     def __init__(self) -> None:
         self._failed: dict[int, SnapshotLocation] = {}
@@ -21,10 +21,10 @@ class LateAcknowledgements:
             del self._failed[next(iter(self._failed))]
 
     def report(self, checkpoint_id: int) -> None:
-        """Record that a subtask has written its part of a checkpoint that isn't under way any more."""
+        """Record that a subtask has written its part of a checkpoint that isn't pending any more."""
         self._late.add(checkpoint_id)
 
     def take(self) -> dict[int, SnapshotLocation]:
-        """Return where late parts may lie, by checkpoint; each is returned once."""
+        """Return the possible locations of late parts, by checkpoint; each is returned once."""
         late, self._late = self._late, set()
         return {checkpoint_id: self._failed[checkpoint_id] for checkpoint_id in late if checkpoint_id in self._failed}

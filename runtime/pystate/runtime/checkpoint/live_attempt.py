@@ -1,4 +1,4 @@
-"""The attempt that checkpoints are taken of, while one runs."""
+"""The current attempt, of which checkpoints are taken."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 
 
 class AttemptOverError(ControlError):
-    """The execution attempt has ended; whoever waits in it gives up."""
+    """The execution attempt has ended; raised to callers that wait in it."""
 
 
 class CheckpointSlots(Protocol):
-    """The slots of an attempt, as far as checkpoints go."""
+    """The slots of an attempt, for notifications of checkpoints."""
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
-        """Tell all subtasks what became of a checkpoint; done when those that are idle have heard of it."""
+        """Notify all subtasks of how a checkpoint ended; done when the idle ones have been notified."""
 
 
 class LiveAttempt:
-    """Which attempt runs, if any; slots and engine of it.
+    """The current attempt, if any, with its slots and engine.
 
     Args:
         lock: The coordinator's.
@@ -38,7 +38,7 @@ class LiveAttempt:
         self._barriers: BarrierPlacement | None = None
         self._on_intolerable: Callable[[PystateError], None] = lambda _: None
         self._had_one = False
-        self._stopped = False  # a savepoint is complete behind which nothing may come
+        self._stopped = False  # a savepoint after which nothing may follow is complete
         self._job_ends = False
 
     def begin(
@@ -50,14 +50,14 @@ class LiveAttempt:
             self._had_one = True
 
     def end(self, slots: CheckpointSlots | None, *, job_ends: bool) -> bool:
-        """End it: whoever waits for its engine gets AttemptOverError.
+        """End the attempt: callers that wait for its engine get AttemptOverError.
 
         Args:
-            slots: Its slots; None for whichever attempt runs.
+            slots: Its slots; None for the current attempt.
             job_ends: The job was stopped or cancelled, or has finished.
 
         Returns:
-            Whether none runs now: with these slots another one may have begun since.
+            Whether no attempt runs now; False if another one has begun since.
         """
         with self._lock:
             if slots is not None and self._slots is not None and slots is not self._slots:
@@ -70,12 +70,12 @@ class LiveAttempt:
             return True
 
     def stop_behind(self, checkpoint: PendingCheckpoint) -> None:
-        """Let nothing come behind a completed savepoint that was asked for with `hold`."""
+        """Let nothing follow a completed savepoint that was requested with `hold`."""
         with self._lock:
             self._stopped = self._stopped or (checkpoint.request.hold and self.runs)
 
     def place(self, checkpoint: PendingCheckpoint) -> Callable[[], None] | None:
-        """Have its engine place a barrier, see `BarrierPlacement.place`; None if that isn't possible any more."""
+        """Let the engine place a barrier, see `BarrierPlacement.place`; None if that isn't possible any more."""
         with self._lock:
             return None if self._barriers is None else self._barriers.place(checkpoint)
 
@@ -86,17 +86,17 @@ class LiveAttempt:
 
     @property
     def barriers(self) -> BarrierPlacement | None:
-        """Where its engine places barriers; None if none runs. To be called under the lock."""
+        """The barrier placement of its engine; None if no attempt runs. To be called under the lock."""
         return self._barriers
 
     @property
     def on_intolerable(self) -> Callable[[PystateError], None]:
-        """What ends it because of its checkpoints."""
+        """The callback that fails the attempt because of its checkpoints."""
         return self._on_intolerable
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing may come any more, because a savepoint is complete."""
+        """Whether nothing may follow any more, because a held savepoint is complete."""
         return self._stopped
 
     @property
@@ -105,7 +105,7 @@ class LiveAttempt:
         return self._job_ends
 
     def check_runs(self) -> None:
-        """Make sure that there is one.
+        """Check that an attempt runs.
 
         Raises:
             AttemptOverError: There is none; says what the job does instead, and when to ask again.
@@ -121,17 +121,17 @@ class LiveAttempt:
         )
 
     def over(self) -> CheckpointFailedError:
-        """Return what is said of a checkpoint that an attempt's end leaves unfinished."""
+        """Return the error for a checkpoint that is unfinished when the attempt ends."""
         happened = "was stopped or cancelled, or has finished," if self._job_ends else "ended or restarted"
         return CheckpointFailedError(f"The job {happened} before the checkpoint was complete.")
 
     def tell(self, checkpoint: PendingCheckpoint, *, completed: bool) -> Future[bool]:
-        """Tell the job's functions how a checkpoint ended.
+        """Notify the job's functions of how a checkpoint ended.
 
-        A savepoint is for people: unless the job ends behind it, functions must not commit anything because of it.
+        A savepoint is owned by users: unless the job ends after it, functions must not commit because of it.
 
         Returns:
-            Done when those that are idle have been called; says whether all that should have been.
+            Done when the idle ones have been called; the result says whether all that should be called were.
         """
         with self._lock:
             slots = self._slots

@@ -1,4 +1,4 @@
-"""A checkpoint between its trigger and its end."""
+"""A checkpoint in progress, from its trigger to its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMED = 5
 
 
 class AckResult(Enum):
-    """What became of an acknowledgement. None of these is an error: networks repeat and delay."""
+    """The result of an acknowledgement. None is an error: networks repeat and delay messages."""
 
     SUCCESS = "SUCCESS"
     DUPLICATE = "DUPLICATE"  # the subtask had acknowledged
@@ -36,30 +36,30 @@ class AckResult(Enum):
 
 
 class PendingCheckpoint:
-    """Collects what a checkpoint consists of. It is ready when all subtasks acknowledged and the source position is known.
+    """A checkpoint in progress. It is ready when all subtasks have acknowledged and the source position is known.
 
     Args:
         checkpoint_id: Its number.
-        epoch: Behind which one its barrier stands, set later; None while that is open, and for an engine without epochs.
+        epoch: The epoch after which its barrier is placed, set later; None until then, and for an engine without epochs.
         checkpoint_type: Checkpoint or savepoint.
         format: How keyed state is written.
         trigger_timestamp: When it was triggered, ms since 1970.
         tasks: The (uid, subtask index) that must acknowledge.
         location: Its directory.
         trigger_ids: The requests it answers.
-        message: What it says about itself.
-        request: Who asked for it; None for nobody who waits.
+        message: The user's message in it.
+        request: The request; None if nobody waits for it.
         deadline: When it expires, on the coordinator's clock; None while its barrier waits for its place.
 
     Attributes:
         source_position: How far the sources were read; None until it is known, and where nothing has been read.
         failure_reason: Why it was aborted, None if it wasn't.
-        cut: How far the sources were read where its barrier stands, once that is known.
-        committed: The cut can be restored from.
+        cut: The source positions at its barrier, once known.
+        committed: Whether the cut can be restored.
         alignment: Milliseconds by task.
-        created: Its directory is the job's own: what lies there is deleted if it fails.
-        finalizing: Its `_metadata` is being written: too late to be given up by the end of the attempt.
-        confirmed: What its barrier tells of completed checkpoints, once it is placed.
+        created: Whether its directory was created by the job: its content is deleted if it fails.
+        finalizing: Whether its `_metadata` is being written: the end of the attempt then doesn't abort it.
+        confirmed: The completed checkpoints that its barrier carries, once it is placed.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PendingCheckpoint:
         self._completed = False
 
     def acknowledge(self, uid: str, subtask: int, state: TaskState) -> AckResult:
-        """Take the state handles of a subtask, which hangs in no barrier then."""
+        """Add the state handles of a subtask, which then doesn't hang in the barrier."""
         self._handed_out.pop((uid, subtask), None)
         if self._completed or self.is_aborted:
             return AckResult.DISCARDED
@@ -118,13 +118,13 @@ class PendingCheckpoint:
         return AckResult.SUCCESS
 
     def mark_source_committed(self, position: SourcePosition | None) -> None:
-        """Record that what was read up to the cut is committed, at `position`; None if nothing has been read yet."""
+        """Record that the input up to the cut is committed, at `position`; None if nothing has been read yet."""
         self.source_position = position
         self._source_committed = True
 
     @property
     def commits(self) -> bool:
-        """Whether functions may commit because of it: not because of a savepoint, unless the job ends behind it."""
+        """Whether functions may commit because of it: not for a savepoint, unless the job ends after it."""
         return self.checkpoint_type is not CheckpointType.SAVEPOINT or self.request.hold
 
     @property
@@ -169,12 +169,12 @@ class PendingCheckpoint:
 
     @property
     def is_completed(self) -> bool:
-        """Whether it has ended well."""
+        """Whether it has completed."""
         return self._completed
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether people asked for it to keep."""
+        """Whether it is a savepoint."""
         return self.checkpoint_type is CheckpointType.SAVEPOINT
 
     @property
@@ -183,7 +183,7 @@ class PendingCheckpoint:
         return self.failure_reason is not None
 
     def operator_states(self, task_uid: str, operator_uid: str) -> dict[int, OperatorSubtaskState]:
-        """Return what the subtasks of a task acknowledged for one of its operators, by index; those without are left out."""
+        """Return what the subtasks of a task acknowledged for one of its operators, by index, without empty ones."""
         return {
             subtask: task.operators[operator_uid]
             for (owner, subtask), task in sorted(self._states.items(), key=lambda item: item[0])
@@ -191,7 +191,7 @@ class PendingCheckpoint:
         }
 
     def complete(self, metadata: CheckpointMetadata, completion_timestamp: int) -> CompletedCheckpoint:
-        """End it well: its `_metadata` is on the storage.
+        """Complete it: its `_metadata` is on the storage.
 
         Args:
             metadata: What was written.
@@ -210,7 +210,7 @@ class PendingCheckpoint:
         return CompletedCheckpoint(metadata, self.location.uri, completion_timestamp)
 
     def abort(self, reason: CheckpointFailureReason) -> bool:
-        """End it badly; return whether this call did. The first reason stays."""
+        """Abort it; return whether this call did. The first reason is kept."""
         if self._completed or self.is_aborted:
             return False
         self.failure_reason = reason
@@ -240,27 +240,27 @@ class PendingCheckpoint:
         )
 
     def give_up(self, reason: CheckpointFailureReason, error: PystateError) -> None:
-        """Take note why it can't complete; the first reason stays."""
+        """Record why it can't complete; the first reason is kept."""
         if self._given_up is None:
             self._given_up = reason, error
 
     def hand_out(self, now: float) -> None:
-        """Record that all subtasks get its barrier, and have the time of a checkpoint for their synchronous part."""
+        """Record that all subtasks get its barrier; from now on the timeout of their synchronous part runs."""
         self._handed_out = dict.fromkeys(self._tasks, now)
 
     def slot_answered(self, index: int) -> None:
-        """Record that the subtasks of that index hang in no barrier."""
+        """Record that the subtasks of that index don't hang in the barrier."""
         self._handed_out = {subtask: since for subtask, since in self._handed_out.items() if subtask[1] != index}
 
     def capture(self, cut: Callable[[], SourceCut]) -> None:
-        """Take in how far the sources were read at the cut."""
+        """Set the source positions at the cut."""
         try:
             self.cut = cut()
         except SnapshotError as error:
             self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
 
     def settle_cut(self) -> None:
-        """Record whether the cut can be restored from by now."""
+        """Record whether the cut can be restored by now."""
         if self.committed or self.cut is None:
             return
         try:
@@ -269,14 +269,14 @@ class PendingCheckpoint:
             self.give_up(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE, error)
 
     def deadlines(self, timeout_s: float) -> list[float]:
-        """Return when it, or a subtask in its synchronous part, will have taken too long."""
+        """Return when it, or the synchronous part of a subtask, times out."""
         own = [] if self.deadline is None else [self.deadline]
         return own + [since + timeout_s for since in self._handed_out.values()]
 
     def failure(
         self, now: float, timeout_s: float, *, syncing: bool
     ) -> tuple[CheckpointFailureReason, PystateError, bool] | None:
-        """Return why it must be given up, and whether a subtask hangs; None if it needn't be.
+        """Return why it must be aborted, and whether a subtask hangs; None if it needn't be.
 
         Args:
             now: On the coordinator's clock.

@@ -1,4 +1,4 @@
-"""The checkpoints under way: who has acknowledged them, and how long they may take. Subtasks and engines report here."""
+"""The pending checkpoints: their acknowledgements and timeouts. Subtasks and engines report here."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from pystate.runtime.checkpoint.stats.file import StatisticsFile
 
 
 class PendingCheckpoints:
-    """The checkpoints under way, by number.
+    """The pending checkpoints, by number.
 
     Args:
         lock: The coordinator's.
         settings: The options of checkpointing.
-        attempt: The one that runs.
-        shared: Says where shared files go.
+        attempt: The current attempt.
+        shared: The locations of shared files.
         late: Records what subtasks write too late.
-        statistics: Told in step with what happens here.
+        statistics: Updated along with this object.
         clock: Monotonic seconds.
 
     Attributes:
-        lock: Held around each step of the coordinator, and by engines around theirs.
-        is_triggering: A checkpoint is being triggered, which may not be among these yet.
+        lock: Held during the coordinator's steps, and by engines during theirs.
+        is_triggering: Whether a checkpoint is being triggered that may not be added yet.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class PendingCheckpoints:
     # -- their beginning and their end
 
     def restart(self) -> None:
-        """Begin an attempt: its slots know of no completed checkpoint but the one that they were restored from."""
+        """Begin an attempt: its slots only know of the completed checkpoint that they were restored from."""
         with self.lock:
             self._confirmed.restart()
 
     def take_in(self, checkpoint: PendingCheckpoint) -> bool:
-        """Take in a checkpoint that is being triggered: its time runs from now on. Return whether the attempt still runs."""
+        """Add a checkpoint that is being triggered: its timeout runs from now on. Return whether the attempt still runs."""
         with self.lock:
             self._statistics.tracker.report_pending(checkpoint)
             self.resume_timeout(checkpoint)
@@ -86,7 +86,7 @@ class PendingCheckpoints:
         return in_time
 
     def wait_for_place(self, checkpoint: PendingCheckpoint) -> bool:
-        """Let a checkpoint that was triggered wait for its place.
+        """Let a triggered checkpoint wait for its place.
 
         Returns:
             Whether it is still wanted: it hasn't failed meanwhile, no other one has taken its place while the storage hung,
@@ -101,7 +101,7 @@ class PendingCheckpoints:
             return True
 
     def let_go(self, checkpoint: PendingCheckpoint) -> None:
-        """Let one go that has ended."""
+        """Remove a checkpoint that has ended."""
         with self.lock:
             self._pending.pop(checkpoint.checkpoint_id, None)
             barriers = self._attempt.barriers
@@ -110,7 +110,7 @@ class PendingCheckpoints:
             self.lock.notify_all()
 
     def confirm(self, checkpoint: PendingCheckpoint) -> None:
-        """Record that slots may build on the files of a checkpoint that is complete."""
+        """Record that slots may refer to the files of a completed checkpoint."""
         with self.lock:
             if not checkpoint.is_savepoint:
                 self._confirmed.add(checkpoint.checkpoint_id, checkpoint.confirmed)
@@ -120,7 +120,7 @@ class PendingCheckpoints:
     def acknowledge(
         self, checkpoint_id: int, uid: str, subtask: int, state: TaskState, metrics: SubtaskCheckpointMetrics
     ) -> AckResult:
-        """Take a subtask's part of a checkpoint."""
+        """Process the acknowledgement of a subtask."""
         with self.lock:
             checkpoint = self._pending.get(checkpoint_id)
             if checkpoint is None:
@@ -137,7 +137,7 @@ class PendingCheckpoints:
         return result
 
     def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Record that a subtask's part of a checkpoint failed."""
+        """Process the failure of a subtask's part of a checkpoint."""
         with self.lock:
             checkpoint = self._pending.get(checkpoint_id)
             if checkpoint is None:
@@ -147,7 +147,7 @@ class PendingCheckpoints:
             self.lock.notify_all()
 
     def slot_answered(self, index: int) -> None:
-        """Record that the subtasks of that index hang in no barrier."""
+        """Record that the subtasks of that index don't hang in a barrier."""
         with self.lock:
             for checkpoint in self:
                 checkpoint.slot_answered(index)
@@ -155,7 +155,7 @@ class PendingCheckpoints:
     # -- engines
 
     def barrier(self, checkpoint: PendingCheckpoint) -> CheckpointBarrier:
-        """Return the barrier of a checkpoint that has its place, the same each time."""
+        """Return the barrier of a placed checkpoint, the same each time."""
         with self.lock:
             target = self._shared.target(checkpoint.checkpoint_id)
             if checkpoint.confirmed is None and target[0] is not None and not checkpoint.is_savepoint:
@@ -173,14 +173,14 @@ class PendingCheckpoints:
 
         Args:
             checkpoint: Which.
-            waits_for_epoch: Whose end it waits for; people are told.
+            waits_for_epoch: The epoch whose end it waits for, for the statistics.
         """
         with self.lock:
             checkpoint.deadline = None
             self._statistics.tracker.report_waiting(checkpoint.checkpoint_id, waits_for_epoch)
 
     def settle_cuts(self) -> None:
-        """Take note which cuts can be restored from by now. Reads files, so not under the lock."""
+        """Record which cuts can be restored by now. Reads files, so must not be called under the lock."""
         with self.lock:
             open_cuts = [one for one in self if not one.committed] if self._attempt.runs else []
         for checkpoint in open_cuts:
@@ -188,36 +188,36 @@ class PendingCheckpoints:
 
     @property
     def hold(self) -> bool:
-        """Whether a savepoint is under way or complete behind which nothing may come."""
+        """Whether a savepoint after which nothing may follow is pending or complete."""
         with self.lock:
             return self._attempt.stopped or any(one.request.hold for one in self)
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is one that is no savepoint."""
+        """Whether a checkpoint that isn't a savepoint is pending."""
         return any(not one.is_savepoint for one in self)
 
     @property
     def has_savepoint(self) -> bool:
-        """Whether there is a savepoint."""
+        """Whether a savepoint is pending."""
         return any(one.is_savepoint for one in self)
 
     # -- what ends do to the others
 
     @property
     def finalizing(self) -> bool:
-        """Whether there is one whose metadata is being written."""
+        """Whether the metadata of a checkpoint is being written."""
         return any(one.finalizing for one in self)
 
     def older_than(self, checkpoint_id: int) -> list[PendingCheckpoint]:
-        """Return the checkpoints that are of no use once that one is complete; savepoints always are."""
+        """Return the checkpoints that are obsolete once that one is complete; savepoints never are."""
         return [one for one in self if one.checkpoint_id < checkpoint_id and not one.is_savepoint]
 
     def lowest_base(self, besides: Iterable[PendingCheckpoint]) -> int | None:
-        """Return the oldest checkpoint whose files one under way may name; None if there is none.
+        """Return the oldest checkpoint whose files a pending one may refer to; None if there is none.
 
         Args:
-            besides: Those that don't count.
+            besides: Checkpoints that don't count.
         """
         gone = {id(one) for one in besides}
         bases = (one.confirmed.base for one in self if one.confirmed is not None and id(one) not in gone)

@@ -1,4 +1,4 @@
-"""Assigners: which windows an element belongs to. Names and behaviour are PyFlink's."""
+"""Window assigners, which assign elements to windows. Names and behaviour are PyFlink's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """Assigns elements to windows."""
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask."""
+        """The context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -57,37 +57,37 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Return the trigger where the program sets none."""
+        """Return the trigger that is used if the program sets none."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[Any]:
-        """Return how the windows are written: equal windows to equal bytes."""
+        """Return the serializer of the windows: equal windows must have equal bytes."""
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Return whether windows are of event time."""
+        """Return whether the windows are in event time."""
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may merge."""
+    """An assigner whose windows can be merged."""
 
     class MergeCallback(MergeCallback[W2]):
-        """Takes which windows are merged into which."""
+        """Is called for each merge of windows."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[Any], callback: MergingWindowAssigner.MergeCallback) -> None:
-        """Tell the callback which of the windows become one."""
+        """Determine which windows are merged and call the callback for each merge."""
 
 
 class _TimeWindows(WindowAssigner):
-    """What all windows of time share."""
+    """The base of assigners of time windows."""
 
     def get_default_trigger(self, env: Any) -> Trigger:
         """Return the trigger that fires at a window's end."""
         return EventTimeTrigger() if self.is_event_time() else ProcessingTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """Return that of windows of time."""
+        """Return the serializer of time windows."""
         return TimeWindowSerializer()
 
 
@@ -110,11 +110,11 @@ class _ProcessingTime(WindowAssigner):
 
 
 class _TumblingWindows(_TimeWindows):
-    """Windows end to end.
+    """Tumbling windows.
 
     Args:
         size: In ms.
-        offset: Where one begins, ms since 1970.
+        offset: The start of one window, ms since 1970.
     """
 
     def __init__(self, size: int, offset: int = 0) -> None:
@@ -126,13 +126,13 @@ class _TumblingWindows(_TimeWindows):
 
     @property
     def panes(self) -> tuple[int, int]:
-        """Size and offset, in ms, of panes: all times of a pane are in the same windows."""
+        """Size and offset of panes in ms: all times in a pane belong to the same windows."""
         return self._size, self._offset
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the one window of the time."""
+        """Return the window of the timestamp."""
         start = TimeWindow.get_window_start_with_offset(self._time(timestamp, context), self._offset, self._size)
         return (TimeWindow(start, start + self._size),)
 
@@ -145,20 +145,20 @@ class _TumblingWindows(_TimeWindows):
 
 
 class TumblingEventTimeWindows(_EventTime, _TumblingWindows):
-    """Windows of event time, end to end."""
+    """Tumbling event-time windows."""
 
     @staticmethod
     def of(size: Length, offset: Length | None = None) -> TumblingEventTimeWindows:
-        """Return windows of a size, of which one begins at an offset."""
+        """Return tumbling windows of a size and offset."""
         return TumblingEventTimeWindows(milliseconds(size, "The size of windows"), _offset(offset))
 
 
 class TumblingProcessingTimeWindows(_ProcessingTime, _TumblingWindows):
-    """Windows of the clock's time, end to end."""
+    """Tumbling processing-time windows."""
 
     @staticmethod
     def of(size: Length, offset: Length | None = None) -> TumblingProcessingTimeWindows:
-        """Return windows of a size, of which one begins at an offset."""
+        """Return tumbling windows of a size and offset."""
         return TumblingProcessingTimeWindows(milliseconds(size, "The size of windows"), _offset(offset))
 
 
@@ -167,12 +167,12 @@ def _offset(offset: Length | None) -> int:
 
 
 class _SlidingWindows(_TimeWindows):
-    """Windows of a size that begin at an interval.
+    """Sliding windows.
 
     Args:
         size: In ms.
         slide: The interval in ms.
-        offset: Where one begins, ms since 1970.
+        offset: The start of one window, ms since 1970.
     """
 
     def __init__(self, size: int, slide: int, offset: int = 0) -> None:
@@ -193,18 +193,18 @@ class _SlidingWindows(_TimeWindows):
 
     @property
     def slide(self) -> int:
-        """After how long the next window begins, ms."""
+        """The distance between the starts of windows, ms."""
         return self._slide
 
     @property
     def panes(self) -> tuple[int, int]:
-        """Size and offset, in ms, of panes: all times of a pane are in the same windows."""
+        """Size and offset of panes in ms: all times in a pane belong to the same windows."""
         return math.gcd(self._size, self._slide), self._offset
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return all windows of the time, the last first; none where it lies between two."""
+        """Return all windows of the timestamp, the latest first; none if it falls between two windows."""
         time = self._time(timestamp, context)
         last = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
         return [TimeWindow(start, start + self._size) for start in range(last, time - self._size, -self._slide)]
@@ -218,29 +218,29 @@ class _SlidingWindows(_TimeWindows):
 
 
 class SlidingEventTimeWindows(_EventTime, _SlidingWindows):
-    """Windows of event time that begin at an interval."""
+    """Sliding event-time windows."""
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingEventTimeWindows:
-        """Return windows of a size that begin at an interval, one of them at an offset."""
+        """Return sliding windows of a size, slide and offset."""
         return SlidingEventTimeWindows(
             milliseconds(size, "The size of windows"), milliseconds(slide, "The slide of windows"), _offset(offset)
         )
 
 
 class SlidingProcessingTimeWindows(_ProcessingTime, _SlidingWindows):
-    """Windows of the clock's time that begin at an interval."""
+    """Sliding processing-time windows."""
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingProcessingTimeWindows:
-        """Return windows of a size that begin at an interval, one of them at an offset."""
+        """Return sliding windows of a size, slide and offset."""
         return SlidingProcessingTimeWindows(
             milliseconds(size, "The size of windows"), milliseconds(slide, "The slide of windows"), _offset(offset)
         )
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Says how long a session stays open behind an element."""
+    """Determines the session gap of an element."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -248,7 +248,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class _SessionWindows(_TimeWindows, MergingWindowAssigner):
-    """Windows that grow as long as elements come within a gap."""
+    """Session windows, which grow as long as elements come within a gap."""
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
@@ -269,7 +269,7 @@ class _SessionWindows(_TimeWindows, MergingWindowAssigner):
 
 
 class _FixedGap(_SessionWindows):
-    """Sessions of one gap.
+    """Session windows with a fixed gap.
 
     Args:
         session_gap: In ms.
@@ -290,10 +290,10 @@ class _FixedGap(_SessionWindows):
 
 
 class _DynamicGap(_SessionWindows):
-    """Sessions whose gap depends on the element.
+    """Session windows whose gap depends on the element.
 
     Args:
-        session_window_time_gap_extractor: Says which it is.
+        session_window_time_gap_extractor: Determines the gap.
     """
 
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
@@ -312,53 +312,53 @@ class _DynamicGap(_SessionWindows):
 
 
 class DynamicEventTimeSessionWindows(_EventTime, _DynamicGap):
-    """Sessions of event time whose gap depends on the element."""
+    """Event-time session windows whose gap depends on the element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
-        """Return sessions whose gap the extractor says."""
+        """Return session windows whose gap the extractor determines."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class DynamicProcessingTimeSessionWindows(_ProcessingTime, _DynamicGap):
-    """Sessions of the clock's time whose gap depends on the element."""
+    """Processing-time session windows whose gap depends on the element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
-        """Return sessions whose gap the extractor says."""
+        """Return session windows whose gap the extractor determines."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class EventTimeSessionWindows(_EventTime, _FixedGap):
-    """Sessions of event time."""
+    """Event-time session windows."""
 
     @staticmethod
     def with_gap(size: Length) -> EventTimeSessionWindows:
-        """Return sessions that end where nothing comes for so long."""
+        """Return session windows that end after this time without elements."""
         return EventTimeSessionWindows(milliseconds(size, "The gap of sessions"))
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
-        """Return sessions whose gap the extractor says."""
+        """Return session windows whose gap the extractor determines."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class ProcessingTimeSessionWindows(_ProcessingTime, _FixedGap):
-    """Sessions of the clock's time."""
+    """Processing-time session windows."""
 
     @staticmethod
     def with_gap(size: Length) -> ProcessingTimeSessionWindows:
-        """Return sessions that end where nothing comes for so long."""
+        """Return session windows that end after this time without elements."""
         return ProcessingTimeSessionWindows(milliseconds(size, "The gap of sessions"))
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
-        """Return sessions whose gap the extractor says."""
+        """Return session windows whose gap the extractor determines."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class GlobalWindows(_ProcessingTime):
-    """One window for all elements of a key; it fires by the trigger that the program sets."""
+    """Assigns all elements of a key to one window, which fires only by the trigger that the program sets."""
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
@@ -376,7 +376,7 @@ class GlobalWindows(_ProcessingTime):
         return NeverTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
-        """Return that of the global window."""
+        """Return the serializer of the global window."""
         return GlobalWindowSerializer()
 
     def __repr__(self) -> str:
@@ -385,11 +385,11 @@ class GlobalWindows(_ProcessingTime):
 
 
 class _CountWindows(_ProcessingTime):
-    """What windows of so many elements share: the number of a key's elements, kept in state.
+    """The base of count windows: the number of a key's elements is kept in state.
 
     Args:
-        size: How many elements a window has.
-        slide: After how many the next begins.
+        size: The number of elements of a window.
+        slide: The number of elements after which the next window begins.
         counter: The name of the state.
     """
 
@@ -405,7 +405,7 @@ class _CountWindows(_ProcessingTime):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[CountWindow]:
-        """Count the element, and return its windows, the last first."""
+        """Count the element, and return its windows, the latest first."""
         counter = context.get_runtime_context().get_state(self._count_descriptor)
         count: int = counter.value() or 0
         counter.update(count + 1)
@@ -414,19 +414,19 @@ class _CountWindows(_ProcessingTime):
         return [CountWindow(number) for number in range(last, first - 1, -1)]
 
     def get_default_trigger(self, env: Any) -> Trigger:
-        """Return the trigger that fires when a window is full, and forgets it: no more elements come to it."""
+        """Return the trigger that fires and purges a window when it is full: no more elements follow."""
         return PurgingTrigger(CountTrigger(self._window_size))
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:
-        """Return that of numbered windows."""
+        """Return the serializer of count windows."""
         return CountWindowSerializer()
 
 
 class CountTumblingWindowAssigner(_CountWindows):
-    """Windows of so many elements, end to end.
+    """Tumbling count windows.
 
     Args:
-        window_size: How many.
+        window_size: The number of elements of a window.
     """
 
     def __init__(self, window_size: int) -> None:
@@ -443,11 +443,11 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of so many elements that begin after so many.
+    """Sliding count windows.
 
     Args:
-        window_size: How many elements a window has.
-        window_slide: After how many the next begins.
+        window_size: The number of elements of a window.
+        window_slide: The number of elements after which the next window begins.
     """
 
     def __init__(self, window_size: int, window_slide: int) -> None:

@@ -1,7 +1,7 @@
-"""Windows over two streams: their elements go through one window operator, each marked with the stream that it is of.
+"""Windows over two streams: elements go through one window operator, each marked with its stream.
 
-A marked element is a tuple: the number of its stream (0 or 1), the element where it is of the first one, the element where
-it is of the second. Triggers, evictors and assigners of such windows see these.
+A marked element is a tuple (stream number 0 or 1, element of the first stream or None, element of the second or None).
+Triggers, evictors and assigners of such windows see these tuples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def mark_second(element: Any) -> tuple[int, Any, Any]:
 
 
 class MarkedKeySelector(KeySelector):
-    """The key of a marked element: what its own stream's selector makes of it.
+    """Extracts the key of a marked element by the selector of its stream.
 
     Args:
         first: The selector of the first stream.
@@ -45,10 +45,10 @@ class MarkedKeySelector(KeySelector):
 
 
 class CoGroupWindowFunction(WindowFunction):
-    """Parts the elements of a window by their streams (Flink's CoGroupWindowFunction).
+    """Separates the elements of a window by stream (Flink's CoGroupWindowFunction).
 
     Args:
-        function: Gets both parts.
+        function: Gets the elements of both streams.
     """
 
     def __init__(self, function: CoGroupFunction) -> None:
@@ -93,7 +93,7 @@ class JoinCoGroupFunction(CoGroupFunction):
             self._function.close()
 
     def co_group(self, first: list[Any], second: list[Any]) -> Iterator[Any]:
-        """Yield what the pairs come to; none where one of the streams has no element."""
+        """Yield the results of all pairs; none if one of the streams has no element."""
         for one in first:
             for other in second:
                 result = self._join(one, other)

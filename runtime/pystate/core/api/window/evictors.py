@@ -1,4 +1,4 @@
-"""Evictors: which elements of a window count when it fires. PyFlink has none; the names are those of Flink's Java API."""
+"""Evictors, which remove elements from a window when it fires. PyFlink has none; names are those of Flink's Java API."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class TimestampedValue:
 
 
 class Evictor(ABC):
-    """Takes elements out of a window, in front of its function or behind it.
+    """Removes elements from a window, before or after its function is called.
 
-    A window with an evictor keeps all its elements. Both methods take elements out of the list they are given.
+    A window with an evictor keeps all its elements. Both methods remove elements from the list they are given.
     """
 
     class EvictorContext(ABC):
-        """What an evictor may ask."""
+        """The context of an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -39,17 +39,17 @@ class Evictor(ABC):
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """Return the event time, ms since 1970."""
+            """Return the current watermark, ms since 1970."""
 
     @abstractmethod
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Take elements out in front of the window's function.
+        """Remove elements before the window's function is called.
 
         Args:
-            elements: Those of the window, in the order they came.
-            size: How many they are.
+            elements: The elements of the window, in order of arrival.
+            size: Their number.
             window: The window.
             evictor_context: Tells the time.
         """
@@ -58,14 +58,14 @@ class Evictor(ABC):
     def evict_after(
         self, elements: list[TimestampedValue], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Take elements out behind the window's function; see `evict_before`."""
+        """Remove elements after the window's function was called; see `evict_before`."""
 
 
 class _OnceEvictor(Evictor):
-    """What evictors share that do the same in front of the function or behind it.
+    """The base of evictors that evict either before or after the window's function.
 
     Args:
-        do_evict_after: Behind it.
+        do_evict_after: Whether to evict after the function.
     """
 
     def __init__(self, *, do_evict_after: bool) -> None:
@@ -74,14 +74,14 @@ class _OnceEvictor(Evictor):
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Take elements out in front of the window's function."""
+        """Remove elements before the window's function is called."""
         if not self._do_evict_after:
             self._evict(elements, size)
 
     def evict_after(
         self, elements: list[TimestampedValue], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> None:
-        """Take elements out behind the window's function."""
+        """Remove elements after the window's function was called."""
         if self._do_evict_after:
             self._evict(elements, size)
 
@@ -90,11 +90,11 @@ class _OnceEvictor(Evictor):
 
 
 class CountEvictor(_OnceEvictor):
-    """Keeps the last elements.
+    """Keeps the latest elements, up to a number.
 
     Args:
-        max_count: How many.
-        do_evict_after: Behind the window's function.
+        max_count: The number of elements to keep.
+        do_evict_after: Whether to evict after the window's function.
     """
 
     def __init__(self, max_count: int, *, do_evict_after: bool = False) -> None:
@@ -116,7 +116,7 @@ class DeltaEvictor(_OnceEvictor):
     Args:
         threshold: The threshold.
         delta_function: (element, last element) -> how far apart they are.
-        do_evict_after: Behind the window's function.
+        do_evict_after: Whether to evict after the window's function.
     """
 
     def __init__(
@@ -142,11 +142,11 @@ class DeltaEvictor(_OnceEvictor):
 
 
 class TimeEvictor(_OnceEvictor):
-    """Keeps the elements that are less than a length of time older than the newest; nothing goes where they have no time.
+    """Keeps the elements that are less than a length of time older than the newest; keeps all if they have no timestamps.
 
     Args:
         window_size: The length in ms.
-        do_evict_after: Behind the window's function.
+        do_evict_after: Whether to evict after the window's function.
     """
 
     def __init__(self, window_size: int, *, do_evict_after: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Triggers: when a window's function is called, and when its contents go. Names and behaviour are PyFlink's."""
+"""Triggers: when a window fires, and when its contents are purged. Names and behaviour are PyFlink's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pystate.core.metrics.metric import MetricGroup
 
 
 class TriggerResult(Enum):
-    """What a trigger wants done: call the window's function, forget the contents, both or neither."""
+    """The decision of a trigger: fire the window, purge its contents, both or neither."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -24,19 +24,19 @@ class TriggerResult(Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Return whether the window's function is called, where the window has contents."""
+        """Return whether the window's function is called, provided the window has contents."""
         return self.value[0]
 
     def is_purge(self) -> bool:
-        """Return whether the contents are forgotten."""
+        """Return whether the contents are purged."""
         return self.value[1]
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Says when a window is evaluated. One object serves all keys and windows, so it keeps state by its context only."""
+    """Determines when a window fires. One object serves all keys and windows, so its state must be kept in the context."""
 
     class TriggerContext(ABC):
-        """What a trigger may ask; timers and state are those of the current key and window."""
+        """The context of a trigger; timers and state are those of the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -48,49 +48,49 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """Return the event time, ms since 1970."""
+            """Return the current watermark, ms since 1970."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have `on_processing_time` called once the clock shows `time`."""
+            """Register a processing-time timer at `time`."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have `on_event_time` called once the watermark reaches `time`."""
+            """Register an event-time timer at `time`."""
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Forget the timer at `time`."""
+            """Delete the timer at `time`."""
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Forget the timer at `time`."""
+            """Delete the timer at `time`."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
             """Return a state of the current key and window."""
 
     class OnMergeContext(TriggerContext):
-        """What a trigger may ask when windows are merged; the current window is the result."""
+        """The context of a trigger when windows are merged; the current window is the result."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Merge what a list, reducing or aggregating state has in the merged windows into the result's."""
+            """Merge a list, reducing or aggregating state of the merged windows into that of the result."""
 
     @abstractmethod
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Say what is done after an element was added to a window; its timestamp is -2^63 where it has none."""
+        """Decide what to do after an element was added to a window; its timestamp is -2^63 if it has none."""
 
     @abstractmethod
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Say what is done where a timer by the clock fires."""
+        """Decide what to do when a processing-time timer fires."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Say what is done where a timer by event time fires."""
+        """Decide what to do when an event-time timer fires."""
 
     def can_merge(self) -> bool:
-        """Return whether the trigger may be used with windows that merge."""
+        """Return whether the trigger supports merging windows."""
         return False
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
@@ -104,11 +104,11 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Forget what the trigger keeps for a window that is gone: its state, its timers."""
+        """Clear the trigger's state and timers of a window that is removed."""
 
 
 def milliseconds(length: Time | Duration, what: str) -> int:
-    """Return a length of time that a program has given, in ms.
+    """Return a length of time given by the program, in ms.
 
     Args:
         length: The length.
@@ -126,10 +126,10 @@ def milliseconds(length: Time | Duration, what: str) -> int:
 
 
 class EventTimeTrigger(Trigger):
-    """Fires once the watermark is past the window's end, and for each late element that is still allowed."""
+    """Fires when the watermark passes the window's end, and for each late element within the allowed lateness."""
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at once where the window's end is past; else wait for it."""
+        """Fire at once if the watermark has passed the window's end; else register a timer."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -163,7 +163,7 @@ class EventTimeTrigger(Trigger):
 
 
 class ProcessingTimeTrigger(Trigger):
-    """Fires once the clock is past the window's end."""
+    """Fires when processing time passes the window's end."""
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Wait for the window's end."""
@@ -206,7 +206,7 @@ def _min(first: int, second: int) -> int:
 
 
 class _ContinuousTrigger(Trigger):
-    """What the triggers that fire at an interval share: a window's next time to fire, kept in state.
+    """The base of triggers that fire at an interval: a window's next firing time is kept in state.
 
     Args:
         interval: In ms.
@@ -221,14 +221,14 @@ class _ContinuousTrigger(Trigger):
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Continue with the earliest next time of the merged windows."""
+        """Use the earliest next firing time of the merged windows."""
         ctx.merge_partitioned_state(self.state_desc)
         next_fire = self._fire_time(ctx).get()
         if next_fire is not None:
             self._register(next_fire, ctx)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forget the next time and its timer."""
+        """Clear the next firing time and its timer."""
         fire_time = self._fire_time(ctx)
         timestamp = fire_time.get()
         if timestamp is not None:
@@ -238,7 +238,7 @@ class _ContinuousTrigger(Trigger):
     def register_next_fire_timestamp(
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Fire next an interval after `time`, at the end of the window at the latest."""
+        """Schedule the next firing an interval after `time`, but not after the window's end."""
         next_fire = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
         self._register(next_fire, ctx)
@@ -269,7 +269,7 @@ class _ContinuousTrigger(Trigger):
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires whenever the watermark passes a multiple of an interval, and at the window's end.
 
-    The end of the global window is that of event time: it fires there, and not at the multiples without end before.
+    The global window ends with event time: it fires there, and not at all the multiples before.
     """
 
     @staticmethod
@@ -278,7 +278,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return ContinuousEventTimeTrigger(milliseconds(interval, "The interval of a trigger"))
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire at once where the window's end is past; else wait for it, and for the next multiple."""
+        """Fire at once if the window's end has passed; else register timers for the end and the next multiple."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -307,10 +307,10 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires whenever the clock passes a multiple of an interval, and where it passes the window's end.
+    """Fires whenever processing time passes a multiple of an interval, and at the window's end.
 
-    A window of event time may live on behind that, and goes on to fire. (PyFlink's fires for its end again and again then,
-    which is due as soon as it is registered: neither elements nor barriers get a turn.)
+    An event-time window may live longer, and continues to fire. (PyFlink's trigger then fires for the window's end again and
+    again, since that timer is due as soon as it is registered: elements and barriers are starved.)
     """
 
     @staticmethod
@@ -330,7 +330,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def register_next_fire_timestamp(
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Fire next an interval after `time`, at the end of the window at the latest; behind that at the next multiple."""
+        """Schedule the next firing an interval after `time`, at most at the window's end; then at the next multiple."""
         if time >= window.max_timestamp():
             now = max(time, ctx.get_current_processing_time())
             next_fire = now - now % self.interval + self.interval
@@ -351,10 +351,10 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
 
 class CountTrigger(Trigger):
-    """Fires whenever a window has got so many elements.
+    """Fires whenever a window has received a number of elements.
 
     Args:
-        window_size: How many.
+        window_size: The number of elements.
     """
 
     def __init__(self, window_size: int) -> None:
@@ -367,7 +367,7 @@ class CountTrigger(Trigger):
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Count, and fire where there are enough."""
+        """Count the element, and fire if the number is reached."""
         count = self._count(ctx)
         count.add(1)
         so_far = count.get()
@@ -401,10 +401,10 @@ class CountTrigger(Trigger):
 
 
 class PurgingTrigger(Trigger):
-    """Does as another trigger, and forgets the contents whenever that fires.
+    """Wraps another trigger, and purges the contents whenever that fires.
 
     Args:
-        nested_trigger: The other one.
+        nested_trigger: The other trigger.
     """
 
     def __init__(self, nested_trigger: Trigger) -> None:
@@ -416,27 +416,27 @@ class PurgingTrigger(Trigger):
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do as the other one."""
+        """Delegate, and turn FIRE into FIRE_AND_PURGE."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do as the other one."""
+        """Delegate, and turn FIRE into FIRE_AND_PURGE."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do as the other one."""
+        """Delegate, and turn FIRE into FIRE_AND_PURGE."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Return what the other one does."""
+        """Delegate."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Do as the other one."""
+        """Delegate."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Do as the other one."""
+        """Delegate."""
         self.nested_trigger.clear(window, ctx)
 
 
@@ -445,7 +445,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 class NeverTrigger(Trigger):
-    """Never fires; what the global window has where no other trigger is set."""
+    """Never fires; the default trigger of the global window."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Do nothing."""

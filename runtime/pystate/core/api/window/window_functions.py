@@ -1,4 +1,4 @@
-"""Functions of windows, with PyFlink's names."""
+"""Window functions, with PyFlink's names."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pystate.core.api.type_variables import IN, KEY, OUT, W2, W
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """What a window's elements come to."""
+    """Computes the result of a window of a keyed stream."""
 
     @abstractmethod
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
-        """Return or yield what the window emits.
+        """Return or yield the results of the window.
 
         Args:
             key: The key.
             window: The window.
-            inputs: Its elements; behind `reduce` and `aggregate` their one result.
+            inputs: Its elements; after `reduce` and `aggregate`, their single result.
         """
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """What a window's elements come to, with time and state at hand."""
+    """Computes the result of a window of a keyed stream, with access to time and state."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the current window."""
+        """The context of the current window."""
 
         @abstractmethod
         def window(self) -> Any:
@@ -40,37 +40,37 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """Return the event time, ms since 1970."""
+            """Return the current watermark, ms since 1970."""
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
-            """Return the states of the current key and window; `clear` must clear them. Windows that merge have none."""
+            """Return the states of the current key and window, to be cleared by `clear`; not for merging windows."""
 
         @abstractmethod
         def global_state(self) -> KeyedStateStore:
-            """Return the states of the current key, which all its windows share."""
+            """Return the states of the current key that all its windows share."""
 
     @abstractmethod
     def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
-        """Return or yield what the window emits; see `WindowFunction.apply`."""
+        """Return or yield the results of the window; see `WindowFunction.apply`."""
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:  # noqa: B027 - optional hook
-        """Clear the window's states; called when the window is gone."""
+        """Clear the window's states; called when the window is removed."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """What the elements of a window over a stream without a key come to."""
+    """Computes the result of a window of a non-keyed stream."""
 
     @abstractmethod
     def apply(self, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
-        """Return or yield what the window emits; see `WindowFunction.apply`."""
+        """Return or yield the results of the window; see `WindowFunction.apply`."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """What the elements of a window over a stream without a key come to, with time and state at hand."""
+    """Computes the result of a window of a non-keyed stream, with access to time and state."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the current window."""
+        """The context of the current window."""
 
         @abstractmethod
         def window(self) -> Any:
@@ -78,7 +78,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
-            """Return the states of the current window; `clear` must clear them. Windows that merge have none."""
+            """Return the states of the current window, to be cleared by `clear`; not for merging windows."""
 
         @abstractmethod
         def global_state(self) -> KeyedStateStore:
@@ -86,7 +86,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
-        """Return or yield what the window emits; see `WindowFunction.apply`."""
+        """Return or yield the results of the window; see `WindowFunction.apply`."""
 
     def clear(self, context: ProcessAllWindowFunction.Context) -> None:  # noqa: B027 - optional hook
-        """Clear the window's states; called when the window is gone."""
+        """Clear the window's states; called when the window is removed."""

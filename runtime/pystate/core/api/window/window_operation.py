@@ -1,4 +1,4 @@
-"""What a program says of a step with windows, all together."""
+"""The definition of a window operator."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _TIMELESS_TRIGGERS = (CountTrigger, NeverTrigger)
 
 @dataclass(eq=False)
 class WindowOperation(Function):
-    """A step with windows. It is a function, so that it has the life of one, and opens those of the program.
+    """A step with windows. It is itself a function: its `open` and `close` call those of the program's functions.
 
     Attributes:
-        assigner: Which windows an element belongs to.
-        trigger: When they fire.
-        allowed_lateness: How long a window of event time stays behind its end, in ms.
-        late_tag: The side output of elements that come later yet; None to drop them.
-        evictor: What of a window's elements counts; None for all.
-        reduce_function: Makes one of a window's elements; None if there is none.
-        aggregate_function: Gathers a window's elements; None if there is none.
-        accumulator_type: The type of what it gathers them in; None for untyped.
-        window_function: What a window that fires comes to; None for what the two above make of it.
-        has_output_type: Whether the program says of what type the results are.
+        assigner: Assigns elements to windows.
+        trigger: Determines when they fire.
+        allowed_lateness: How long an event-time window is kept after its end, in ms.
+        late_tag: The side output of elements that come later than that; None to drop them.
+        evictor: Removes elements of a window; None to keep all.
+        reduce_function: Combines a window's elements; None if there is none.
+        aggregate_function: Aggregates a window's elements; None if there is none.
+        accumulator_type: The type of its accumulators; None for untyped.
+        window_function: Computes the result of a firing window; None to emit the result of the two above.
+        has_output_type: Whether the program declares the type of the results.
     """
 
     assigner: WindowAssigner
@@ -67,12 +67,12 @@ class WindowOperation(Function):
 
     @property
     def needs_time(self) -> bool:
-        """Whether watermarks or the clock say when its windows fire, or may say so: count windows need neither."""
+        """Whether its windows fire, or may fire, by watermarks or processing time: count windows need neither."""
         return type(self.assigner) not in _TIMELESS_ASSIGNERS or type(self._inner_trigger) not in _TIMELESS_TRIGGERS
 
     @property
     def by_clock(self) -> bool:
-        """Whether the clock says which elements make a result, so that elements that come again may make another."""
+        """Whether processing time determines the elements of a result, so that replayed elements may give another one."""
         assigned = type(self.assigner) not in _TIMELESS_ASSIGNERS and not self.assigner.is_event_time()
         return assigned or isinstance(self._inner_trigger, (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger))
 
@@ -85,7 +85,7 @@ class WindowOperation(Function):
 
     @property
     def keeps_type(self) -> bool:
-        """Whether results are of the type of the elements."""
+        """Whether results have the type of the elements."""
         return self.reduce_function is not None and self.window_function is None and not self.has_output_type
 
     def functions(self) -> Iterator[Function]:
@@ -105,7 +105,7 @@ class WindowOperation(Function):
             function.close()
 
     def __str__(self) -> str:
-        """Return how the step is called, as Flink has it: assigner, trigger, function."""
+        """Return the name of the step in Flink's form: assigner, trigger, function."""
         parts = (self.reduce_function, self.aggregate_function, self.window_function)
         names = [_name_of(part) for part in parts if part is not None]
         return f"Window({', '.join([repr(self.assigner), type(self.trigger).__name__, *names])})"

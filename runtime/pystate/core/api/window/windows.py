@@ -1,4 +1,4 @@
-"""Windows: parts of a key's stream that are looked at together, with PyFlink's names."""
+"""Windows, the finite parts of a stream that are evaluated together, with PyFlink's names."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Window(ABC):
 
 
 class MergeCallback(ABC, Generic[W2]):
-    """Takes which windows are merged into which; programs know it as `MergingWindowAssigner.MergeCallback`."""
+    """Is called for each merge of windows; programs know it as `MergingWindowAssigner.MergeCallback`."""
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Say that some windows become one."""
+        """Merge some windows into one."""
 
 
 class TimeWindow(Window):
-    """The times from `start` (in the window) to `end` (not in it), ms since 1970."""
+    """A time window from `start` (inclusive) to `end` (exclusive), ms since 1970."""
 
     __slots__ = ("end", "start")
 
@@ -64,16 +64,16 @@ class TimeWindow(Window):
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Return whether the windows overlap, or one begins where the other ends."""
+        """Return whether the windows overlap or touch."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """Return the smallest window around both."""
+        """Return the smallest window that covers both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Return where the window of a time begins, of windows of one size that lie end to end.
+        """Return the start of the tumbling window that contains a time.
 
         Args:
             timestamp: The time, ms since 1970.
@@ -84,7 +84,7 @@ class TimeWindow(Window):
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback) -> None:
-        """Tell the callback which windows overlap or touch, and what covers them."""
+        """Call the callback for all groups of windows that overlap or touch, with the covering window."""
         group: list[TimeWindow] = []
         covering: TimeWindow | None = None
         groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
@@ -122,7 +122,7 @@ class TimeWindow(Window):
 
 
 class CountWindow(Window):
-    """The window of that number; it has no time."""
+    """A window identified by a number; it has no time."""
 
     __slots__ = ("id",)
 
@@ -130,7 +130,7 @@ class CountWindow(Window):
         self.id = id
 
     def max_timestamp(self) -> int:
-        """Return the last of all times."""
+        """Return the maximum timestamp."""
         return MAX_TIMESTAMP
 
     def __hash__(self) -> int:
@@ -147,17 +147,17 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window that all elements of a key are in."""
+    """The window that contains all elements of a key."""
 
     __slots__ = ()
 
     @staticmethod
     def get() -> GlobalWindow:
-        """Return it."""
+        """Return the window."""
         return GlobalWindow()
 
     def max_timestamp(self) -> int:
-        """Return the last of all times."""
+        """Return the maximum timestamp."""
         return MAX_TIMESTAMP
 
     def __hash__(self) -> int:
