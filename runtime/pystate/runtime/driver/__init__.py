@@ -1,1 +1,1 @@
-"""One job: coordinator, restart loop, control endpoint."""
+"""The driver of one job: coordinator, restart loop, control endpoint."""

@@ -64,14 +64,14 @@ class DriverExecutor(LocalExecutor):
     """The executor of a program that a job manager started.
 
     Args:
-        job_id: The id the job manager gave.
-        configuration: What the submission says.
+        job_id: The id assigned by the job manager.
+        configuration: The configuration of the submission.
         home: The installation.
         directory: The job's files.
-        status: Where the job stands.
+        status: The job's status.
         endpoint: The control endpoint.
-        job_name: What the submission calls the job, above the program's own name for it.
-        warm: A session that is there already, for the job if it is the one that it needs.
+        job_name: The job name of the submission, which overrides the program's.
+        warm: An existing session, used if it has the settings that the job needs.
     """
 
     supervised = True
@@ -112,11 +112,11 @@ class DriverExecutor(LocalExecutor):
         return super().prepared(graph, configuration, self._job_name or job_name, results)
 
     def job_directory(self) -> JobDirectory:
-        """Return the job's files, which the job manager made."""
+        """Return the job's files, which the job manager created."""
         return self._directory
 
     def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
-        """Return the store that was there before the program ran."""
+        """Return the store that was created before the program ran."""
         del directory, job_name
         return self._status
 
@@ -124,8 +124,8 @@ class DriverExecutor(LocalExecutor):
         """Return the session.
 
         Raises:
-            SparkLostError: There is no Spark for a job that has run before, or no master answers: another driver is to try,
-                by the job's rules for restarts.
+            SparkLostError: There is no Spark for a job that has run before, or no master answers: another driver will try,
+                by the job's restart strategy.
             PystateError: There is none for a new job.
         """
         if self._session is None:
@@ -141,12 +141,12 @@ class DriverExecutor(LocalExecutor):
             raise lost from error
 
     def _write_down(self, configuration: Configuration) -> None:
-        """Say what the session is made for, so that the job manager can have another one ready for the job."""
+        """Record what the session was created for, so that the job manager can prepare another one for the job."""
         with contextlib.suppress(OSError):  # a full disk: there is none ready then
             SessionFile(configuration.to_dict()).write_to(self._directory.session)
 
     def _from_warm(self, configuration: Configuration) -> SparkSession | None:
-        """Return the session that is there already; None if there is none that is the one that the job needs."""
+        """Return the existing session; None if there is none with the settings that the job needs."""
         warm, self._warm = self._warm, None
         if warm is None:
             return None
@@ -166,7 +166,7 @@ class DriverExecutor(LocalExecutor):
 def submitted_configuration(
     settings: dict[str, str], parallelism: int | None, savepoint_path: str | None, *, allow_non_restored_state: bool
 ) -> Configuration:
-    """Return what a program was submitted with: file and command line, with the flags of `run` above them.
+    """Return the configuration of the submission: file and command line, overridden by the flags of `run`.
 
     Args:
         settings: File and command line.
@@ -185,7 +185,7 @@ def submitted_configuration(
 
 
 def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, status: JobStatusStore) -> int:
-    """Run the program; return the exit code. A program that fails before its job leaves a FAILED job behind."""
+    """Run the program; return the exit code. A program that fails before its job starts results in a FAILED job."""
     sys.argv = [str(job_file), *arguments]
     sys.path.insert(0, str(job_file.parent))
     try:
@@ -238,13 +238,13 @@ def program_trace(error: BaseException, job_file: Path) -> str:
 
 
 def program_place(error: BaseException, job_file: Path) -> str:
-    """Return the program's file, with the line that raised where there is one."""
+    """Return the program's file, with the line that raised, if there is one."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(job_file)]
     return f"{job_file}, line {lines[-1]}" if lines else str(job_file)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Be the driver."""
+    """Run the driver."""
     parser = argparse.ArgumentParser(prog="pystate.runtime.driver", description="The driver process of one job.")
     parser.add_argument("--home", required=True, help="the installation's folder (PYSTATE_HOME)")
     parser.add_argument("--job-id", required=True, type=parse_job_id, help="32 hex digits")

@@ -27,7 +27,7 @@ from pystate.runtime.job_folder.small_files import DriverAddressFile
 
 
 class ControlEndpoint:
-    """Serves one job's control calls.
+    """Serves the control calls of one job.
 
     Args:
         directory: The job's files; the secret is read from there and the address written to it.
@@ -48,14 +48,14 @@ class ControlEndpoint:
         self._server = ControlServer(read_job_file(directory.secret, MAX_WORD_BYTES), self._handle)
 
     def start(self) -> None:
-        """Begin to answer, and say where."""
+        """Start serving, and publish the address."""
         self._operations.start()
         self._server.start()
         pid = os.getpid()
         DriverAddressFile(pid, self._server.host, self._server.port, started_at(pid)).write_to(self._directory.driver)
 
     def close(self) -> None:
-        """Stop answering: the job has ended, and its process goes on."""
+        """Stop serving: the job has ended, and its process continues."""
         self._server.close()
         self._directory.driver.unlink(missing_ok=True)
 
@@ -116,7 +116,7 @@ class ControlEndpoint:
 
     def _full_status(self) -> dict[str, Any]:
         status, master = self._status.snapshot(), self._master
-        del status["failures"]  # they are many bytes for who asks how far the job is, and stand in the file
+        del status["failures"]  # too large for a status call; the file has them
         if master is None:
             return status
         progress = master.engine.progress()
@@ -181,5 +181,5 @@ def savepoint_format(name: str | None) -> SavepointFormatType:
 
 
 def as_person_error(error: BaseException) -> PystateError:
-    """Return the error as one meant for people."""
+    """Return the error as a `PystateError`."""
     return error if isinstance(error, PystateError) else PystateError(f"{type(error).__name__}: {error}")

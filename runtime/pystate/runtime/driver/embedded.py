@@ -1,4 +1,4 @@
-"""The runtime inside a plain `python job.py`: same slots, same checkpoints, no job manager."""
+"""The embedded runtime of a plain `python job.py`: same slots, same checkpoints, no job manager."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class LocalExecutor(Executor):
     """Runs jobs in this process.
 
     Args:
-        configuration: What file and command line say.
+        configuration: The configuration of file and command line.
         home: The installation.
 
     Attributes:
-        supervised: Whether a job manager starts another process for the job when this one has to give up.
+        supervised: Whether a job manager starts another process for the job if this one gives up.
     """
 
     supervised = False
@@ -60,12 +60,12 @@ class LocalExecutor(Executor):
         self._configuration = configuration
         self._home = home
         self._session: SparkSession | None = None
-        self._log_job: str | None = None  # in whose folder the session's log is
+        self._log_job: str | None = None  # the job whose folder has the session's log
         self._job_id = new_job_id()
         self._jobs = ProgramJobs()
 
     def base_configuration(self) -> Configuration:
-        """Return what file and command line say."""
+        """Return the configuration of file and command line."""
         return self._configuration.copy()
 
     def spark_session(self, configuration: Configuration) -> SparkSession:
@@ -78,7 +78,7 @@ class LocalExecutor(Executor):
         return self._session
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Run the job to its end, behind those that still run in the background."""
+        """Run the job to its end, after the background jobs that still run."""
         job = self.prepared(graph, configuration, job_name)
         self._jobs.wait_for_turn()
         return job.run()
@@ -86,23 +86,23 @@ class LocalExecutor(Executor):
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> JobClient:
-        """Start the job in the background, behind those that still run."""
+        """Start the job in the background, after those that still run."""
         job = self.prepared(graph, configuration, job_name, results)
         self._jobs.start(job)
         return job
 
     def wait_for_jobs(self) -> None:
-        """Wait for the jobs in the background at the program's end. One whose results nobody takes any more is cancelled.
+        """Wait for the background jobs at the program's end. A job whose results are no longer consumed is cancelled.
 
         Raises:
-            PystateError: What the last one failed of, or that it was cancelled.
+            PystateError: The last one failed or was cancelled.
         """
         self._jobs.wait_at_end()
 
     def prepared(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> ProgramJob:
-        """Return a job that may run.
+        """Return a job that is ready to run.
 
         Raises:
             PystateError: It can't be run.
@@ -150,7 +150,7 @@ class LocalExecutor(Executor):
 
 
 def with_own_restarts_only(configuration: Configuration) -> Configuration:
-    """Return the options of a plain program: restarts are what somebody has asked for, or for checkpoints.
+    """Return the options of a plain program: it restarts only if restarts or checkpoints are configured.
 
     Flink restarts jobs with checkpoints, and those of pystate's built-in settings would make each failing function of a
     first try come back for ever. Under `pystate run` a job is watched and can be cancelled; here `execute()` is to end.
@@ -164,8 +164,8 @@ def with_own_restarts_only(configuration: Configuration) -> Configuration:
 class EmbeddedExecutor(LocalExecutor):
     """The executor of a program that was started as plain `python job.py`.
 
-    Each `execute` is a job with an id of its own; several may follow one another in one session. Its folder says which
-    process runs it and where that answers, for job managers and whoever looks when the process is gone.
+    Each `execute` is a job with its own id; several may run one after another in one session. The job's folder records which
+    process runs it and its address, for job managers and for tools that look after the process is gone.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class EmbeddedExecutor(LocalExecutor):
     def prepared(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> ProgramJob:
-        """Return a job that may run; the next one has another id."""
+        """Return a job that is ready to run; the next one has another id."""
         self._record = None
         configuration = with_own_restarts_only(configuration)
         try:
@@ -201,11 +201,11 @@ class EmbeddedExecutor(LocalExecutor):
         return job
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Run the job to its end, behind those that still run in the background; an interrupt cancels it."""
+        """Run the job to its end, after the background jobs that still run; an interrupt cancels it."""
         return self._jobs.run(self.prepared(graph, configuration, job_name))
 
     def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
-        """Return the store of the job's status, with all beside it by which others find the job."""
+        """Return the store of the job's status, and write the files by which others find the job."""
         EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
         write_file_atomically(directory.secret, new_secret())
         status = super().new_status(directory, job_name)
@@ -220,13 +220,13 @@ class EmbeddedExecutor(LocalExecutor):
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> JobClient:
-        """Start the job in the background, behind those that still run; the program ends behind it."""
+        """Start the job in the background, after those that still run; the program ends only after it."""
         self._jobs.outlive_program()
         return super().execute_async(graph, configuration, job_name, results)
 
 
 class _EmbeddedRecord:
-    """What others see of one job: its status, and where it answers for as long as it runs."""
+    """The public record of one job: its status, and its address while it runs."""
 
     def __init__(self, status: JobStatusStore, endpoint: ControlEndpoint) -> None:
         self._status = status
@@ -234,7 +234,7 @@ class _EmbeddedRecord:
         endpoint.start()
 
     def ended(self, error: BaseException | None) -> None:
-        """Write down how it has ended, where nobody has."""
+        """Record how the job has ended, if that isn't recorded yet."""
         if not self._status.state.is_terminal:
             if isinstance(error, Exception):
                 self._status.update(JobStatus.FAILED, failure=failure_dict(error, "".join(format_exception(error))))

@@ -1,4 +1,4 @@
-"""Which engine a job runs on."""
+"""Selects the engine of a job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def job_engine(job: JobContext, spark: SparkSession) -> JobEngine:
-    """Return the engine for a job: the one place that knows which there are, as `execution.engine` says.
+    """Return the engine of a job by `execution.engine`; the only place that knows all engines.
 
     Each brings its half in the slots along (`Engine.slot_engine`), so that the two can't be of different engines.
     """

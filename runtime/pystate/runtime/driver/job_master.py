@@ -1,4 +1,4 @@
-"""One job from start to end, for whoever runs it and whoever asks: plan, restore, attempts, savepoints, stop, cancel."""
+"""Runs one job from start to end and answers requests: plan, restore, attempts, savepoints, stop, cancel."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class JobMaster:
 
     Args:
         job_id: 32 hex digits.
-        name: What people see.
+        name: The displayed name.
         graph: The program.
         configuration: The options in force.
         resources: Where slots run.
-        engine: Makes the job's engine.
+        engine: The factory of the job's engine.
         directory: The job's files.
-        status: Where the job stands; an attempt number above 0 means that another driver has run the job before.
-        home: The installation, whose token lets people read the job's state.
+        status: The job's status; an attempt number above 0 means that another driver has run the job before.
+        home: The installation, whose token allows reading the job's state.
         job_runs: Whether a job of this installation has not ended; None for one that it doesn't know.
-        supervised: Whether a job manager starts another driver when this one has to give up.
-        say: Takes a sentence for people: warnings, restarts.
+        supervised: Whether a job manager starts another driver if this one gives up.
+        say: Is called with sentences for users: warnings, restarts.
 
     Attributes:
         coordinator: The job's checkpoints.
@@ -120,8 +120,8 @@ class JobMaster:
 
         Raises:
             JobCancelledError: It was cancelled.
-            SparkLostError: Spark is gone, and the job is to go on in another driver.
-            DriverReplacedError: It goes on in another driver already.
+            SparkLostError: Spark is gone, and the job is to continue in another driver.
+            DriverReplacedError: It already continues in another driver.
             PystateError: It failed.
         """
         try:
@@ -184,21 +184,21 @@ class JobMaster:
         format: SavepointFormatType = SavepointFormatType.CANONICAL,
         drain: bool = False,
     ) -> Future[CompletedCheckpoint]:
-        """Take a savepoint; with `stop` or `cancel` the job ends behind it, and goes on if it fails.
+        """Take a savepoint; with `stop` or `cancel` the job ends after it, and continues if it fails.
 
         Args:
             target_directory: Where; None for the configured directory.
             stop: The job ends as FINISHED.
             cancel: The job ends as CANCELED.
-            message: What the savepoint says about itself.
+            message: The user's message in the savepoint.
             format: How keyed state is written.
-            drain: With `stop` or `cancel`: event time comes to its end in front of it.
+            drain: With `stop` or `cancel`: whether event time is advanced to its end before it.
         """
         end_state = JobStatus.FINISHED if stop else JobStatus.CANCELED if cancel else None
         return self._savepoints.trigger(target_directory, end_state, message=message, format=format, drain=drain)
 
     def restore_progress(self) -> dict[str, Any] | None:
-        """Return how far the restore of an attempt is, see `Scheduler.restore_progress`."""
+        """Return the progress of the restore of an attempt, see `Scheduler.restore_progress`."""
         return self._scheduler.restore_progress()
 
     @property
@@ -207,7 +207,7 @@ class JobMaster:
         return self._scheduler.slot_pids
 
     def metrics(self) -> DriverMetrics:
-        """Return what is measured of the job."""
+        """Return the metrics of the job."""
         return self._metrics.collect(self.coordinator.tracker)
 
     def io_metrics(self, uid: str) -> dict[str, int]:
@@ -215,7 +215,7 @@ class JobMaster:
         return self._metrics.io(uid)
 
     def event_time(self) -> dict[str, Any]:
-        """Return how far event time is in the task that is furthest behind, see `JobMetrics.event_time`."""
+        """Return the event time of the task with the lowest watermark, see `JobMetrics.event_time`."""
         return self._metrics.event_time()
 
     def _prepare(self, *, taken_over: bool) -> tuple[JobPlan, RestorePlan]:

@@ -22,10 +22,10 @@ class JobMetrics:
     """The metrics of one job in one driver.
 
     Args:
-        engine: What the job's engine measures.
+        engine: The metrics of the job's engine.
 
     Attributes:
-        slots: What the slots report.
+        slots: The metrics reported by slots.
     """
 
     def __init__(self, engine: EngineMetrics) -> None:
@@ -34,19 +34,19 @@ class JobMetrics:
         self._plan: JobPlan | None = None
 
     def describe(self, plan: JobPlan) -> None:
-        """Record what the job consists of."""
+        """Set the tasks of the job."""
         self._plan = plan
 
     def io(self, uid: str) -> dict[str, int]:
-        """Return what all subtasks of a task have read, written and done, by the names of a vertex in REST."""
+        """Return the I/O metrics of a task over all subtasks, by the names of a vertex in REST."""
         task = None if self._plan is None else self._plan.task(uid)
         indices = range(0 if task is None else task.parallelism)
         return bytes_and_times(sample for index in indices for sample in self.slots.of(uid, index).samples)
 
     def event_time(self) -> dict[str, Any]:
-        """Return `watermark`, the lowest of all subtasks that have one, and `watermark_task`, whose it is; else nothing.
+        """Return `watermark`, the lowest of all subtasks that have one, and `watermark_task`, its task; else an empty dict.
 
-        Of a source it is what it hands on: nothing comes to it, and what gives its elements times may stand behind it.
+        For a source it is the output watermark: it has no input, and its timestamp assigner may be a chained operator.
         """
         lowest = min(
             (
@@ -61,7 +61,7 @@ class JobMetrics:
         return {} if lowest is None else {"watermark": lowest[0], "watermark_task": lowest[1]}
 
     def collect(self, statistics: CheckpointStatsTracker) -> DriverMetrics:
-        """Return everything.
+        """Return all metrics.
 
         Args:
             statistics: Those of the job's checkpoints.
@@ -105,6 +105,6 @@ def _store(
 
 
 def _watermark_of(task: TaskSpec) -> str:
-    """Return the metric that says how far event time is in a subtask of a task."""
+    """Return the watermark metric of a subtask of a task."""
     is_source = task.head is not None and task.head.kind is OperatorKind.SOURCE
     return "currentOutputWatermark" if is_source else "currentInputWatermark"

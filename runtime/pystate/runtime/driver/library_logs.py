@@ -1,7 +1,7 @@
-"""Keeps the log lines of libraries out of stdout, which is the job's: pipes read what it prints.
+"""Keeps the log lines of libraries out of stdout, which belongs to the job's output.
 
 A program that sets `logging` to INFO and its stream to stdout asks for its own lines there. py4j's (several for each epoch),
-Spark's, and those of other installed packages would stand between the job's rows.
+Spark's, and those of other installed packages would be mixed with the job's rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pystate
 
 
 def keep_libraries_off_stdout() -> None:
-    """Send to stderr what libraries log to stdout, through any handler that is there now; may be called again.
+    """Redirect to stderr what libraries log to stdout, for all existing handlers; may be called again.
 
     py4j, whose lines tell of each call between Spark and Python, stays silent below WARNING unless the program sets a level
     of its own for it.
@@ -33,7 +33,7 @@ def keep_libraries_off_stdout() -> None:
 
 
 class _LibrariesToStderr(logging.Filter):
-    """Takes the lines of libraries from a handler and writes them to stderr, in the handler's own format."""
+    """Filters the lines of libraries from a handler and writes them to stderr, in the handler's format."""
 
     def __init__(self, handler: logging.Handler) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def _is_of_a_library(path: str) -> bool:
 
 @cache
 def _library_folders() -> tuple[str, ...]:
-    """Return where installed packages and the standard library are, each with a slash behind it."""
+    """Return the folders of installed packages and of the standard library, each with a trailing slash."""
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {*site.getsitepackages(), site.getusersitepackages()}

@@ -1,4 +1,4 @@
-"""Whether a job may go back past its newest snapshot by itself."""
+"""Decides whether a job may fall back to a snapshot before its newest one by itself."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pystate.runtime.plan.once_only_output import once_only_sinks
 
 
 class OlderCheckpoints:
-    """The rule of one job. What newer snapshots committed would be written twice, so only people may decide on that.
+    """The rule of one job. Results committed by newer snapshots would be written twice, so users must decide.
 
     Args:
-        sinks: The names of its sinks that write each element once, as long as the job doesn't go back.
-        allowed: Whether it may go back nevertheless.
+        sinks: The names of its sinks that are exactly-once as long as the job doesn't fall back.
+        allowed: Whether it may fall back nevertheless.
     """
 
     def __init__(self, sinks: list[str], *, allowed: bool) -> None:
@@ -33,11 +33,11 @@ class OlderCheckpoints:
 
     @property
     def warning(self) -> str:
-        """What is to be said where the job does go back; begins with a space."""
+        """The warning when the job does fall back; begins with a space."""
         return f" WARNING: What {self._names()} committed since becomes visible once more." if self._sinks else ""
 
     def go_back(self, error: PystateError, coordinator: CheckpointCoordinator) -> PystateError | None:
-        """Go back past the latest snapshot where it is damaged; return None then, else what the failure is.
+        """Fall back past the latest snapshot if it is damaged; return None then, else the failure.
 
         Args:
             error: Of an attempt.
@@ -51,10 +51,11 @@ class OlderCheckpoints:
             return refused
 
     def check(self, way: FallbackSnapshot) -> None:
-        """Reject a way back where elements would be written twice, or where nothing is left to go back to.
+        """Reject a fallback if elements would be written twice, or if no snapshot is left.
 
         Raises:
-            RestoreError: So it is; it names what is lost, what is there, and the command that continues from it.
+            RestoreError: The fallback is rejected; it names the lost snapshot, the remaining one, and the command to
+                continue.
         """
         if self._allowed or (way.older is not None and not self._sinks):
             return

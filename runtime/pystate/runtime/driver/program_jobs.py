@@ -28,16 +28,16 @@ _INTERRUPTED_S = 0.5
 
 
 class ProgramJob(JobClient):
-    """One job, for the program that has built it.
+    """One job, as seen by the program that defined it.
 
     Args:
         job_id: 32 hex digits.
         master: Runs it.
-        status: Where it stands.
-        results: Where the program takes its results from; None if it takes none.
+        status: Its status.
+        results: The queue from which the program takes results; None if there is none.
 
     Attributes:
-        has_begun: Whether its turn has come.
+        has_begun: Whether it has started to run.
     """
 
     def __init__(self, job_id: str, master: JobMaster, status: JobStatusStore, results: ResultQueue | None = None) -> None:
@@ -80,15 +80,15 @@ class ProgramJob(JobClient):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Whether it has ended completely."""
         return self._result.done()
 
     def when_ended(self, told: Callable[[BaseException | None], object]) -> None:
-        """Have somebody told of its end, with the error; None if it FINISHED."""
+        """Register a callback for its end, called with the error; with None if it FINISHED."""
         self._result.add_done_callback(lambda result: told(result.exception()))
 
     def take_no_more(self) -> None:
-        """Cancel a job whose results the program was to take, and which it has left."""
+        """Cancel the job because the program doesn't take its results any more."""
         if self._results is not None and not self.has_ended:
             self._results.close()
             self._master.cancel()
@@ -98,7 +98,7 @@ class ProgramJob(JobClient):
         return self._job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Return where the job stands."""
+        """Return the job's status."""
         return completed(self._status.state)
 
     def cancel(self) -> CompletableFuture[None]:
@@ -110,7 +110,7 @@ class ProgramJob(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job behind a savepoint.
+        """Stop the job with a savepoint.
 
         Raises:
             PystateError: It has ended, or there is no directory for savepoints.
@@ -134,7 +134,7 @@ class ProgramJob(JobClient):
 
 
 class ProgramJobs:
-    """The jobs of a program that were started in the background, in their order."""
+    """The background jobs of a program, in order."""
 
     def __init__(self) -> None:
         self._jobs: list[ProgramJob] = []
@@ -142,14 +142,14 @@ class ProgramJobs:
         self._outlive = False
 
     def run(self, job: ProgramJob) -> JobExecutionResult:
-        """Run a job behind those in the background, and wait for its end; an interrupt of the program cancels it.
+        """Run a job after the background jobs, and wait for its end; an interrupt of the program cancels it.
 
-        The job has a thread of its own: what a signal handler raises (Ctrl-C, the interrupt of a notebook) comes between any
-        two instructions of the program's thread, and in the midst of the job's it would leave locks and state broken.
+        The job runs on its own thread: an exception of a signal handler (Ctrl-C, the interrupt of a notebook) is raised
+        between any two instructions of the program's thread, and in the job's code it would leave locks and state broken.
 
         Raises:
             PystateError: It failed, or was cancelled.
-            BaseException: What has interrupted the program; the job is CANCELED.
+            BaseException: The program was interrupted; the job is CANCELED.
         """
         for other in self._running():
             sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins behind it.\n")
@@ -170,7 +170,7 @@ class ProgramJobs:
 
         Args:
             job: The job.
-            tell: Whether its failure is printed; else whoever waits for it hears of it.
+            tell: Whether its failure is printed; otherwise it is raised to callers that wait for the job.
         """
         with self._lock:
             self._jobs = [other for other in self._jobs if not other.has_ended]
@@ -184,7 +184,7 @@ class ProgramJobs:
                 job.run()
             except JobCancelledError:
                 return
-            except PystateError as error:  # who asks for the result gets it; nobody may
+            except PystateError as error:  # raised when the result is requested, if ever
                 if tell:
                     sys.stderr.write(f"Job {job.get_job_id()} failed: {error}\n")
             except BaseException:
@@ -200,10 +200,10 @@ class ProgramJobs:
             _end_of(job)
 
     def wait_at_end(self) -> None:
-        """Wait for all jobs, as the program has come to its end; one whose results it was to take is cancelled.
+        """Wait for all jobs at the end of the program; a job whose results it was to take is cancelled.
 
         Raises:
-            PystateError: What one failed of that ran still, or that it was cancelled.
+            PystateError: A job that still ran failed or was cancelled.
         """
         running = self._running()
         for job in running:
@@ -212,7 +212,7 @@ class ProgramJobs:
             job.wait()
 
     def outlive_program(self) -> None:
-        """Have a program that comes to its end wait for its jobs; one that fails cancels them."""
+        """Make the program wait for its jobs at its end; if the program fails, they are cancelled."""
         if not self._outlive:
             self._outlive = True
             # atexit is too late: threads can't be started there, and what jobs need to end is theirs to start
@@ -238,7 +238,7 @@ class ProgramJobs:
 
 @contextlib.contextmanager
 def _interrupts_spare_spark() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt only: PySpark's handler would end all of Spark's jobs first, slots among them."""
+    """Let Ctrl-C only raise KeyboardInterrupt: PySpark's handler would first cancel all Spark jobs, including the slots."""
     handler = signal.getsignal(signal.SIGINT)
     is_of_spark = getattr(handler, "__module__", None) == "pyspark.core.context"
     if not is_of_spark or threading.current_thread() is not threading.main_thread():
@@ -254,7 +254,7 @@ def _interrupts_spare_spark() -> Iterator[None]:
 def _end_of(job: ProgramJob) -> None:
     try:
         job.wait()
-    except Exception:  # whoever has started it is told
+    except Exception:  # the starter is notified
         return
 
 

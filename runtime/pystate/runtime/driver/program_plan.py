@@ -1,7 +1,7 @@
-"""Runs a program up to its execute() and writes down what would run.
+"""Runs a program up to its execute() and writes the plan of what would run.
 
 Run as `python -m pystate.runtime.driver.program_plan REQUEST ANSWER`, which are JSON files.
-A process of its own: the program may do what it likes with it.
+It is a separate process, since the program may do anything to it.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 
 
 class _PlanTaken(BaseException):
-    """Ends the program at its execute(); no `except Exception` of it keeps that back."""
+    """Ends the program at its execute(); not an `Exception`, so that the program doesn't catch it."""
 
 
 class PlanExecutor(Executor):
-    """Takes the program's plan in the place of running it.
+    """An executor that captures the program's plan instead of running it.
 
     Args:
-        configuration: What file and command line say.
-        folder: For the log of a Spark session, where the program asks for one.
-        restores: Whether to tell what the program would make of the snapshot that it is to start from.
+        configuration: The configuration of file and command line.
+        folder: For the log of a Spark session, if the program requests one.
+        restores: Whether to report how the program fits the snapshot that it is to start from.
     """
 
     def __init__(self, configuration: Configuration, folder: Path, *, restores: bool = False) -> None:
@@ -63,22 +63,22 @@ class PlanExecutor(Executor):
         self.plan: dict[str, Any] | None = None
 
     def close(self) -> None:
-        """End the session, where there is one."""
+        """End the session, if there is one."""
         if self._session is not None:
             self._session.stop()
 
     def base_configuration(self) -> Configuration:
-        """Return what file and command line say."""
+        """Return the configuration of file and command line."""
         return self._configuration.copy()
 
     def spark_session(self, configuration: Configuration) -> Any:
-        """Return a session; programs look at their data with it. No query is started."""
+        """Return a session; programs may inspect their data with it. No query is started."""
         if self._session is None:
             self._session = create_session(configuration, "pystate info", self._folder / "spark.log")
         return self._session
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Take the plan and end the program."""
+        """Capture the plan and end the program."""
         parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
         auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
         try:
@@ -105,13 +105,13 @@ class PlanExecutor(Executor):
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> JobClient:
-        """Take the plan and end the program."""
+        """Capture the plan and end the program."""
         del results
         self.execute(graph, configuration, job_name)
         raise _PlanTaken
 
     def _look_at_sources(self, graph: StreamGraph, configuration: Configuration) -> None:
-        """Look at the DataFrames of a program that has asked for a session; files and collections can be read again."""
+        """Inspect the DataFrames of a program that has requested a session; files and collections can be read again."""
         replay = SourceReplay(configuration)
         for source in graph.live_sources() if self._session is not None else ():
             if source.frame is not None:
@@ -121,7 +121,7 @@ class PlanExecutor(Executor):
 
     @staticmethod
     def _look_at_plan(graph: StreamGraph, parallelism: int, configuration: Configuration) -> None:
-        """Plan the job where the types of all sources are known; those of files are found by Spark at the start."""
+        """Plan the job if the types of all sources are known; Spark infers the types of files only at the start."""
         types = [source.output_type for source in graph.spark_sources()]
         known = [type_info for type_info in types if type_info is not None]
         if len(known) == len(types):

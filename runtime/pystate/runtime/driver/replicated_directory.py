@@ -1,4 +1,4 @@
-"""A job's files where its job manager shares object storage with others: here, and there a second time."""
+"""The replicated files of a job, if its job manager shares object storage with others: a local copy and one there."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def write_replica(directory: JobDirectory, uri: str) -> None:
-    """Write down in a job's folder where its files are a second time."""
+    """Record the location of the replica in a job's folder."""
     ReplicaFile(uri).write_to(directory.replica)
 
 
 def read_replica(directory: JobDirectory) -> str | None:
-    """Return where a job's files are a second time; None for a job that has them here only.
+    """Return the location of a job's replica; None for a job with local files only.
 
     Raises:
         PystateError: The file that says so is damaged, or of a version that isn't known here.
@@ -27,7 +27,7 @@ def read_replica(directory: JobDirectory) -> str | None:
 
 
 def replica_of(uri: str, token: int) -> FencedFiles:
-    """Return a job's files in the storage that job managers share.
+    """Return the replica of a job's files in the storage that job managers share.
 
     Args:
         uri: The folder there.
@@ -45,7 +45,7 @@ def replica_of(uri: str, token: int) -> FencedFiles:
 
 
 def job_directory(home: PystateHome, job_id: str, token: int | None) -> JobDirectory:
-    """Return a job's files for who writes them.
+    """Return a job's files for writing.
 
     Args:
         home: The installation.

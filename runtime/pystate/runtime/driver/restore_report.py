@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """A restore of an attempt's state.
+    """Reports the restore of an attempt's state.
 
     Attributes:
         checkpoint_id: The checkpoint the state is from.
@@ -21,11 +21,11 @@ class RestoreReport:
     started: float = field(default_factory=time.monotonic)
 
     def progress(self, done: int) -> dict[str, Any]:
-        """Return how far it is, for the status; `done` are bytes."""
+        """Return its progress, for the status; `done` is in bytes."""
         return {"checkpoint_id": self.checkpoint_id, "bytes": min(done, self.total), "total": self.total}
 
     def sentence(self, attempt: int) -> str:
-        """Say that it is over."""
+        """Return the sentence for its completion."""
         seconds = time.monotonic() - self.started
         megabytes = self.total / 1e6
         return f"Attempt {attempt} restored checkpoint {self.checkpoint_id} ({megabytes:,.1f} MB) in {seconds:.1f} s."

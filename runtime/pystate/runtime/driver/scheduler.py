@@ -1,4 +1,4 @@
-"""The attempts of a planned job, one behind the other: restore, run, fail, wait, restart."""
+"""Runs the attempts of a planned job, one after the other: restore, run, fail, wait, restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pystate.runtime.slot.process import remove_dead_folders
 _BROKEN = re.compile(r"(ConnectionRefused|ConnectionReset|Connection|Py4JNetwork|Py4J)Error|.*Connection refused")
 """What py4j raises where its JVM is gone."""
 _END_KNOWN_S = 60.0
-"""How long an attempt that only commits waits until it is known how the job ends: whoever asked for the end tells."""
+"""How long an attempt that only commits waits until it is known how the job ends: the stop or cancel request tells."""
 
 
 class Scheduler:
@@ -54,8 +54,8 @@ class Scheduler:
         job: The job.
         engine: Its engine.
         resources: Where its slots run.
-        metrics: Takes what they measure.
-        supervised: Whether a job manager starts another driver when this one has to give up.
+        metrics: Receives their metrics.
+        supervised: Whether a job manager starts another driver if this one gives up.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Scheduler:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody has cancelled the job."""
+        """Whether the job was cancelled."""
         return self._cancelled.is_set()
 
     @property
@@ -99,15 +99,15 @@ class Scheduler:
         return {} if attempt is None else attempt.slot_pids
 
     def restore_progress(self) -> dict[str, Any] | None:
-        """Return how far the restore of an attempt is: `checkpoint_id`, `bytes`, `total`; None if none is under way."""
+        """Return the progress of the current restore: `checkpoint_id`, `bytes`, `total`; None if there is none."""
         restore, attempt = self._restore, self._attempt
         return None if restore is None or attempt is None else restore.progress(attempt.restored_bytes)
 
     def begin(self, *, taken_over: bool) -> None:
-        """Begin to count failures; where another driver has run the job before, behind its last one.
+        """Start counting failures; if another driver has run the job before, continue with its counts.
 
         Raises:
-            PystateError: What the other has written is damaged.
+            PystateError: The file of the other driver is damaged.
         """
         self._failures.begin(taken_over=taken_over)
 
@@ -116,10 +116,10 @@ class Scheduler:
         self._started_behind = self._engine.how_far(snapshot)
 
     def run(self, plan: JobPlan, restore: RestorePlan) -> JobStatus:
-        """Run attempts until the job ends well or is cancelled; return how.
+        """Run attempts until the job finishes or is cancelled; return which.
 
         Raises:
-            PystateError: It failed, or goes on in another driver.
+            PystateError: It failed, or continues in another driver.
         """
         environment = _environment(self._job, plan)
         self._commits, self._older = commits(plan), OlderCheckpoints.of(plan, self._job.configuration)
@@ -129,7 +129,7 @@ class Scheduler:
                     end = self._run_attempt(plan, restore, environment, scratch)
                     # a storage that is away for a moment would else end the job for good
                     self._job.term.check_when_told(self._say)
-                    # behind the savepoint of a stop or a cancel the job has ended, whatever befalls the attempt
+                    # after the savepoint of a stop or a cancel the job has ended, whatever happens to the attempt
                     if end.outcome is not AttemptOutcome.FAILED or self.is_cancelled or self._end_state is not None:
                         return self._state_behind(end)
                     error = end.error or JobExecutionError("The attempt failed.")
@@ -150,16 +150,16 @@ class Scheduler:
             attempt.end(AttemptEnd(AttemptOutcome.CANCELLED))
 
     def drain(self, savepoint: CheckpointRequest) -> Callable[[PystateError], None]:
-        """Let event time come to its end in the attempt that runs.
+        """Advance event time to its end in the current attempt.
 
         Args:
-            savepoint: Stands behind it.
+            savepoint: The savepoint to take after it.
 
         Returns:
-            What fails the attempt: event time is at its end there, so it can't go on without that savepoint.
+            The function that fails the attempt: event time is at its end, so it can't continue without that savepoint.
 
         Raises:
-            JobExecutionError: No attempt runs, the savepoint can't begin, or the attempt failed of it.
+            JobExecutionError: No attempt runs, the savepoint can't begin, or the attempt failed because of it.
         """
         with self._lock:
             attempt = self._attempt
@@ -175,10 +175,10 @@ class Scheduler:
         return lambda failure: attempt.end(AttemptEnd(AttemptOutcome.FAILED, failure))
 
     def end_behind_savepoint(self, completed: CompletedCheckpoint, state: JobStatus) -> None:
-        """End the job: its savepoint is made, and nothing may come behind it.
+        """End the job: its savepoint is complete, and nothing may follow it.
 
-        Where sinks may not have committed what the savepoint holds, the job starts once more from it, which commits, and
-        ends then.
+        If sinks may not have committed what the savepoint holds, the job starts once more from it, which commits, and then
+        ends.
 
         Args:
             completed: The savepoint.
@@ -203,7 +203,7 @@ class Scheduler:
         self._end_state = state
 
     def _ends_deployed(self, snapshot: Snapshot | None) -> AttemptEnd | None:
-        """Return how an attempt ends that has restored a savepoint behind which the job ends: sinks have committed."""
+        """Return how an attempt ends that has restored the savepoint with which the job ends: its sinks have committed."""
         if not self._job.coordinator.ends_behind(snapshot):
             return None
         _, state = self._end_behind.result(_END_KNOWN_S)
@@ -211,7 +211,7 @@ class Scheduler:
         return _end_in(state)
 
     def terminate(self, state: JobStatus, **changes: Any) -> None:
-        """Make the job's end known; who reads the status finds the metrics."""
+        """Publish the job's end; the metrics are written before the status."""
         tracker = self._job.coordinator.tracker
         write_last_metrics(self._job.directory.last_metrics, lambda: self._metrics.collect(tracker))
         self._status.update(state, **changes)
@@ -220,7 +220,7 @@ class Scheduler:
         """Wait until the next attempt may begin, or the job is cancelled.
 
         Raises:
-            PystateError: The error; there is no next attempt.
+            PystateError: The error, if there is no next attempt.
         """
         if isinstance(error, OF_USER_CODE):
             add_user_frame(error, stack_trace)
@@ -236,7 +236,7 @@ class Scheduler:
             )
             suppressed = f"Recovery is suppressed: {self._failures.describe()}."
             self._say(suppressed)
-            if self._failures.has_given_up:  # who reads of it would look in the restart strategy
+            if self._failures.has_given_up:  # else users would look for the cause in the restart strategy
                 error.message += f"\n{suppressed}"
             self.terminate(JobStatus.FAILED, failure=failure_dict(error, stack_trace))
             raise error
@@ -246,7 +246,7 @@ class Scheduler:
         self._cancelled.wait(delay_ms / 1000)
 
     def check_resources(self, error: PystateError) -> None:
-        """End this driver's part of the job if its Spark application is gone, of which a failure may be the first sign.
+        """End this driver if its Spark application is gone; a failure may be the first sign of that.
 
         A second application in the same process would not do: the DataFrames that the program has made belong to the first.
 
@@ -319,7 +319,7 @@ class Scheduler:
         return snapshot
 
     def _is_failing(self) -> None:
-        """Say so before the attempt has ended: until then nothing that needs a running job can be done."""
+        """Set the status before the attempt has ended: requests that need a running job are refused from now on."""
         with self._lock:
             ends = self.is_cancelled or self._end_state is not None or not self._failures.restarts_at_all
             if not ends and self._status.state is JobStatus.RUNNING:
@@ -339,7 +339,7 @@ class Scheduler:
             self._say(restore.sentence(self._number))
 
     def _saved_up_to(self) -> int | None:
-        """Return how far a checkpoint of the job has read the sources; one can complete before the first row, too."""
+        """Return how far the sources are covered by a checkpoint; a checkpoint may complete before the first row."""
         snapshot = self._job.coordinator.latest_snapshot()
         if snapshot is None or snapshot.starting or self._engine.how_far(snapshot) <= self._started_behind:
             return None
@@ -352,7 +352,7 @@ class Scheduler:
 
 
 def _environment(job: JobContext, plan: JobPlan) -> JobEnvironment:
-    """Return what subtasks see of a job, but for the attempt."""
+    """Return the job environment of subtasks, without the attempt."""
     configuration = job.configuration
     return JobEnvironment(
         job_id=job.job_id,
@@ -370,8 +370,8 @@ def _lost(how: str, error: PystateError) -> SparkLostError:
     """Return the failure of a lost application.
 
     Args:
-        how: How it is lost.
-        error: Of which that was noticed: a JVM whose end is known needs no word of the connection that broke with it.
+        how: How it was lost.
+        error: The error that revealed it; it is omitted if the end of the JVM is known.
     """
     told = "." if how.endswith(")") and _BROKEN.match(error.message) else f": {error.message}"
     message = f"The job's Spark application {how}{told}"
@@ -379,7 +379,7 @@ def _lost(how: str, error: PystateError) -> SparkLostError:
 
 
 def _has_begun(engine: JobEngine) -> bool:
-    """Whether an attempt that ran has done anything: its query starts in the background, its first epoch ends later."""
+    """Whether an attempt that ran has made progress: its query starts in the background, its first epoch ends later."""
     try:
         return engine.progress().get("epoch", 0) is not None
     except Exception:  # Spark may be gone

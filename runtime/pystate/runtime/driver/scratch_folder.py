@@ -1,7 +1,7 @@
-"""The folder of a driver for what nobody needs any more when it ends, in memory where the machine has such a place.
+"""The scratch folder of a driver, deleted at its end; in memory, if the machine has an in-memory filesystem.
 
-A driver that is killed leaves it behind, and memory that is filled so is never given back. So each has a file that its
-driver holds a lock of: one that nobody holds tells the next driver of the user, of whatever job, that its owner is gone.
+A killed driver doesn't delete it, and that memory would never be freed. So each folder has a file that its driver keeps
+locked: an unlocked file tells the user's next driver, of any job, that the owner is gone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BEING_MADE_S = 60.0
 
 @contextlib.contextmanager
 def scratch_folder(job_id: str) -> Iterator[Path]:
-    """Return a folder for Spark's logs and an attempt's secret, which is removed in the end.
+    """Provide a folder for Spark's logs and an attempt's secret, which is removed at the end.
 
     Those that dead drivers have left are removed before: all of this job, and those of others that nobody holds.
 
@@ -70,7 +70,7 @@ def _is_held(lock: Path) -> bool:
     """Whether a process holds a lock.
 
     Raises:
-        OSError: There is no such file: an older version of ours made the folder, and nobody knows.
+        OSError: The file doesn't exist: an older version created the folder, so it is unknown.
     """
     descriptor = os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     try:

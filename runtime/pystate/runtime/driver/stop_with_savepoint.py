@@ -1,4 +1,4 @@
-"""Savepoints on request, and those behind which a job ends."""
+"""Savepoints on request, and those with which a job ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pystate.runtime.driver.scheduler import Scheduler
 
 
 class StopWithSavepoint:
-    """Takes savepoints of one job, and ends it behind them where that is asked for.
+    """Takes savepoints of one job, and ends the job after them if requested.
 
     Args:
         coordinator: The job's checkpoints.
@@ -39,14 +39,14 @@ class StopWithSavepoint:
         format: SavepointFormatType,
         drain: bool = False,
     ) -> Future[CompletedCheckpoint]:
-        """Take a savepoint; the job ends behind it where it is to, and goes on if it fails.
+        """Take a savepoint; the job ends after it if requested, and continues if it fails.
 
         Args:
             target_directory: Where; None for the configured directory.
-            end_state: How the job ends behind it; None if it continues.
-            message: What the savepoint says about itself.
+            end_state: How the job ends after it; None if it continues.
+            message: The user's message in the savepoint.
             format: How keyed state is written.
-            drain: Whether event time comes to its end in front of it. Where the savepoint fails behind that, so does the
+            drain: Whether event time is advanced to its end before it. If the savepoint fails after that, so does the
                 attempt, and the job continues from its latest checkpoint.
 
         Raises:
@@ -69,7 +69,7 @@ class StopWithSavepoint:
         return outer
 
     def _drain(self, request: CheckpointRequest, end_state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
-        """Have event time end, and the job behind the savepoint that stands there. Runs on a thread of its own."""
+        """Advance event time to its end, and end the job after the savepoint there. Runs on its own thread."""
         try:
             fail_attempt = self._scheduler.drain(request)
         except Exception as error:

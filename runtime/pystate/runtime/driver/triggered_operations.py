@@ -1,4 +1,4 @@
-"""What became of the savepoints, checkpoints and stops that were asked for: so many of them, each of so many bytes."""
+"""The results of triggered savepoints, checkpoints and stops, bounded in number and size."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pystate.runtime.job_folder.late_writes import LateWrites
 from pystate.runtime.job_folder.operation_file import OperationFile
 
 MOST_RESULTS = 1000
-"""Operations whose result is kept; anybody may ask for one more."""
+"""The number of operations whose results are kept."""
 
 
 class TriggeredOperations:
     """The operations of one job. Safe to use from many threads.
 
-    Each has a file with its result, which outlives the driver. The results that are the oldest go for new ones.
+    Each has a file with its result, which outlives the driver. The oldest results are dropped for new ones.
 
     Args:
         directory: The job's files.
@@ -36,7 +36,7 @@ class TriggeredOperations:
         self._ended: OrderedDict[str, OperationFile | None] = OrderedDict()
 
     def start(self) -> None:
-        """Make the folder of the results, and record those that an earlier driver has left there."""
+        """Create the folder of the results, and load those of an earlier driver."""
         make_private_folder(self._directory.operations)
         left = sorted((path.stat().st_mtime, path.stem) for path in self._directory.operations.glob("*.json"))
         with self._lock:
@@ -44,12 +44,12 @@ class TriggeredOperations:
         self._forget()
 
     def begin(self, trigger_id: str) -> None:
-        """Record one that has been asked for."""
+        """Record an operation that was triggered."""
         with self._lock:
             self._running.add(trigger_id)
 
     def end(self, trigger_id: str, result: OperationFile) -> None:
-        """Keep what became of one."""
+        """Record the result of an operation."""
         with self._lock:
             self._ended[trigger_id] = result
             self._ended.move_to_end(trigger_id)
@@ -59,7 +59,7 @@ class TriggeredOperations:
         self._forget()
 
     def result(self, trigger_id: str) -> OperationFile | None:
-        """Return what became of one; None if nothing is known.
+        """Return the result of an operation; None if unknown.
 
         Raises:
             DamagedFileError: The file that an earlier driver has left is damaged.
@@ -71,7 +71,7 @@ class TriggeredOperations:
         return OperationFile.read_from(self._directory.operation(trigger_id))
 
     def is_running(self, trigger_id: str) -> bool:
-        """Return whether one has been asked for and has not ended."""
+        """Return whether an operation was triggered and has not ended."""
         with self._lock:
             return trigger_id in self._running
 

@@ -1,1 +1,1 @@
-"""One attempt of a job as its driver sees it: its slots, what they restore, and the interface to an engine."""
+"""One attempt of a job in its driver: its slots, their restored state, and the interface to an engine."""

@@ -1,4 +1,4 @@
-"""One execution attempt: deploys slots, starts engine and coordinator. A failure ends the attempt, never the job."""
+"""One execution attempt: deploys slots, starts engine and coordinator. A failure ends the attempt, not the job."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AttemptOutcome(Enum):
 
 @dataclass
 class AttemptEnd:
-    """The end of an attempt; the error where it failed."""
+    """The end of an attempt, with the error if it failed."""
 
     outcome: AttemptOutcome
     error: PystateError | None = None
@@ -64,7 +64,7 @@ class AttemptEnd:
 
     @classmethod
     def failed(cls, error: Exception) -> AttemptEnd:
-        """Return that of an attempt of which an exception, which is being handled, is the end.
+        """Return the end of an attempt that failed with the exception being handled.
 
         Spark's errors come in many classes; each of them ends the attempt only.
         """
@@ -80,14 +80,14 @@ class ExecutionAttempt:
         plan: What to run.
         environment: The job, as subtasks see it.
         restored: The state to start from.
-        job: Makes checkpoints, hears what is waited for, and where queryable state is.
-        engine: Brings the records.
+        job: The job's coordinator, status, and locations of queryable state.
+        engine: Moves the records.
         scratch: A folder of this attempt alone.
-        required: The room that slots and engine need.
+        required: The cores that slots and engine need.
         startup_timeout_s: How long slots may take to register.
-        metrics: Takes what slots measure.
-        on_failing: Called as soon as it fails: its slots and its engine may take a while to end.
-        ends_deployed: Returns how the attempt ends once all state is restored, where that is all it is for; else None.
+        metrics: Receives the metrics of slots.
+        on_failing: Called as soon as it fails; its slots and its engine may take a while to end.
+        ends_deployed: Returns how the attempt ends once all state is restored, if it was only started for that; else None.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ExecutionAttempt:
         self._ends_deployed = ends_deployed
         self._kv_states = job.kv_states
         self._slot_count = plan.width
-        # Spark keeps what its tasks are sent, and shows it to whoever may read its blocks: a path there, where one will do
+        # Spark keeps what is sent to tasks in blocks that others may read: so send a path instead of the secret, if possible
         self._secret = FiledSecret.of(new_secret(), scratch / "secret") if resources.one_machine else new_secret()
         self._pool = SlotPool(
             environment.job_id,
@@ -149,7 +149,7 @@ class ExecutionAttempt:
 
     @property
     def restored_bytes(self) -> int:
-        """How much of the old keyed state the slots have read."""
+        """How many bytes of keyed state the slots have restored."""
         return self._pool.restored_bytes
 
     def run(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> AttemptEnd:
@@ -175,7 +175,7 @@ class ExecutionAttempt:
         return self._end
 
     def end(self, end: AttemptEnd) -> None:
-        """End the attempt; the first caller says how."""
+        """End the attempt; the first call determines how."""
         with self._ended:
             first = self._end is None
             self._end = self._end or end
@@ -203,15 +203,15 @@ class ExecutionAttempt:
 
     @property
     def restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the attempt starts from; None for a start from nothing."""
+        """The checkpoint that the attempt starts from; None for a start without a snapshot."""
         return self._restored.checkpoint_id
 
     def drain(self, savepoint: CheckpointRequest) -> None:
-        """Let event time come to its end, see `Engine.drain`."""
+        """Advance event time to its end, see `Engine.drain`."""
         self._engine.drain(savepoint)
 
     def slot_lost(self, slot: int, reason: str) -> None:
-        """End the attempt: a slot's state is gone with it."""
+        """End the attempt: the lost slot's state is lost, too."""
         during = self._engine.running_in(slot)
         with self._ended:
             if self._end is None:
@@ -220,20 +220,20 @@ class ExecutionAttempt:
         self.end(AttemptEnd(AttemptOutcome.FAILED, JobExecutionError(message)))
 
     def slot_died(self, slot: int, cause: str) -> None:
-        """End the attempt: user code has ended a slot's process."""
+        """End the attempt: user code has killed a slot's process."""
         message = f"The process of slot {slot} ended itself: {cause}{self._engine.running_in(slot)}."
         hint = "look at that line, and at native code below it; an exception would tell more"
         self.end(AttemptEnd(AttemptOutcome.FAILED, UserFunctionError(message, hint=hint)))
 
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
-        """End the attempt: a function that hangs holds up all later epochs."""
+        """End the attempt: a hanging function blocks all later epochs."""
         named = ", ".join(f"{slot} (process {self._pool.pids.get(slot)})" for slot in slots)
         message = f"Not all slots did {call} within {timeout_s:g} s. Missing: {named}."
         hint = f"look where their functions wait, or raise {CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
         self.end(AttemptEnd(AttemptOutcome.FAILED, SubtaskHangsError(message, hint=hint)))
 
     def slot_metrics(self, report: dict[str, Any]) -> None:
-        """Take what a slot has measured."""
+        """Process the metrics of a slot."""
         self._metrics.report(self._environment.attempt, report)
 
     def _start(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> None:
@@ -284,14 +284,14 @@ class ExecutionAttempt:
         return self._resources.watch(self._required, self._startup_timeout_s, restart=restart, say=self._waits)
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
-        """End the attempt: records can't go on."""
+        """End the attempt: records can't be processed any more."""
         self.end(AttemptEnd(AttemptOutcome.FAILED, error, stack_trace))
 
     def sources_read(self) -> None:
-        """End the attempt behind a last checkpoint: all records are through, and sinks have committed.
+        """End the attempt after a last checkpoint: all records are processed, and sinks have committed.
 
         Raises:
-            PystateError: That checkpoint failed, or functions that want to know of it have not heard.
+            PystateError: That checkpoint failed, or functions could not be notified of it.
         """
         completed = self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
         if completed is None and writes_to_sinks(self._plan):
@@ -340,6 +340,6 @@ class ExecutionAttempt:
 
 
 def unheard(completed: CompletedCheckpoint) -> CommitError:
-    """Return the error for a job's last checkpoint of which not all functions have heard: sinks may not have committed."""
+    """Return the error for a last checkpoint of which not all functions were notified: sinks may not have committed."""
     message = f"Not all subtasks have heard that checkpoint {completed.checkpoint_id} is complete, the job's last one."
-    return CommitError(message, where=completed.path)  # whoever starts from it commits what it holds
+    return CommitError(message, where=completed.path)  # a job started from it commits what it holds

@@ -1,4 +1,4 @@
-"""What a function of `for_each_batch` raises, as a failure of its sink."""
+"""Converts exceptions of `for_each_batch` functions to failures of their sinks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystate.core.api.job_graph import SinkTransformation
 
 
 def failure_of_frame_sink(step: SinkTransformation, error: BaseException) -> UserFunctionError:
-    """Return the failure that an exception of a sink's function is.
+    """Return the failure for an exception of a sink's function.
 
     Args:
         step: The sink.

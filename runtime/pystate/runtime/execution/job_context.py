@@ -1,4 +1,4 @@
-"""What all parts of a driver know of their job."""
+"""The context of a job, shared by all parts of its driver."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class JobContext:
 
     Attributes:
         job_id: 32 hex digits.
-        name: What people see.
+        name: The displayed name.
         configuration: The options in force.
         directory: The job's files.
-        status: Where the job stands.
+        status: The job's status.
         term: This driver's right to run it.
         coordinator: Its checkpoints.
-        say: Takes a sentence for people: warnings, restarts.
-        kv_states: Where its queryable states are.
+        say: Is called with sentences for users: warnings, restarts.
+        kv_states: The locations of its queryable states.
     """
 
     job_id: str
@@ -40,6 +40,6 @@ class JobContext:
     kv_states: KvStateLocations = field(default_factory=KvStateLocations)
 
     def waits(self, sentence: str) -> None:
-        """Say what the job waits for, here and in its status."""
+        """Report what the job waits for, to the user and in its status."""
         self.say(sentence)
         self.status.waits(sentence)

@@ -1,4 +1,4 @@
-"""The seam between a job and its engine."""
+"""The interface between a job and its engine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores
 
 
 class EngineMetrics(Protocol):
-    """What an engine measures besides slots and checkpoints."""
+    """The metrics of an engine besides those of slots and checkpoints."""
 
     def job_samples(self) -> list[MetricSample]:
-        """Return what is measured of the whole job."""
+        """Return the metrics of the whole job."""
 
     def source_samples(self) -> Mapping[tuple[str, int], list[MetricSample]]:
-        """Return what is measured in front of the slots, by a source's uid and subtask."""
+        """Return the metrics of stages upstream of the slots, by a source's uid and subtask."""
 
 
 class JobEngine(Protocol):
@@ -32,14 +32,14 @@ class JobEngine(Protocol):
 
     @property
     def metrics(self) -> EngineMetrics:
-        """What it measures."""
+        """Its metrics."""
 
     @property
     def worker_modules(self) -> Sequence[str]:
-        """What its stages in Spark's workers import."""
+        """The modules that its stages in Spark's workers import."""
 
     def adapt(self, graph: StreamGraph, uids: dict[int, str]) -> None:
-        """Change steps of the program that the engine has others for.
+        """Replace steps of the program for which the engine has its own.
 
         Args:
             graph: The program.
@@ -47,32 +47,32 @@ class JobEngine(Protocol):
         """
 
     def read_sources(self, sources: Sequence[SourceTransformation]) -> list[TypeInformation]:
-        """Return what elements each source gives. Before the job is planned; nothing is read of them yet.
+        """Return the element type of each source, before the job is planned; no element is read yet.
 
         Raises:
             PystateError: A source, or the program's part of it, can't be used.
         """
 
     def notices(self) -> list[str]:
-        """Return what the author of the program should know: of its sources, and of what the engine does otherwise."""
+        """Return notices for the author of the program: about its sources, and about differences of the engine."""
 
     def planned(self, plan: JobPlan) -> None:
-        """Record the job; called before any attempt.
+        """Set the planned job; called before any attempt.
 
         Raises:
             JobGraphError: The engine can't run it.
         """
 
     def required_cores(self, plan: JobPlan) -> RequiredCores:
-        """Return how many tasks of Spark's the job needs at once, slots among them."""
+        """Return how many concurrent Spark tasks the job needs, including slots."""
 
     def attempt(self, environment: JobEnvironment, snapshot: Snapshot | None, scratch: Path) -> Engine:
         """Return the engine of an attempt.
 
         Args:
             environment: The job, as subtasks see it.
-            snapshot: Behind which its sources go on; None for a start from nothing.
-            scratch: A folder of this attempt alone; the attempt makes it.
+            snapshot: The snapshot that its sources continue from; None if there is none.
+            scratch: A folder for this attempt only, created by the attempt.
 
         Raises:
             RestoreError: The snapshot's sources don't fit the job's.
@@ -81,17 +81,17 @@ class JobEngine(Protocol):
         """
 
     def attempt_over(self) -> None:
-        """The attempt has ended; what was under way in it will not."""
+        """Handle the end of an attempt: its pending work will not complete."""
 
     def how_far(self, snapshot: Snapshot) -> int:
-        """Return how far the sources were read at a snapshot, as a number that only rises; -1 where nothing was read."""
+        """Return the source position of a snapshot, as a number that only rises; -1 if nothing was read."""
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the job is, for people.
+        """Return the progress of the job, for users.
 
         Always `records_in` and `records_out` of the whole job, `records` by task, and `backlog`, the rows that the sources
         have not delivered yet, None if they don't say; besides what the engine's own unit of progress is.
         """
 
     def close(self, status: JobStatus) -> None:
-        """Delete what a job that has ended needs no more; called behind the end of its checkpoints."""
+        """Delete what isn't needed after the job's end; called after the end of its checkpoints."""

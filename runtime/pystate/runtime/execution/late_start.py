@@ -1,4 +1,4 @@
-"""Starts that fail because the machine has no time for them: how that is told, and which failures it is."""
+"""Starts that time out on a busy machine: their error, and how to recognize them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _OF_SPARK = ("Python worker failed to connect back", "Python daemon failed to la
 
 
 class StartTimeoutError(JobExecutionError):
-    """What a job consists of did not come up in time."""
+    """Processes of a job did not start in time."""
 
 
 def late_start(came: str, timeout_s: float, lack: str | None) -> JobExecutionError:
-    """Return the error of a start that has taken too long.
+    """Return the error for a start that has timed out.
 
     Args:
         came: What came.
@@ -29,7 +29,7 @@ def late_start(came: str, timeout_s: float, lack: str | None) -> JobExecutionErr
 
 
 def is_late_start(error: PystateError, stack_trace: str) -> bool:
-    """Whether a start failed of what another try may not meet, as the machine had no time for it.
+    """Whether a start failed because the machine was busy, so that a retry may succeed.
 
     Args:
         error: The failure.

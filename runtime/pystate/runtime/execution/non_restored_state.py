@@ -1,4 +1,4 @@
-"""What a job that is started with `--allowNonRestoredState` leaves behind, told: nobody else will ever take it."""
+"""Notices about state that a job started with `--allowNonRestoredState` drops for good."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pystate.core.snapshot.starting_snapshot import Snapshot
 
 
 def non_restored_notices(snapshot: Snapshot, uids: Iterable[str]) -> list[str]:
-    """Return a sentence for each operator that is left behind.
+    """Return a sentence for each operator whose state is dropped.
 
     Args:
         snapshot: What the job starts from.
-        uids: Of its operators that the job doesn't have.
+        uids: The uids of its operators that the job doesn't have.
     """
     wanted = set(uids)
     where = snapshot.location.uri

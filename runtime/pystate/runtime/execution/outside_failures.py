@@ -1,4 +1,4 @@
-"""Which failures before a job's first attempt come from outside, so that the same program may start later."""
+"""Classifies failures before a job's first attempt that have external causes, so that the same program may start later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_SPARK = ("pyspark.", "py4j.")
 
 
 def may_pass(error: BaseException, *, begun: bool) -> bool:
-    """Return whether the restart strategy is to decide about an exception that comes up before the job's first attempt.
+    """Return whether the restart strategy is to decide about an exception before the job's first attempt.
 
     Args:
         error: The exception.
@@ -42,7 +42,7 @@ def may_pass(error: BaseException, *, begun: bool) -> bool:
 
 
 def as_failure(error: Exception) -> PystateError:
-    """Return the failure that an exception is, with a hint where its cause is one that we know."""
+    """Return the failure for an exception, with a hint if its cause is known."""
     if isinstance(error, PystateError):
         return error
     return JobExecutionError(error_sentence(error), hint=java_hint(text_of(error)))

@@ -1,4 +1,4 @@
-"""From a snapshot to the state that each slot gets. Where sources go on is the engine's."""
+"""Assigns the state of a snapshot to slots. The positions of sources are restored by the engine."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def starting_snapshot(
     needed: bool,
     begun: bool = False,
 ) -> Snapshot | None:
-    """Return the snapshot a job was started from; None if there is none, and where the job has no use for it any more.
+    """Return the snapshot a job was started from; None if there is none, or if the job doesn't need it any more.
 
     Args:
-        path: Where it is, or was; None for a start from nothing.
-        mode: Whose it is.
+        path: Its present or former location; None for a start without a snapshot.
+        mode: Who owns it.
         has_claimed: Whether the job has claimed it.
-        needed: Whether the job has no checkpoint of its own. With one it still has to delete what it has claimed.
-        begun: Whether the job has run before: then the snapshot was there, and a disk that isn't mounted will be.
+        needed: Whether the job has no checkpoint of its own. With one, it only has to delete what it has claimed.
+        begun: Whether the job has run before: then the snapshot existed, and an unmounted disk is a temporary failure.
 
     Raises:
-        StorageError: It is needed, and not there any more.
-        PystateError: It is needed, and isn't there or is damaged.
+        StorageError: It is needed, and doesn't exist any more.
+        PystateError: It is needed, and is missing or damaged.
     """
     if path is None or not (needed or mode is RecoveryClaimMode.CLAIM):
         return None
@@ -69,12 +69,12 @@ def starting_snapshot(
 
 
 class RestorePlan:
-    """Fits snapshots to one job.
+    """Assigns snapshots to one job.
 
     Args:
         plan: The job.
-        allow_non_restored: Whether state of operators the job doesn't have may be left behind.
-        mode: Whose the snapshot is that the job is started from.
+        allow_non_restored: Whether state of operators the job doesn't have may be dropped.
+        mode: Who owns the snapshot that the job is started from.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RestorePlan:
         self._mode = mode
 
     def adopt_max_parallelism(self, snapshot: Snapshot) -> None:
-        """Give the job's tasks the number of key groups their state has.
+        """Set the number of key groups of the job's tasks to that of their state.
 
         Raises:
             RestoreError: The snapshot doesn't fit the job.
@@ -101,7 +101,7 @@ class RestorePlan:
             task.max_parallelism = assignment.max_parallelism.get(task.uid, task.max_parallelism)
 
     def notices(self, snapshot: Snapshot) -> list[str]:
-        """Return what people should know of the start from a snapshot.
+        """Return notices about the start from a snapshot.
 
         Raises:
             RestoreError: The snapshot doesn't fit the job.
@@ -122,7 +122,7 @@ class RestorePlan:
                 raise JobGraphError(message, hint=f"run with -p {task.max_parallelism} or less")
 
     def restored(self, snapshot: Snapshot | None) -> RestoredJob:
-        """Return the state of a snapshot, spread over this job's slots; a start from nothing for None.
+        """Return the state of a snapshot, assigned to this job's slots; empty for None.
 
         Raises:
             RestoreError: It doesn't fit.
@@ -138,7 +138,7 @@ class RestorePlan:
     def _restored_operators(
         self, index: int, assignment: StateAssignment, snapshot: Snapshot
     ) -> dict[str, RestoredOperator]:
-        """Return the old state of each operator that falls to a slot."""
+        """Return the restored state of each operator, by slot."""
         uids = {uid for task in self._plan.tasks for uid in (task.uid, *(operator.uid for operator in task.operators))}
         if snapshot.starting:
             owned = self._mode is not RecoveryClaimMode.NO_CLAIM
@@ -185,7 +185,7 @@ class RestorePlan:
 
 
 def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInformation | None) -> RestoreError | None:
-    """Return the error for keys of another type than the state was written with; None if the types fit.
+    """Return the error for a key type that is incompatible with the state; None if it is compatible.
 
     Args:
         name: What people call the operator.
@@ -204,5 +204,5 @@ def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInfo
 
 
 def may_keep_state(task: TaskSpec, operator: OperatorSpec) -> bool:
-    """Whether a snapshot may hold state of an operator: it stands behind key_by(), or its function may keep state."""
+    """Whether an operator may have state in a snapshot: it follows key_by(), or its function may keep state."""
     return (task.key is not None and operator is task.head) or needs_slot(operator.function)

@@ -11,12 +11,12 @@ from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 
 @dataclass
 class RestoredJob:
-    """The state that an attempt starts from; where its sources go on is its engine's.
+    """The state that an attempt starts from; the positions of sources are the engine's.
 
     Attributes:
-        operators: Per slot, by operator uid: the old state that falls to its subtask.
-        checkpoint_id: The checkpoint the state is from, None for a start from nothing.
-        checkpoint_timestamp: When that was triggered, ms since 1970; None the same.
+        operators: Per slot, by operator uid: the state assigned to its subtask.
+        checkpoint_id: The checkpoint of the state; None for a start without a snapshot.
+        checkpoint_timestamp: When it was triggered, ms since 1970; None likewise.
     """
 
     operators: list[dict[str, RestoredOperator]]
@@ -24,7 +24,7 @@ class RestoredJob:
     checkpoint_timestamp: int | None = None
 
     def keyed_bytes(self, tasks: list[TaskSpec]) -> int:
-        """Return how many bytes of keyed state the slots read in all; files that several of them need count for each."""
+        """Return how many bytes of keyed state the slots read in total; a file that several slots need counts for each."""
         return sum(
             bytes_to_read(handle, task.key_group_range(slot))
             for task in tasks

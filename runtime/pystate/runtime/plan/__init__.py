@@ -1,1 +1,1 @@
-"""What a program becomes, free of Spark: tasks, their chains and outputs, and where they run."""
+"""The plan of a job, independent of Spark: tasks, their chains and outputs, and where they run."""

@@ -1,4 +1,4 @@
-"""What authors of bounded sources should know."""
+"""Notices for authors of bounded sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def bounded_notices(plan: JobPlan) -> Iterator[str]:
-    """Yield a sentence for each bounded source that event time waits for though nothing may come of it any more."""
+    """Yield a sentence for each bounded source that holds back event time although it may be exhausted."""
     channels = {} if plan.bounded else source_channels(plan)
     for source in plan.sources:
         step = source.step

@@ -1,7 +1,7 @@
-"""Functions chained in one task: an element goes through them by plain calls, without being serialized in between.
+"""Operator chains: functions in one task that pass elements by plain calls, without serialization.
 
-A chain is a tree (behind a union two of its branches may lead to the same node). Its inner nodes are operators, its leaves
-are outputs: an edge to the next task, or a sink. The same chains run in the stateless stage in front of a shuffle and in
+A chain is a tree (after a union, two of its branches may lead to the same node). Its inner nodes are operators, its leaves
+are outputs: an edge to the next task, or a sink. The same chains run in the stateless stage upstream of a shuffle and in
 slots.
 """
 
@@ -57,7 +57,7 @@ class OperatorSpec(SendsTaken):
         function: The user's function object, or a plain function.
         descriptors: For the broadcast kinds: the broadcast states that were declared with `broadcast(...)`.
         output_type: Of a task's head: the type of its results, None for untyped ones.
-        taken: Function and descriptors as the program handed them over.
+        taken: Function and descriptors as captured from the program.
     """
 
     uid: str
@@ -70,7 +70,7 @@ class OperatorSpec(SendsTaken):
 
 
 class Copies(Enum):
-    """Which of the operators that follow a place get a copy of each element, since it has another owner, too."""
+    """Which of the next operators get a copy of each element, since others hold it, too."""
 
     NONE = "none"
     BUT_LAST = "but the last"  # one element, several operators: all but one of them
@@ -79,13 +79,13 @@ class Copies(Enum):
 
 @dataclass
 class ChainNode:
-    """An operator with what follows it.
+    """An operator with its downstream operators and outputs.
 
     Attributes:
         operator: The operator.
         children: Operators that read its main output.
-        outputs: Where its main output leads to out of the task.
-        side_outputs: What follows its side outputs that somebody reads, by the names of their tags.
+        outputs: The outputs of the task that its main output feeds.
+        side_outputs: The consumers of its side outputs, by tag name.
         copies: Which children get copies.
     """
 
@@ -98,12 +98,12 @@ class ChainNode:
 
 @dataclass
 class Chain:
-    """What follows the head of a task (or a source): operators and outputs.
+    """The operators and outputs chained to the head of a task (or to a source).
 
     Attributes:
         children: Operators that read the main output.
-        outputs: Where the main output leads to out of the task.
-        side_outputs: What follows the head's side outputs that somebody reads, by the names of their tags.
+        outputs: The outputs of the task that the main output feeds.
+        side_outputs: The consumers of the head's side outputs, by tag name.
         copies: Which children get copies.
     """
 
@@ -122,13 +122,13 @@ class Chain:
         return [node.operator for node in self.nodes()]
 
     def nodes(self) -> Iterator[ChainNode]:
-        """Yield every node once: behind a union one node follows several."""
+        """Yield every node once: after a union, a node has several parents."""
         for place in self.places():
             if isinstance(place, ChainNode):
                 yield place
 
     def places(self) -> Iterator[Chain | ChainNode]:
-        """Yield all places that results come to, each once: this one, side outputs, and nodes."""
+        """Yield all places that receive results, each once: this one, side outputs, and nodes."""
         seen: set[int] = set()
         stack: list[Chain | ChainNode] = [self]
         while stack:
@@ -141,9 +141,9 @@ class Chain:
 
 
 def function_object(function: Any) -> Any:
-    """Return the object behind a function: that of a bound method, of a partial, of what `functools.wraps` decorated.
+    """Return the object underlying a function: of a bound method, a partial, or what `functools.wraps` decorated.
 
-    An author may write `stream.map(counter.count)`: it is the counter that keeps state.
+    In `stream.map(counter.count)` it is the counter that keeps state.
     """
     seen = 0
     while seen < 16:  # a chain of wrappers may be a ring
@@ -159,12 +159,12 @@ def function_object(function: Any) -> Any:
 
 
 def needs_slot(function: Any) -> bool:
-    """Return whether a function must run in a slot, never in the stateless stage behind a source."""
+    """Return whether a function must run in a slot, not in the stateless stage of a source."""
     return isinstance(function, _SLOT_FUNCTIONS) or isinstance(function_object(function), CHECKPOINT_MIXINS)
 
 
 def keeps_results(step: Transformation) -> bool:
-    """Return whether a step may have in its state what it hands on."""
+    """Return whether a step may keep emitted elements in its state."""
     if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.keeps_state:
         return False
     # a plain function on a keyed stream has no context to ask for state
@@ -175,6 +175,6 @@ _TIMED_FUNCTIONS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcast
 
 
 def has_on_timer(function: Any) -> bool:
-    """Return whether a function does something when a timer fires."""
+    """Return whether a function implements `on_timer`."""
     known = [base.on_timer for base in _TIMED_FUNCTIONS if isinstance(function, base)]
     return bool(known) and type(function).on_timer not in known

@@ -1,7 +1,7 @@
-"""The subtasks of a job by place and number, and the channels between them, for an engine whose tasks run side by side.
+"""The subtasks of a job by place and number, and the channels between them, for an engine with concurrent tasks.
 
-A place is a level and a partition of it, counted through the subtasks of the level's tasks. A channel leads from one subtask
-to another, whatever edges there are between their tasks.
+A place is a level and a partition, numbered over the subtasks of the level's tasks. A channel leads from one subtask to
+another, independent of the number of edges between their tasks.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class TaskChannels:
-    """How elements come to the subtasks of a task.
+    """The input channels of the subtasks of a task.
 
     Attributes:
         parallelism: Of the task.
         max_parallelism: The number of its key groups.
         level: Its level.
-        first_partition: Of its first subtask.
-        upstream: Those that send to each of its subtasks; the index of one is the number of its channel.
-        schemas: Of the batches that come, serialized, by input.
+        first_partition: The partition of its first subtask.
+        upstream: The senders to each of its subtasks; the index of a sender is its channel number.
+        schemas: The serialized schemas of the incoming batches, by input.
     """
 
     parallelism: int
@@ -54,7 +54,7 @@ class JobChannels:
     Attributes:
         tasks: By uid.
         partitions: The number of partitions of each level.
-        targets: The uids of the tasks that a task sends to, by its own.
+        targets: The uids of the tasks that a task sends to, by its uid.
     """
 
     tasks: Mapping[str, TaskChannels]
@@ -63,7 +63,7 @@ class JobChannels:
 
     @staticmethod
     def of(plan: JobPlan) -> JobChannels:
-        """Return those of a plan."""
+        """Return the channels of a plan."""
         targets = {task.uid: tuple(dict.fromkeys(str(edge.target) for edge in edges_of(task))) for task in plan.tasks}
         tasks: dict[str, TaskChannels] = {}
         for number, level in enumerate(plan.levels):
@@ -95,7 +95,7 @@ class JobChannels:
 
 
 def upstream_of(plan: JobPlan, uid: str) -> tuple[SubtaskId, ...]:
-    """Return who sends to each subtask of a task, by channel.
+    """Return the senders to each subtask of a task, by channel.
 
     Args:
         plan: The job.

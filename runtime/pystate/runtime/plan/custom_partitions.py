@@ -1,4 +1,4 @@
-"""What the program's own partitioner is on its way to the slots: it names the subtask of each element."""
+"""The program's own partitioner, which selects the subtask of each element."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pystate.core.api.functions import Function, KeySelector, Partitioner, Runti
 
 
 class CustomPartitions(Function):
-    """Names the subtask of the next task that gets an element.
+    """Selects the subtask of the next task that gets an element.
 
     Args:
         partitioner: A `Partitioner`, or a function, of a key and the number of subtasks.
         key_selector: A `KeySelector`, or a function, that makes the key of an element.
         count: The number of subtasks.
-        taken: The two as the program handed them over.
+        taken: Both as captured from the program.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class CustomPartitions(Function):
         self._count = count
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel with what was taken."""
+        """Pickle the captured functions."""
         return CustomPartitions, self._sent
 
     def open(self, runtime_context: RuntimeContext) -> None:

@@ -1,7 +1,7 @@
-"""What a job promises about the elements of each source that get to each sink, failures included, and why.
+"""The delivery guarantee from each source to each sink of a job, failures included, and its reason.
 
-An element gets out as often as the weakest of three lets it: the source, which may not give it again; the job, which may
-have nothing to continue from; and the sink, which may write what it gets twice. Each rule below is one of those.
+The guarantee is the weakest of three: of the source, which may not be replayable; of the job, which may have no snapshot to
+continue from; and of the sink, which may write replayed elements twice. Each rule below is one of those.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _EXACTLY, _AT_LEAST, _AT_MOST, _NONE = (
 _ONCE = {_EXACTLY: _AT_LEAST, _AT_MOST: _NONE}
 """What becomes of a promise that no element comes twice where one may count twice in state."""
 _WRITER = "Writer"
-"""How Flink calls the step of a sink whose author names none."""
+"""Flink's name of a sink step without a name."""
 
 
 class Recovery(Enum):
-    """What a job continues from behind a failure."""
+    """What a job continues from after a failure."""
 
     CHECKPOINT = "checkpoint"  # the latest one, whatever dies
     MEMORY = "memory"  # the latest one, unless the driver dies, which has it in its memory
@@ -52,10 +52,10 @@ class Recovery(Enum):
 
 
 class DeliveryGuarantees:
-    """Says what holds for each source and sink of a job.
+    """Determines the guarantee for each source and sink of a job.
 
     Args:
-        graph: The program; what the engine finds out about its sources is written there.
+        graph: The program, with what the engine has found about its sources.
         uids: The uid of every step, by `id(step)`.
         configuration: The options in force.
         supervised: Whether a job manager starts the program again when its driver dies.
@@ -77,7 +77,7 @@ class DeliveryGuarantees:
         self._recovery = self._recovery_of(configuration)
 
     def all(self) -> list[StreamGuarantee]:
-        """Return what holds, for each sink that elements of a source get to."""
+        """Return the guarantee of each pair of a source and a sink that it feeds."""
         return [
             StreamGuarantee(source.name, self._uids[id(source)], name, self._uids[id(sink)], *self._of(source, sink))
             for source in self._graph.live_sources()
@@ -128,7 +128,7 @@ class DeliveryGuarantees:
         return _AT_LEAST, f"{self._again()} is {done} again"
 
     def _loss(self, source: SourceTransformation) -> str | None:
-        """Return why elements are lost whatever the sink does; None if none are."""
+        """Return why elements may be lost, whatever the sink does; None if none are."""
         if source.not_replayable is not None:
             return source.not_replayable
         if self._recovery is Recovery.NO_MORE:
@@ -143,7 +143,7 @@ class DeliveryGuarantees:
         return None
 
     def _repeats(self, source: SourceTransformation, sink: SinkTransformation) -> bool:
-        """Whether of a source that loses elements others may get out twice."""
+        """Whether a source that loses elements may also repeat others."""
         from_memory = source.not_replayable is None and self._recovery is Recovery.MEMORY
         if self._recovery is Recovery.NO_MORE or not (source.gives_some_again or from_memory):
             return False
@@ -155,7 +155,7 @@ class DeliveryGuarantees:
         else:
             held = sink.kind is SinkKind.COLLECT and self._restarts
             once = held or (sink.kind is SinkKind.FOR_EACH_BATCH and self._every_epoch)
-        # what is out once after a checkpoint comes again where a start from nothing reads it again
+        # output after a checkpoint is repeated if a start without a snapshot reads its input again
         return not once or (source.gives_some_again and self._recovery is not Recovery.CHECKPOINT)
 
     def _again(self) -> str:
@@ -221,7 +221,7 @@ def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
 
 
 def _windows_by_clock(source: Transformation, sink: Transformation) -> list[str]:
-    """Return the names of such windows on the way from a source to a sink."""
+    """Return the names of processing-time windows on the path from a source to a sink."""
     behind, ahead = _reached(source, lambda step: step.children), _reached(sink, lambda step: step.parents)
     between = [step for key, step in behind.items() if key in ahead]
     operations = ((step.name, function_object(getattr(step, "function", None))) for step in between)
@@ -242,7 +242,7 @@ def _reached(
 
 
 def sink_name(name: str, function: object) -> str:
-    """Return what people are told a sink is called.
+    """Return the displayed name of a sink.
 
     Args:
         name: The step's.

@@ -1,4 +1,4 @@
-"""What a job has to do once its last element is through."""
+"""What a job has to do at the end of its input."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def hears_of_the_end(plan: JobPlan) -> bool:
-    """Return whether a function wants to know that no element follows."""
+    """Return whether a function is to be notified of the end of input."""
     return any(isinstance(function, BoundedOneInput) for function in _functions(plan))
 
 
 def commits(plan: JobPlan) -> bool:
-    """Return whether a sink makes visible what it has written once a checkpoint is complete."""
+    """Return whether a sink commits what it has written once a checkpoint is complete."""
     operators = (function for function in _functions(plan) if isinstance(function, SinkOperator))
     return any(isinstance(operator.sink, SupportsCommitter) for operator in operators)
 
 
 def writes_to_sinks(plan: JobPlan) -> bool:
-    """Return whether a sink has writers, which may hold elements back."""
+    """Return whether a sink has writers, which may buffer elements."""
     return any(isinstance(function, SinkOperator) for function in _functions(plan))
 
 

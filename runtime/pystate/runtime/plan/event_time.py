@@ -1,7 +1,7 @@
-"""Where time goes: which inputs need times and watermarks, and whose watermarks each of them waits for.
+"""Propagation of event time: which inputs need timestamps and watermarks, and which channels each of them waits for.
 
-A record carries its time only between a step that gives times and one that asks for them. A job that has no two such steps
-is planned as if there were no time.
+A record carries its timestamp only between a step that assigns timestamps and one that needs them. A job without two such
+steps is planned without event time.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _READERS = (
 
 
 class EventTime:
-    """The steps that have times, and those that ask for them. Marks the steps that give times to nobody.
+    """The steps that have timestamps, and those that need them. Marks timestamp assigners that no step needs.
 
     Args:
-        steps: Of the program, parents before children.
+        steps: The steps of the program, parents before children.
     """
 
     def __init__(self, steps: Sequence[Transformation]) -> None:
@@ -57,7 +57,7 @@ class EventTime:
                 self._having.add(id(step))
 
     def goes_to(self, steps: Iterable[Transformation], root: Transformation) -> bool:
-        """Return whether what `root` gives to any of `steps` needs its time."""
+        """Return whether elements from `root` to any of `steps` need timestamps."""
         return id(root) in self._having and any(id(step) in self._asking for step in steps)
 
 
@@ -70,10 +70,11 @@ def _asks(step: Transformation) -> bool:
 
 
 def connect_channels(plan: JobPlan) -> None:
-    """Tell each edge with times whose watermark it carries, and each input which channels it waits for.
+    """Set which watermarks each edge with timestamps carries, and which channels each input waits for.
 
-    The Spark tasks of a source are one channel: they last for an epoch only. Of one with lasting partitions that one stands
-    for them, until rows of some have come (`source_channel`, `whole_channel`). The subtasks of a task are one channel each.
+    The Spark tasks of a source are one channel, since they only last for an epoch. For a source with durable partitions that
+    channel stands for all of them until their first rows arrive (`source_channel`, `whole_channel`). Each subtask of a task
+    is one channel.
     """
     for source in plan.sources:
         if source.chain is not None:
@@ -86,7 +87,7 @@ def connect_channels(plan: JobPlan) -> None:
 
 
 def source_channel(uid: str, edge: OutputSpec, partition: str | None = None) -> str:
-    """Return the name of the channel from a source, or from one of its lasting partitions, along an edge."""
+    """Return the name of the channel from a source, or from one of its durable partitions, along an edge."""
     return f"{uid}/{edge.tag}" if partition is None else f"{uid}/{edge.tag}/{partition}"
 
 
@@ -102,17 +103,17 @@ def source_channels(plan: JobPlan) -> dict[str, list[str]]:
 
 
 def idle_timeout(plan: JobPlan, channel: str) -> int | None:
-    """Return after how long a channel without elements is idle, ms; None for never."""
+    """Return the time after which a channel without elements is idle, ms; None for never."""
     return next((read.channels[channel] for task in plan.tasks for read in task.inputs if channel in read.channels), None)
 
 
 def own_source_channel(uid: str) -> str:
-    """Return the name of the channel on which a source in slots tells its task of its watermarks."""
+    """Return the name of the channel on which a source in slots sends watermarks to its task."""
     return f"{uid}/source"
 
 
 def whole_channel(channel: str) -> str:
-    """Return the channel that the one of a partition is a part of."""
+    """Return the source's channel to which a partition's channel belongs."""
     return channel.rpartition("/")[0]
 
 
@@ -122,9 +123,9 @@ def task_channel(uid: str, edge: OutputSpec, subtask: int) -> str:
 
 
 def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
-    """Return whose watermark each operator of a chain sees: uids of assigners; None among them for the task's own.
+    """Return the watermark that each operator of a chain sees: uids of assigners; None for the task's own.
 
-    Only those behind an assigner are told of.
+    Only operators downstream of an assigner are included.
     """
     found: dict[str, set[str | None]] = {}
     for place, assigner in _ways(chain, None):
@@ -134,7 +135,7 @@ def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
 
 
 def assigners_behind_head(chain: Chain) -> set[str]:
-    """Return the uids of the assigners that see each element while the head hands it on: in front of all that waits."""
+    """Return the uids of the assigners that see each element directly from the head, upstream of buffering operators."""
     found: set[str] = set()
     places: list[Chain | ChainNode] = [chain]
     while places:
@@ -148,7 +149,7 @@ def assigners_behind_head(chain: Chain) -> set[str]:
 
 
 def _ways(place: Chain | ChainNode, assigner: str | None) -> Iterator[tuple[Chain | ChainNode, str | None]]:
-    """Yield the places of a chain with the last assigner on the way there; one behind a union once for each way."""
+    """Yield the places of a chain with the last assigner on the path; a place after a union once per path."""
     if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
         assigner = place.operator.uid
     yield place, assigner

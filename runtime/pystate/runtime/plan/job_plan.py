@@ -1,4 +1,4 @@
-"""The plan of a job: sources with their stateless stages, and levels of tasks behind shuffles."""
+"""The plan of a job: sources with their stateless stages, and levels of tasks downstream of shuffles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SinkPlan:
 
 @dataclass
 class SourcePlan:
-    """A source and the stateless chain that runs on it in front of the first shuffle.
+    """A source and the stateless chain that runs on it upstream of the first shuffle.
 
     Attributes:
         chain: None if Spark's own columns carry everything the first task needs.
@@ -39,22 +39,22 @@ class SourcePlan:
 
 @dataclass
 class JobPlan:
-    """A job as it is run: sources, and levels of tasks with one shuffle in front of each level.
+    """The executable plan of a job: sources, and levels of tasks with one shuffle before each level.
 
     Rows go through the levels in order, so one epoch of all tasks is one Spark job in which every stage runs once. A task is
     fed by edges of sources and of tasks of any earlier level: what isn't for the next level passes through it.
 
     Attributes:
-        sources: Where Spark's rows come from, in the program's order.
-        direct_routing: How rows get to the only task of the first level where Spark's own columns feed it; None if
-            sources have chains.
-        parallelism: That of all tasks that have none of their own.
+        sources: The sources that Spark reads, in the program's order.
+        direct_routing: The routing to the only task of the first level if Spark's columns feed it directly; None if sources
+            have chains.
+        parallelism: The default parallelism of tasks.
         levels: The tasks of each level.
         sinks: All sinks of all tasks.
-        explicit_max_parallelism: The number of key groups of the tasks whose author has set it, by uid.
-        warnings: What the author should know.
-        guarantees: What holds for the elements of each source that get to each sink.
-        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
+        explicit_max_parallelism: The number of key groups of the tasks for which it was set, by uid.
+        warnings: Sentences for the author.
+        guarantees: The delivery guarantee of each source and sink.
+        batch: Whether all input is one epoch, which keyed tasks get key by key in time order.
     """
 
     sources: list[SourcePlan]
@@ -74,7 +74,7 @@ class JobPlan:
 
     @property
     def width(self) -> int:
-        """The number of slots the job needs: slot i hosts subtask i of every task that has as many."""
+        """The number of slots the job needs: slot i hosts subtask i of every task with enough subtasks."""
         return max(task.parallelism for task in self.tasks)
 
     @property
@@ -92,7 +92,7 @@ class JobPlan:
         return next(task for task in self.tasks if task.uid == uid)
 
     def hosted_by(self, slot: int) -> list[TaskSpec]:
-        """Return the tasks of which a slot hosts a subtask."""
+        """Return the tasks of which the slot hosts a subtask."""
         return [task for task in self.tasks if slot < task.parallelism]
 
     def source_edges(self) -> list[OutputSpec]:
@@ -101,7 +101,7 @@ class JobPlan:
 
 
 def vertex_id(uid: str) -> str:
-    """Return Flink's kind of identity for an operator: 32 hex digits made from its uid."""
+    """Return the id of an operator in Flink's form: 32 hex digits derived from its uid."""
     return hashlib.md5(uid.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -111,7 +111,7 @@ def edges_of(task: TaskSpec) -> list[OutputSpec]:
 
 
 def check_column_names(type_info: TypeInformation, where: str) -> None:
-    """Reject columns that would collide with ours.
+    """Reject columns whose names collide with internal ones.
 
     Raises:
         JobGraphError: A name begins with our prefix.

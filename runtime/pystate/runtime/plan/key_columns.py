@@ -1,4 +1,4 @@
-"""The column of rows that a key_by() names, as far as the type of the rows is known."""
+"""Resolves the column named in a key_by(), as far as the type of the rows is known."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def named_key_column(
     Args:
         name: The column.
         rows: The type of the elements; None for untyped ones.
-        key_type: What the program says of the key; None for nothing.
+        key_type: The key type declared by the program; None if there is none.
         place: The line of the program, as "FILE, line N".
 
     Raises:
-        JobGraphError: There is no such column, or it can't be that key.
+        JobGraphError: There is no such column, or it can't be the key.
     """
     names = [] if rows is None or rows.kind is not TypeKind.ROW else rows.get_field_names()
     if rows is None or name not in names:

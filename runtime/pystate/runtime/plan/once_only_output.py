@@ -1,4 +1,4 @@
-"""Which sinks write twice what a job does over again from a snapshot before its newest one."""
+"""Finds the sinks that would write results twice if a job restarted from a snapshot before its newest one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def once_only_sinks(plan: JobPlan, configuration: Configuration) -> list[str]:
-    """Return the names of sinks that are exactly-once because the job always continues from its newest snapshot.
+    """Return the names of sinks that are exactly-once only because the job always continues from its newest snapshot.
 
-    Sinks that commit are, and functions that get each epoch under its number. Upserts are not, which may come again; nor
-    are results for the program, which are never taken back.
+    Sinks that commit are, and functions that get each epoch with its number. Upserts are not, since they may be repeated;
+    nor are results for the program, which are never taken back.
 
     Args:
         plan: The job.

@@ -1,4 +1,4 @@
-"""Placement of steps: the stream edges of a program, and the steps that run in the stateless stage of their source."""
+"""Placement of steps: the stream edges of a program, and the steps that run in stateless source stages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class StreamEdge:
     """An edge of the program's graph: a step reads the elements of another one (Flink's StreamEdge).
 
     Attributes:
-        producer: The step that makes them, never a virtual one.
-        declared: The step that says which subtask gets an element; None if the program has none.
-        tag: Of its side output that is read; None for the main output.
+        producer: The step that produces them, never a virtual one.
+        declared: The step that declares the partitioning; None if there is none.
+        tag: The tag of the side output that is read; None for the main output.
     """
 
     producer: Transformation
@@ -39,12 +39,12 @@ class StreamEdge:
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """Which subtask gets an element, as the program declares it; None if it doesn't."""
+        """The partitioning declared by the program; None if there is none."""
         return None if self.declared is None else self.declared.partitioning
 
 
 def edges_into(step: Transformation, declared: PartitionTransformation | None = None) -> Iterator[StreamEdge]:
-    """Yield the edges of what reads `step`: through unions and partitionings to the steps that make the elements.
+    """Yield the input edges of `step`, followed through unions and partitionings to the steps that produce the elements.
 
     Of several partitionings in a row the last one counts.
     """
@@ -62,11 +62,11 @@ def edges_into(step: Transformation, declared: PartitionTransformation | None = 
 
 
 class SourceStages:
-    """The steps that run in the stateless stages of the sources, in front of the first shuffle.
+    """The steps that run in the stateless stages of the sources, upstream of the first shuffle.
 
-    Such a step keeps no state, has the job's parallelism, reads nothing but sources and other such steps, and leads to a
-    shuffle. Behind a union of several sources it runs in the stage of each. What leads to no shuffle runs in a slot, where
-    the sinks are; so rows go through one Python process less.
+    Such a step keeps no state, has the job's parallelism, reads only sources and other such steps, and leads to a shuffle.
+    After a union of several sources it runs in the stage of each. A step that doesn't lead to a shuffle runs in a slot,
+    where the sinks are, which saves rows one Python process.
 
     Args:
         graph: The program.
@@ -101,7 +101,7 @@ class SourceStages:
         return known
 
     def _is_shuffled(self, child: Transformation) -> bool:
-        """Return whether elements go to a child over a shuffle, or to one behind it through nothing but this stage."""
+        """Return whether elements reach a shuffle at a child, or further downstream within this stage."""
         if isinstance(child, SideOutputTransformation):
             return self._leads_to_shuffle(child)
         if isinstance(child, (VirtualTransformation, TwoInputTransformation)):

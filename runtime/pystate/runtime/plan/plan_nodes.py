@@ -79,7 +79,7 @@ def _node(uid: str, name: str, parallelism: int, chain: Chain, *, headless: bool
 
 
 def _tree(place: Chain | ChainNode | None) -> Iterator[str]:
-    """Yield a line for all that is chained behind a place, the branches drawn as Flink draws them."""
+    """Yield a line for each operator chained after a place, with the branches drawn as in Flink."""
     items = _items(place)
     for number, (word, node) in enumerate(items, 1):
         is_last = number == len(items)

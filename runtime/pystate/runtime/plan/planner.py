@@ -1,10 +1,10 @@
-"""From the program's transformations to tasks: which steps share a task, where the shuffles are.
+"""Translates the program's transformations to tasks: which steps share a task, and where the shuffles are.
 
-Free of Spark, so that the rules can be tested alone.
+Independent of Spark, so that the rules can be tested in isolation.
 
-A step shares the task of the step it reads where both have the same parallelism and nothing stands between them: no key, no
-partitioning, no second input. A union is no step of its own; what follows a union whose streams come from one task, or all
-from sources' stages, runs there. Else it is a task without a key, and a shuffle brings the streams together.
+A step is chained to its input if both have the same parallelism and there is no key, partitioning or second input between
+them. A union isn't an operator; what follows a union whose streams all come from one task, or all from sources' stages, runs
+there. Otherwise it is a non-keyed task, and a shuffle brings the streams together.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _ROUTINGS = {
 
 @dataclass(eq=False)
 class _Draft:
-    """A task in the making.
+    """A task under construction.
 
     Attributes:
-        steps: The head, or what hangs directly on the input of a task without one.
-        level: How many shuffles are in front of it.
+        steps: The head, or the steps that directly read the input of a task without a head.
+        level: The number of shuffles upstream of it.
     """
 
     spec: TaskSpec
@@ -93,11 +93,11 @@ class _TaskEdge:
 
 @dataclass
 class _ChainBuild:
-    """What the chain of one task, or of one source, is built with.
+    """The state of building the chain of one task or source.
 
     Attributes:
         task_uid: None for a source.
-        nodes: The nodes made so far, by `id(step)`: behind a union one node follows several.
+        nodes: The nodes built so far, by `id(step)`: after a union, a node has several parents.
     """
 
     task_uid: str | None
@@ -108,14 +108,14 @@ class _ChainBuild:
 
 
 class JobPlanner:
-    """Cuts one program into tasks.
+    """Divides one program into tasks.
 
     Args:
         graph: The program.
         uids: The uid of every step.
         parallelism: The number of subtasks of steps that don't set their own.
-        max_parallelism: The number of key groups, where the author has set it for the whole job.
-        object_reuse: No element is copied, whoever else has it.
+        max_parallelism: The number of key groups, if set for the whole job.
+        object_reuse: Whether elements are never copied, even if they are shared.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class JobPlanner:
             raise JobGraphError(message, where=step.name, hint="give key_by() functions for both, with a key_type")
 
     def _new_task(self, uid: str, name: str, step: Transformation, roots: Iterable[Transformation]) -> _Draft:
-        """Return a new task for `step` (and others like it) with an input per root, and hang it on those who feed it."""
+        """Return a new task for `step` (and equivalent ones) with an input per root, connected to its producers."""
         parallelism = self._parallelism_of(step)
         spec = TaskSpec(uid, name, vertex_id(uid), parallelism, default_max_parallelism(parallelism), inputs=[])
         if any(other.spec.uid == uid for other in self._drafts):
@@ -259,7 +259,7 @@ class JobPlanner:
         spec.max_parallelism = self._explicit[spec.uid] = max_parallelism
 
     def _group_identity(self, step: Transformation) -> tuple[str, str]:
-        """Return uid and name of a task without a head: its root's, where it takes what branches off a source's stage."""
+        """Return uid and name of a task without a head: those of its root, if it reads a branch of a source's stage."""
         root = as_written(step.parent)
         while isinstance(root, TimestampsTransformation) and not root.is_read:
             root = as_written(root.parent)
@@ -271,7 +271,7 @@ class JobPlanner:
         return step.parallelism or self._parallelism
 
     def _routing(self, edge: StreamEdge, step: Transformation) -> Routing:
-        """Return how elements without a key get to a task's subtasks: in turn where their numbers differ, as in Flink."""
+        """Return the routing of non-keyed elements to a task: round-robin if the parallelisms differ, as in Flink."""
         task = self._task_of.get(id(edge.producer))
         before = self._parallelism if task is None else task.spec.parallelism
         after = self._parallelism_of(step)
@@ -317,7 +317,7 @@ class JobPlanner:
                     draft.spec.chain = self._chain_behind(draft.steps[0], build)
 
     def _chain_behind(self, step: Transformation, build: _ChainBuild) -> Chain:
-        """Return what follows a step's main output, and its side outputs, up to the next tasks."""
+        """Return the chain of a step's main output, and of its side outputs, up to the next tasks."""
         followers = self._followers.get(id(step), {})
         kept = keeps_results(step) or len(followers) > 1
         chain = self._chain(followers.get(None, ()), build, step.output_type, kept=kept)
@@ -337,7 +337,7 @@ class JobPlanner:
         *,
         kept: bool = False,
     ) -> Chain:
-        """Return the chain of `items` and all that follows them up to the next task; `_copies` says what `kept` is."""
+        """Return the chain of `items` and all downstream steps up to the next task; see `_copies` for `kept`."""
         chain = Chain()
         for item in items:
             if isinstance(item, _TaskEdge):
@@ -404,7 +404,7 @@ class JobPlanner:
 def _uid_warning(
     step: OneInputTransformation | TwoInputTransformation | SinkTransformation | OwnSourceTransformation,
 ) -> str | None:
-    """Return what the author of a step with state and without a uid should know; None for nothing."""
+    """Return a warning about a stateful step without a uid; None if there is none."""
     function = function_object(step.function)
     takes_part = isinstance(function, CHECKPOINT_MIXINS)
     # a plain function on a keyed stream has no context to ask for state
@@ -418,7 +418,7 @@ def _uid_warning(
 
 
 def _copies(chain: Chain, type_info: TypeInformation | None, *, kept: bool) -> Copies:
-    """Return which operators of a place get copies of elements of a type, which what made them may have kept."""
+    """Return which operators of a place get copies of elements, since the producer may have kept them."""
     if type_info is not None and is_immutable(type_info):
         return Copies.NONE
     if kept and chain.children:

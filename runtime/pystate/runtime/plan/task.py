@@ -1,4 +1,4 @@
-"""The descriptors that the driver deploys to slots: a task, and its job."""
+"""The descriptors that the driver deploys to slots: of a task, and of its job."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ _SUBTASK = ", subtask "
 
 @dataclass
 class TaskInput(SendsTaken):
-    """One stream that comes into a task.
+    """One input stream of a task.
 
     Attributes:
         type_info: The type of the elements, None if they are untyped.
-        key: Where the key stands in the rows; None if this input isn't keyed.
-        broadcast: Every subtask gets every row, and within an epoch gets them before the rows of other inputs.
-        timestamped: Rows have the time of their element, in a column of its own, and watermarks come beside them.
-        channels: Of a timestamped input: the channels whose watermarks come, with the time after which one without elements
-            is idle, ms; None for never.
-        partitioned_by: Of a source with lasting partitions: the columns that name the one of a row.
-        decoder: Of a source: makes elements of rows that are none themselves.
-        taken: The decoder as the program handed it over.
+        key: The position of the key in the rows; None if this input isn't keyed.
+        broadcast: Whether every subtask gets every row, within an epoch before the rows of other inputs.
+        timestamped: Whether rows have a timestamp column, and watermarks come along with them.
+        channels: Of a timestamped input: the channels that send watermarks, with their idle timeout in ms; None for never.
+        partitioned_by: Of a source with durable partitions: the columns that identify the partition of a row.
+        decoder: Of a source: converts rows to elements, if rows are not the elements.
+        taken: The decoder as captured from the program.
     """
 
     type_info: TypeInformation | None
@@ -45,15 +44,14 @@ class TaskInput(SendsTaken):
 
 @dataclass
 class TaskSpec:
-    """A vertex of the running job: a stateful operator, or the end of a stateless stream, with all that is chained to it.
+    """A vertex of the running job: a stateful operator, or the end of a stateless stream, with its chain.
 
     Attributes:
         uid: The uid of the operator that heads the task.
-        inputs: The streams that come in, one or two; a batch of rows names its input by index. Several streams that are
-            united are one input.
+        inputs: The input streams, one or two; a batch of rows names its input by index. A union of streams is one input.
         head: The operator that runs on the inputs; None if the only input goes straight into the chain.
-        chain: What follows the head.
-        is_source: Whether this is the stateless part of a source, which runs in front of the first shuffle.
+        chain: The operators and outputs after the head.
+        is_source: Whether this is the stateless part of a source, which runs upstream of the first shuffle.
     """
 
     uid: str
@@ -68,7 +66,7 @@ class TaskSpec:
 
     @property
     def chained_name(self) -> str:
-        """The names of all that is chained here, in Flink's form: `Source: words -> Map, Filter -> Sink: Print`."""
+        """The names of the chained operators, in Flink's form: `Source: words -> Map, Filter -> Sink: Print`."""
         parts = [f"Source: {self.name}"] if self.is_source else []
         parts += [operator.name for operator in self.operators if operator.kind is OperatorKind.SOURCE]
         ends = (OperatorKind.SINK, OperatorKind.SOURCE)
@@ -84,7 +82,7 @@ class TaskSpec:
 
     @property
     def key(self) -> KeyColumn | None:
-        """Where the key stands in the rows of the first keyed input; None if the task isn't keyed."""
+        """The position of the key in the rows of the first keyed input; None if the task isn't keyed."""
         return next((read.key for read in self.inputs if read.key is not None), None)
 
     @property
@@ -112,7 +110,7 @@ class TaskSpec:
         return next(output for output in self.outputs if output.tag == tag)
 
     def place_of(self, subtask: int) -> str:
-        """Return what errors call a subtask."""
+        """Return the name of a subtask for errors."""
         return f"{self.name} (uid {self.uid}){_SUBTASK}{subtask}"
 
     def key_group_range(self, subtask: int) -> KeyGroupRange:
@@ -121,19 +119,19 @@ class TaskSpec:
 
 
 def task_in(place: str) -> str:
-    """Return the task of what `TaskSpec.place_of` gave, whichever of its subtasks it was."""
+    """Return the task of a subtask's name as given by `TaskSpec.place_of`."""
     return place.partition(_SUBTASK)[0]
 
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """What every subtask knows of its job.
+    """The information about the job that every subtask has.
 
     Attributes:
         configuration: The effective options, as text.
         kept_output_bytes: The memory bound of one subtask's kept output.
         working_directory: A folder of this slot and execution attempt alone.
-        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
+        batch: Whether all input is one epoch, which keyed tasks get key by key in time order.
     """
 
     job_id: str

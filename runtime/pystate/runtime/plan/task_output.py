@@ -23,7 +23,7 @@ WATERMARK_SCHEMA = pa.schema(
 
 
 class Routing(Enum):
-    """Which subtask of the next task gets a row."""
+    """How rows are routed to the subtasks of the next task."""
 
     KEY = "key"  # the owner of its key group
     FORWARD = "forward"  # the one of its partition, so that rows that came in order stay in order
@@ -36,12 +36,12 @@ class Routing(Enum):
 
     @property
     def takes_turns(self) -> bool:
-        """Whether rows are numbered on their way, so that a task that is run again sends them where it did before."""
+        """Whether rows are numbered, so that a task that is rerun sends them to the same subtasks again."""
         return self in (Routing.REBALANCE, Routing.SHUFFLE)
 
 
 class OutputKind(Enum):
-    """Where elements go."""
+    """The kind of an output."""
 
     EDGE = "edge"  # through Spark's shuffle to the next task
     PRINT = "print"  # to the driver, as lines of text
@@ -54,18 +54,19 @@ class OutputSpec(SendsTaken):
 
     Attributes:
         tag: Its number within the task.
-        name: What people see.
+        name: The displayed name.
         type_info: The type of the elements, None if they are untyped.
-        key: For an edge: where the key comes from; for one with a partitioner, where the number of the subtask stands.
-        selector: For an edge keyed by a function: that function; for one with a partitioner, what names the subtask.
-        identifier: For print: the author's mark in front of each line.
+        key: For an edge: the key column; for one with a partitioner, the column with the number of the subtask.
+        selector: For an edge keyed by a function: that function; for one with a partitioner, the function that selects the
+            subtask.
+        identifier: For print: the author's prefix of each line.
         target: For an edge: the uid of the task it leads to.
         input_index: For an edge: which input of that task.
-        routing: For an edge: which subtask gets a row.
-        timestamped: For an edge: rows have the time of their element, and watermarks go the same way (`watermarks()`).
-        assigners: For an edge with times: the uids of the assigners of the chain whose watermark it carries, the lowest of
-            several; None among them for the watermark of the task.
-        taken: The selector as the program handed it over.
+        routing: For an edge: how rows are routed to subtasks.
+        timestamped: For an edge: whether rows have timestamps, and watermarks are sent along the edge (`watermarks()`).
+        assigners: For an edge with timestamps: the uids of the chain's assigners whose lowest watermark it carries; None
+            among them for the watermark of the task.
+        taken: The selector as captured from the program.
     """
 
     tag: int
@@ -83,7 +84,7 @@ class OutputSpec(SendsTaken):
     taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
     def watermarks(self) -> OutputSpec:
-        """Return the output beside this edge that carries its watermarks, with a number below 0."""
+        """Return the output for this edge's watermarks, with a number below 0."""
         name, way = f"watermarks {self.name}", Routing.WATERMARK
         return OutputSpec(-1 - self.tag, self.kind, name, target=self.target, input_index=self.input_index, routing=way)
 
@@ -102,7 +103,7 @@ class OutputSpec(SendsTaken):
 
 
 def with_watermarks(edges: Iterable[OutputSpec]) -> Iterator[OutputSpec]:
-    """Yield edges, and beside each that has times the one of its watermarks."""
+    """Yield edges, each with timestamps followed by the output of its watermarks."""
     for edge in edges:
         yield edge
         if edge.timestamped:
@@ -110,7 +111,7 @@ def with_watermarks(edges: Iterable[OutputSpec]) -> Iterator[OutputSpec]:
 
 
 def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
-    """Return what a printed line begins with, as Flink's print sink has it: `identifier:subtask> `, from 1."""
+    """Return the prefix of a printed line, as in Flink's print sink: `identifier:subtask> `, from 1."""
     number = str(subtask + 1) if parallelism > 1 else ""
     mark = ":".join(part for part in (identifier or "", number) if part)
     return f"{mark}> " if mark else ""

@@ -1,4 +1,4 @@
-"""Steps that wait for event time or the clock."""
+"""Steps with event-time or processing-time timers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystate.runtime.plan.job_plan import JobPlan
 
 
 def timer_notices(steps: Iterable[Transformation]) -> Iterator[str]:
-    """Yield what authors of functions with timers should know where time goes on in epochs."""
+    """Yield notices for authors of functions with timers, if time only advances between epochs."""
     for step in steps:
         if isinstance(step, (OneInputTransformation, TwoInputTransformation)) and has_on_timer(step.function):
             yield (
@@ -23,7 +23,7 @@ def timer_notices(steps: Iterable[Transformation]) -> Iterator[str]:
 
 
 def waits_for_time(plan: JobPlan) -> bool:
-    """Return whether a step has timers: it does something at the end of event time, or by the clock."""
+    """Return whether a step has timers: it acts at the end of event time, or in processing time."""
     heads = [task.head.function for task in plan.tasks if task.head is not None]
     return any(map(_waits_for_time, heads))
 

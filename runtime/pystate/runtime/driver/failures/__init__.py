@@ -1,1 +1,1 @@
-"""What failures of a job mean: whether it starts again, and what people can do."""
+"""Failure handling of a job: whether it restarts, and what users can do."""

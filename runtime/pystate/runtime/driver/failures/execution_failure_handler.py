@@ -1,4 +1,4 @@
-"""What the failure of an attempt means for the job: whether there is a next one, and when."""
+"""Decides whether and when a job restarts after an attempt has failed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _COMES_BACK = "this comes back at every start"
 
 
 class ExecutionFailureHandler:
-    """Counts the failures of one job; what it has counted stands in the job's files, for the next driver.
+    """Counts the failures of one job; the counts are kept in the job's files, for the next driver.
 
     Args:
         configuration: The options in force.
         directory: The job's files.
         saved_batch: Returns the number of the last batch whose rows a checkpoint of the job holds; None if there is none.
-        alone: Whether no job manager watches over starts. Then one for which the machine had no time is tried once more,
+        alone: Whether no job manager supervises starts. Then a start that timed out on a busy machine is retried once,
             whatever the strategy.
     """
 
@@ -54,13 +54,13 @@ class ExecutionFailureHandler:
         self._start_left = alone
 
     def begin(self, *, taken_over: bool) -> None:
-        """Begin to count; where another driver has run the job before, after its last failure.
+        """Start counting; if another driver has run the job before, continue with its counts.
 
         Args:
-            taken_over: Whether one has. The job may have other rules by now; then it counts anew.
+            taken_over: Whether another driver has run the job. If the strategy has changed since, counting starts anew.
 
         Raises:
-            PystateError: What the other has written is damaged.
+            PystateError: The file of the other driver is damaged.
         """
         terms = RecoveryTerms.read(self._directory) if taken_over else None
         if terms is not None and terms.strategy.fresh() == self._strategy:
@@ -72,11 +72,11 @@ class ExecutionFailureHandler:
         self._was_running = False
 
     def attempt_runs(self) -> None:
-        """Record that all its state is restored, and user code has begun well."""
+        """Record that all state is restored, and user code was opened successfully."""
         self._was_running = True
 
     def attempt_over(self, *, has_begun: bool) -> None:
-        """Record the end of an attempt that ran, and whether it had done anything."""
+        """Record the end of an attempt that ran, and whether it had made progress."""
         self._has_begun = has_begun
 
     def delay_ms(self, error: PystateError, stack_trace: str = "") -> int | None:
@@ -90,7 +90,7 @@ class ExecutionFailureHandler:
         self._strategy = decision.strategy
         try:
             RecoveryTerms(self._strategy).write(self._directory)
-        except OSError as error:  # a full disk is no reason to fail for good
+        except OSError as error:  # a full disk must not fail the job for good
             print(f"WARNING: another driver would not count this failure: {error}", file=sys.stderr, flush=True)
         return decision.delay_ms
 
@@ -100,13 +100,13 @@ class ExecutionFailureHandler:
         return self._strategy.restarts_at_all
 
     def _starts_once_more(self, error: PystateError, stack_trace: str) -> bool:
-        """Whether this was the one start that may fail for want of time, and counts as no failure of the job."""
+        """Whether this is the one start that may time out without counting as a failure of the job."""
         has_begun = self._was_running and self._has_begun
         again, self._start_left = self._start_left and not has_begun and is_late_start(error, stack_trace), False
         return again
 
     def job_ends(self, state: JobStatus) -> None:
-        """Write down how the job ends, so that nobody starts it again, even if this process dies now.
+        """Record how the job ends, so that it isn't restarted, even if this process dies now.
 
         Raises:
             OSError: It can't be written.
@@ -115,15 +115,15 @@ class ExecutionFailureHandler:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the last failure was one for good though its kind is not, and the restart strategy may allow more."""
+        """Whether the last failure was final for another reason than its kind, although more restarts may be allowed."""
         return self._why is not None and self._why != _COMES_BACK
 
     def describe(self) -> str:
-        """Return the rules for people, and how far they are used up; or why the last failure was one for good."""
+        """Return the restart strategy as text, with the restarts used; or why the last failure was final."""
         return self._why or self._strategy.describe()
 
     def _hopeless(self, error: PystateError, stack_trace: str) -> str | None:
-        """Return why a failure will come back at every start; None if it may not."""
+        """Return why a failure will recur at every start; None if it may not."""
         if is_fatal(error):
             return _COMES_BACK
         if self._fails_at_start_again(error):
@@ -133,7 +133,7 @@ class ExecutionFailureHandler:
         return self._fails_at_one_place(error, stack_trace)
 
     def _fails_at_start_again(self, error: PystateError) -> bool:
-        """Whether user code fails in the same way twice in a row before the job runs: then it will the next time, too."""
+        """Whether user code failed twice in a row in the same way before the job ran: then it will fail again."""
         failed_before, self._failed_at_start = self._failed_at_start, None
         if isinstance(error, OF_USER_CODE) and not self._was_running:
             # which of an operator's subtasks is the first to fail is chance
@@ -141,14 +141,14 @@ class ExecutionFailureHandler:
         return failed_before is not None and failed_before == self._failed_at_start
 
     def _meets_wrong_data_again(self, error: PystateError) -> bool:
-        """Whether an element or value that doesn't fit its type comes back: sources give the same rows at each restart."""
+        """Whether an element or value of the wrong type recurs: sources replay the same rows at each restart."""
         if not isinstance(error, (RecordError, StateError)):
             return False
         site = FailureSite(f"{type(error).__name__}: {error.message}", task_in(error.where or ""))
         return self._wrong_data.count((site, self._saved_batch()))
 
     def _fails_at_one_place(self, error: PystateError, stack_trace: str) -> str | None:
-        """Return the place where a job that has never completed a checkpoint has failed too often."""
+        """Return the place at which a job that has never completed a checkpoint has failed too often."""
         if self._saved_batch() is not None or (self._was_running and not self._checkpointing):
             self._repeated.forget()  # without checkpoints no other sign is there that a job has come anywhere
             return None

@@ -1,6 +1,6 @@
-"""Deterministic failures: of one type at one line of user code, whatever their messages say.
+"""Detects deterministic failures: the same type at the same line of user code, whatever the messages are.
 
-A text may hold a time or an address, so that no two are the same. Pure, but for what it counts.
+A message may contain a time or an address, so that no two are equal. Pure, except for the counts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ MOST_FAILURES = 3
 
 @dataclass(frozen=True)
 class FailureSite:
-    """Where user code failed.
+    """The place where user code failed.
 
     Attributes:
         kind: The exception's type.
-        frame: `File "...", line N, in f`; where no line of the author's is concerned, the task.
+        frame: `File "...", line N, in f`; the task, if no line of the author's is involved.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class FailureSite:
 
 
 class RepeatedFailures:
-    """Counts failures by site, or by what else tells them apart."""
+    """Counts failures by site, or by another key."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()
@@ -53,5 +53,5 @@ class RepeatedFailures:
         return self._counts[site] >= MOST_FAILURES
 
     def forget(self) -> None:
-        """Begin anew: the job has come further than its start."""
+        """Reset: the job has progressed beyond its start."""
         self._counts.clear()

@@ -1,4 +1,4 @@
-"""What people do where a job has failed for good while its sinks had not committed its newest snapshot."""
+"""Advice for a job that has failed for good before its sinks committed its newest snapshot."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 
 def advise_on_uncommitted(error: PystateError, made: CompletedCheckpoint | None, coordinator: CheckpointCoordinator) -> None:
-    """Name the snapshot that is to be committed, and the command; a checkpoint stays for it, whatever is retained.
+    """Add the snapshot that is to be committed and the command to the error; a checkpoint is kept for it.
 
     Args:
         error: What ends the job.
-        made: The savepoint that the job was to end behind; None if there is none.
+        made: The savepoint with which the job was to end; None if there is none.
         coordinator: The job's checkpoints.
     """
     if isinstance(error, (CorruptSnapshotError, RestoreError)):

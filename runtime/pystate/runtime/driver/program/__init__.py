@@ -1,1 +1,1 @@
-"""A program before it runs: its mode, its plan, its fingerprint, and what can be told of it early."""
+"""Analysis of a program before it runs: its mode, its plan, its fingerprint, and early checks."""

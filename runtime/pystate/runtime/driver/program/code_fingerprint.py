@@ -1,4 +1,4 @@
-"""The fingerprint of a program's code, which tells its versions apart."""
+"""The fingerprint of a program's code, which distinguishes its versions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OTHERS = tuple(
 
 
 def code_fingerprint() -> str | None:
-    """Return the fingerprint of the program that runs in this process; None if it is no file.
+    """Return the fingerprint of the program that runs in this process; None if it isn't a file.
 
-    The program is its own file and the modules that it has imported from beside it; its arguments are no part of it.
+    The program consists of its file and the modules imported from the same folder, without its arguments.
     """
     program = getattr(sys.modules.get("__main__"), "__file__", None)
     if program is None:

@@ -1,6 +1,7 @@
-"""What can be told of a program before Spark is started: from its graph, and from a look at the snapshot it starts from.
+"""Checks of a program before Spark is started: of its graph, and of the snapshot it starts from.
 
-Each of these would else be found when a Spark session is there, half a minute later. `pystate info` asks the same questions.
+Otherwise these errors would be found only after a Spark session has started, half a minute later. `pystate info` makes the
+same checks.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 def check_before_spark(graph: StreamGraph, configuration: Configuration, *, starts: bool = True) -> Snapshot | None:
-    """Reject what can't run, or can't be restored, as far as no Spark is needed to see it.
+    """Reject a program that can't run or can't be restored, as far as that is known without Spark.
 
     Args:
         graph: The program.
         configuration: The options in force.
-        starts: Whether the job begins with this. One that goes on has checkpoints of its own, and may have deleted the
-            snapshot that it was started from; a storage that is away for a while must not end it.
+        starts: Whether the job is new. A recovering job has its own checkpoints, and may have deleted the snapshot that it
+            was started from; a temporarily unavailable storage must not end it.
 
     Returns:
-        The snapshot that the job is started from; None if it begins with nothing.
+        The snapshot that the job is started from; None if there is none.
 
     Raises:
         JobGraphError: A uid is missing or used twice, a function refers to what was defined after it, or the files that a
@@ -124,7 +125,7 @@ def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Co
 
 
 def has_channels(configuration: Configuration) -> bool:
-    """Whether the engine can replay what was in flight.
+    """Whether the engine can replay in-flight data.
 
     Args:
         configuration: The options in force.
@@ -149,7 +150,7 @@ def parallelisms_of(graph: StreamGraph, uids: Mapping[int, str], configuration: 
 def vertices_of(
     graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, with_state: Collection[str]
 ) -> list[JobVertex]:
-    """Return the operators of a program that may keep state, or have some in a snapshot.
+    """Return the operators of a program that may have state, now or in a snapshot.
 
     Args:
         graph: The program.
@@ -168,12 +169,12 @@ def vertices_of(
 
 
 def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) -> RestoreError | None:
-    """Return the error for a step whose declared key type is not that of its state; None if they fit.
+    """Return the error for a step whose declared key type doesn't match its state; None if they match.
 
     Args:
         uid: The step's.
         step: Of the program.
-        operator: What the snapshot says of it.
+        operator: Its state in the snapshot.
     """
     if not operator.has_keyed_state:
         return None
@@ -182,11 +183,11 @@ def key_type_refusal(uid: str, step: Transformation, operator: OperatorState) ->
 
 
 def native_refusal(configuration: Configuration, operator: OperatorState) -> RestoreError | None:
-    """Return the error for state in the own files of a backend, where the job's backend has none; None if it may fit.
+    """Return the error for native state, if the job's backend can't read it; None if it may.
 
     Args:
         configuration: The options in force.
-        operator: What the snapshot says of it.
+        operator: Its state in the snapshot.
     """
     keyed = (handle for subtask in operator.subtasks.values() for handle in subtask.keyed_state)
     formats = {handle.format for handle in keyed if isinstance(handle, IncrementalKeyedStateHandle)}
@@ -204,7 +205,7 @@ def _check_names(graph: StreamGraph) -> None:
 
 
 def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
-    """Reject local paths that lead nowhere, as Spark does later: for a pattern files may still come."""
+    """Reject local paths that don't exist, as Spark does later; files for a pattern may still be created."""
     elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
     for source, path in ((each, path) for each in graph.live_sources() for path in each.paths):
         local = path.removeprefix("file://").removeprefix("file:")
@@ -216,17 +217,17 @@ def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
 
 
 def _may_head_task(step: Transformation) -> bool:
-    """Whether a step that is no operator may be in a snapshot: with its position, or with what was in flight to it."""
+    """Whether a step without an operator may be in a snapshot: with its position, or with data in flight to it."""
     return may_be_in_slots(step) or isinstance(step, SinkTransformation)
 
 
 def may_be_in_slots(step: Transformation) -> bool:
-    """Whether a step is a source that one of the engines has in slots, with its position as state there."""
+    """Whether a step is a source that some engine runs in slots, with its position as state."""
     return isinstance(step, SourceTransformation) and (_is_collection(step) or step.in_slots is not None)
 
 
 def _is_collection(step: Transformation) -> bool:
-    """Whether a step gives elements of the program, which one subtask reads in their order."""
+    """Whether a step is a collection of the program, which one subtask reads in order."""
     return isinstance(step, SourceTransformation) and step.collection is not None
 
 
@@ -242,7 +243,7 @@ def _may_keep_state(step: Transformation) -> bool:
 
 
 def _key_bys(step: Transformation) -> Iterator[KeyByTransformation]:
-    """Yield the key_by() of a step whose key type is known without the columns of the rows."""
+    """Yield the key_by() inputs of a step whose key type is known without the columns of the rows."""
     for parent in step.parents:
         if isinstance(parent, KeyByTransformation) and (parent.selector is not None or parent.key_type is not None):
             yield parent

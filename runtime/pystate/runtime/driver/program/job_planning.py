@@ -1,4 +1,4 @@
-"""From a program's graph to what runs, with what speaks against it said before anything starts."""
+"""Plans a job from the program's graph, and reports problems before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mode a job is executed in: what its program and configuration ask for, and what its sources allow."""
+"""Resolves the execution mode of a job, from its program, its configuration and its sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHECKPOINTING = (CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOpti
 
 
 def in_execution_mode(graph: StreamGraph, configuration: Configuration) -> Configuration:
-    """Decide the mode of a job, mark its graph, and return the options that it has in this mode.
+    """Decide the mode of a job, mark its graph, and return the options for this mode.
 
     A job in BATCH mode takes no checkpoints, and so isn't restarted where nobody asks for that. AUTOMATIC is resolved.
 

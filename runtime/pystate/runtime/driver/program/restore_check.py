@@ -1,6 +1,6 @@
-"""What a program would make of a snapshot, told whole: each operator and source of both, and all that does not fit.
+"""Reports completely how a program fits a snapshot: each operator and source of both, and all problems.
 
-A start ends at the first problem; who asks before it stops a job wants to see all of them. No Spark is needed.
+A start ends at the first problem; before stopping a job, users want to see all of them. Spark isn't needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET
 
 
 class Fit(Enum):
-    """What becomes of an operator or a source."""
+    """How an operator or a source is restored."""
 
     RESTORED = "restored"
     NEW = "new"
@@ -42,15 +42,15 @@ class Fit(Enum):
 
 @dataclass(frozen=True)
 class Fitted:
-    """An operator or a source.
+    """An operator or a source of the program or the snapshot.
 
     Attributes:
         uid: Its identity in snapshot and program.
-        fit: What becomes of it.
-        before: What the snapshot says of it, None if it hasn't got it.
-        after: What the program says of it, None if it hasn't got it.
+        fit: How it is restored.
+        before: Its description in the snapshot; None if it isn't there.
+        after: Its description in the program; None if it isn't there.
         problem: Why it does not fit.
-        hint: What to do then.
+        hint: What to do about it.
     """
 
     uid: str
@@ -98,7 +98,7 @@ class RestoreCheck:
 def check_against(
     graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot
 ) -> RestoreCheck:
-    """Return what a program would make of a snapshot.
+    """Return how a program fits a snapshot.
 
     The types of values are declared in `open()`, which runs in slots: they are compared there. The types of keys that are
     columns are known with Spark only.
@@ -140,7 +140,7 @@ class _Operators:
         self._steps = {uids[id(step)]: step for step in graph.transformations()}
 
     def fitted(self) -> Iterator[Fitted]:
-        """Yield those of the snapshot, then the new ones."""
+        """Yield the operators of the snapshot, then the new ones."""
         ours = {vertex.uid: vertex for vertex in self._vertices}
         for uid, operator in self._old.items():
             vertex = ours.get(uid)

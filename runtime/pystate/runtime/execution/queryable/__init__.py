@@ -1,1 +1,1 @@
-"""Queryable state in the driver: where states are, and the proxy that clients ask."""
+"""Queryable state in the driver: the locations of states, and the proxy for clients."""

@@ -1,4 +1,4 @@
-"""One client's connection to the proxy: proves a token, then asks."""
+"""The connection of one client to the proxy: the client proves a token, then sends requests."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Hidden = Callable[[bytes], dict[str, bytes]]
 
 
 class Clients(Protocol):
-    """Those that a connection is one of."""
+    """The set of client connections."""
 
     def handshake(self) -> ProxyHandshake:
-        """Return what a client has to answer."""
+        """Return the handshake of a new client."""
 
     def arrived(self, connection: ClientConnection, peer: str) -> None:
-        """Take a connection that has proven nothing yet."""
+        """Add a connection that isn't authenticated yet."""
 
     def admits(self, connection: ClientConnection) -> bool:
-        """Return whether one that has proven a token may ask."""
+        """Return whether an authenticated connection is admitted."""
 
     def gone(self, connection: ClientConnection) -> None:
-        """Record that one is closed."""
+        """Remove a closed connection."""
 
     def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
-        """Begin to answer a request that is simple enough; return False for one that isn't."""
+        """Start answering a simple request; return False for other requests."""
 
     async def serve(self, request: dict[str, Any], hidden: Hidden | None = None) -> dict[str, Any]:
         """Answer a request."""
@@ -46,7 +46,7 @@ class ClientConnection(asyncio.Protocol):
     """Reads requests and writes answers, each as soon as it is there.
 
     Args:
-        clients: All of them.
+        clients: The set of client connections.
     """
 
     def __init__(self, clients: Clients) -> None:
@@ -68,34 +68,34 @@ class ClientConnection(asyncio.Protocol):
         self._send(self._handshake.greeting())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what it has asked."""
+        """Drop its pending requests."""
         self._transport = None
         for task in tuple(self._tasks):
             task.cancel()
         self._clients.gone(self)
 
     def pause_writing(self) -> None:
-        """Read no more while the client doesn't take its answers."""
+        """Stop reading while the client doesn't take its answers."""
         self._is_slow = True
         self._regulate()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume reading."""
         self._is_slow = False
         self._regulate()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Process received data."""
         self._reader.feed(data)
         self._take()
 
     def cut(self) -> None:
-        """Hang up at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def close(self) -> None:
-        """Hang up when what is written has gone."""
+        """Close the connection after pending writes."""
         if self._transport is not None:
             self._transport.close()
 
@@ -124,7 +124,7 @@ class ClientConnection(asyncio.Protocol):
         self._regulate()
 
     def _refuse(self, outcome: QueryOutcome, message: str) -> None:
-        """Say why, and hang up: what follows can't be read."""
+        """Send the reason, and close: what follows can't be parsed."""
         self._send({"id": None, "outcome": outcome.value, "message": message})
         self.close()
 
@@ -163,7 +163,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(pack_frame(message))
 
     def _regulate(self) -> None:
-        """Read on only where there is room."""
+        """Pause or resume reading, by the number of pending requests."""
         if self._transport is None or not self._is_open:
             return
         if self._is_paused is self._has_room:

@@ -38,7 +38,7 @@ _MOST_UNPROVEN_OF_PEER = 96
 _MOST_CLIENTS = 512
 _LOOK_SECONDS = 1.0
 _KEY_BYTES_OF_A_READ = 1 << 10
-"""A read whose key is longer counts as several: its hash takes as long."""
+"""A read with a longer key counts as several, since hashing takes longer."""
 _OF_AN_ANSWER = 64
 """Bytes of an answer beside its value, about."""
 
@@ -48,14 +48,14 @@ class KvStateClientProxy:
 
     Args:
         job_id: The job.
-        locations: Where its states are.
+        locations: The locations of its states.
         security: What clients must prove.
         host: The address to bind to.
-        ports: As the option says.
-        under_way: How many requests are served at once; further ones wait.
-        reads_per_second: How many reads are taken a second; 0 for no limit.
-        connections_per_slot: How many requests a slot answers at once.
-        offers_slots: Whether clients are told where slots are, and what those want to be proven.
+        ports: The ports to choose from.
+        under_way: How many requests are served concurrently; further ones wait.
+        reads_per_second: How many reads are allowed per second; 0 for no limit.
+        connections_per_slot: How many requests a slot answers concurrently.
+        offers_slots: Whether clients get the addresses of slots, and the secret to prove to them.
 
     Attributes:
         address: Where it listens.
@@ -102,12 +102,12 @@ class KvStateClientProxy:
         self._thread = threading.Thread(target=self._run, name="queryable-state-proxy", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start serving."""
         self._thread.start()
         self._ready.wait()
 
     def close(self) -> None:
-        """Stop answering, and hang up."""
+        """Stop serving, and close all connections."""
         if not self._thread.is_alive():
             self._socket.close()
             return
@@ -116,7 +116,7 @@ class KvStateClientProxy:
         self._thread.join()
 
     def ask(self, request: dict[str, Any]) -> Future[dict[str, Any]]:
-        """Return the future of the answer to a request that comes another way than over a connection.
+        """Return the future answer to a request that didn't come over a client connection.
 
         Args:
             request: As clients send it, without an id.
@@ -124,11 +124,11 @@ class KvStateClientProxy:
         return asyncio.run_coroutine_threadsafe(self.serve(request), self._loop)
 
     async def serve(self, request: dict[str, Any], hidden: Hidden | None = None) -> dict[str, Any]:
-        """Answer a request, whoever sent it.
+        """Answer a request, which may be malformed.
 
         Args:
-            request: It.
-            hidden: Hides a key from all but who has asked; None for who is told of no slot.
+            request: The request.
+            hidden: Hides a key from all but the client; None for clients that get no slot addresses.
         """
         await self._turns.take()
         try:
@@ -139,7 +139,7 @@ class KvStateClientProxy:
             self._turns.give()
 
     def begin(self, request: dict[str, Any], answer: Callable[[dict[str, Any]], object]) -> bool:
-        """Begin to answer a request for one state of one key, without a task of its own; return False for others.
+        """Start answering a request for one state of one key, without its own task; return False for other requests.
 
         What isn't as it should be is left to `serve`, which says why.
         """
@@ -164,22 +164,22 @@ class KvStateClientProxy:
         return True
 
     def handshake(self) -> ProxyHandshake:
-        """Return what a client has to answer."""
+        """Return the handshake of a new client."""
         return ProxyHandshake(self._security.tokens)
 
     def arrived(self, connection: ClientConnection, peer: str) -> None:
-        """Take a connection that has proven nothing yet."""
+        """Add a connection that isn't authenticated yet."""
         self._unproven.add(connection, peer)
 
     def admits(self, connection: ClientConnection) -> bool:
-        """Return whether one that has proven a token may ask."""
+        """Return whether an authenticated connection is admitted."""
         if not self._unproven.remove(connection) or len(self._clients) >= places(_MOST_CLIENTS):
             return False
         self._clients.add(connection)
         return True
 
     def gone(self, connection: ClientConnection) -> None:
-        """Record that one is closed."""
+        """Remove a closed connection."""
         self._unproven.remove(connection)
         self._clients.discard(connection)
 
@@ -251,7 +251,7 @@ class KvStateClientProxy:
 
 
 class ProxiedJob(Protocol):
-    """What a proxy has to know of its job."""
+    """What a proxy needs to know about its job."""
 
     @property
     def job_id(self) -> str:
@@ -263,19 +263,19 @@ class ProxiedJob(Protocol):
 
     @property
     def kv_states(self) -> Locations:
-        """Where its queryable states are."""
+        """The locations of its queryable states."""
 
     @property
     def say(self) -> Callable[[str], None]:
-        """Takes a sentence for people."""
+        """Is called with sentences for users."""
 
 
 def start_proxy(job: ProxiedJob, home: PystateHome) -> KvStateClientProxy | None:
-    """Start a job's proxy; None if `queryable-state.enable` doesn't say to.
+    """Start a job's proxy; None unless `queryable-state.enable` is true.
 
     Args:
         job: The job.
-        home: Its installation, whose token clients prove.
+        home: Its installation, whose token clients must prove.
 
     Raises:
         PystateError: No port is free, or a token or certificate can't be used.

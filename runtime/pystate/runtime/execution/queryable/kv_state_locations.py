@@ -1,4 +1,4 @@
-"""Where a job's queryable states are, over all its attempts (Flink's KvStateLocationRegistry)."""
+"""The locations of a job's queryable states, over all its attempts (Flink's KvStateLocationRegistry)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Attempt:
 
 
 class KvStateLocations:
-    """Takes what slots tell, and answers the proxy. Between two attempts it knows the states, but no place."""
+    """The registry that slots report to and the proxy reads. Between two attempts it knows the states, but no location."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class KvStateLocations:
         self._known: dict[str, QueryableState] = {}
 
     def begin_attempt(self, number: int, secret: bytes, *, is_restored: bool = False) -> None:
-        """Forget the places of the attempt before.
+        """Drop the locations of the previous attempt.
 
         Args:
             number: Of the attempt.
@@ -42,7 +42,7 @@ class KvStateLocations:
             self._attempt = _Attempt(number, key_of_reads(secret), {}, {}, is_restored)
 
     def register(self, attempt: int, index: int, address: tuple[str, int], states: Iterable[tuple[Any, int]]) -> None:
-        """Take what a slot has and where it answers; it may tell more later.
+        """Register the states and the address of a slot; it may register more later.
 
         Args:
             attempt: Of the slot.
@@ -72,7 +72,7 @@ class KvStateLocations:
                 self._attempt = replace(self._attempt, runs=True)
 
     def attempt_over(self) -> None:
-        """Record that no slot answers any more."""
+        """Record that no slot serves any more."""
         with self._lock:
             self._attempt = None
 
@@ -82,7 +82,7 @@ class KvStateLocations:
             return sorted(self._known.values(), key=lambda state: state.name)
 
     def locate(self, name: str) -> KvStateLocation | QueryOutcome:
-        """Return where a state is; UNKNOWN_STATE or NOT_SERVING where it is nowhere."""
+        """Return the location of a state; UNKNOWN_STATE or NOT_SERVING if it has none."""
         with self._lock:
             current = self._attempt
             if current is None or not current.runs:

@@ -1,4 +1,4 @@
-"""What clients of a job's proxy must prove, and how it speaks TLS: as the job manager's REST does."""
+"""Authentication and TLS of a job's proxy, the same as for the job manager's REST."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pystate.common.processes.rest_certificate import rest_certificate, server_c
 
 @dataclass(frozen=True, repr=False)
 class ProxySecurity:
-    """The settings.
+    """The security settings of a proxy.
 
     Attributes:
-        tokens: Each of which may be proven: the home's, and that of `pystate.rest.token-file`.
-        tls: How the proxy speaks TLS; None for not at all.
+        tokens: The accepted tokens: the home's, and that of `pystate.rest.token-file`.
+        tls: The TLS settings; None for no TLS.
     """
 
     tokens: tuple[str, ...]
@@ -28,11 +28,11 @@ class ProxySecurity:
 
     @staticmethod
     def of(home: PystateHome, configuration: Configuration) -> ProxySecurity:
-        """Return what the options say. Who reads state reads what jobs write, so a token is always asked for.
+        """Return the settings of the options. State is as sensitive as a job's output, so a token is always required.
 
         Raises:
             ConfigurationError: A file is missing, can be read by others, or is not what it should be.
-            DamagedTokenError: The home's token is.
+            DamagedTokenError: The home's token is damaged.
         """
         option = SecurityOptions.REST_TOKEN_FILE
         path = configuration.get(option)
@@ -41,7 +41,7 @@ class ProxySecurity:
         return ProxySecurity(tokens, None if certificate is None else server_context(certificate))
 
     def warning(self, address: str) -> str | None:
-        """Return what must be said of listening on an address; None if nothing must be."""
+        """Return the warning about listening on an address; None if there is none."""
         if self.tls is not None or is_loopback(address):
             return None
         return (

@@ -1,4 +1,4 @@
-"""Sends each read to the slot that has its key, and puts the answers together."""
+"""Routes each read to the slot that owns its key, and combines the answers."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _VERSION = 3
 
 
 class Locations(Protocol):
-    """Where a job's queryable states are."""
+    """The locations of a job's queryable states."""
 
     def states(self) -> list[QueryableState]:
         """Return all states that are known."""
 
     def locate(self, name: str) -> KvStateLocation | QueryOutcome:
-        """Return where a state is; UNKNOWN_STATE or NOT_SERVING where it is nowhere."""
+        """Return the location of a state; UNKNOWN_STATE or NOT_SERVING if it has none."""
 
 
 class ReadRouter:
-    """Asks slots. For the proxy's event loop alone.
+    """Sends reads to slots. Must only be used on the proxy's event loop.
 
     Args:
-        locations: Where states are.
-        connections_per_slot: How many requests a slot answers at once.
+        locations: The locations of states.
+        connections_per_slot: How many requests a slot answers concurrently.
 
     Attributes:
-        attempt: Whose slots were asked last.
+        attempt: The attempt whose slots were asked last.
     """
 
     def __init__(self, locations: Locations, connections_per_slot: int = 1) -> None:
@@ -47,7 +47,7 @@ class ReadRouter:
         self.attempt = -1
 
     def read_one(self, consistency: Consistency, read: StateRead, answered: Callable[[list[Any]], object]) -> None:
-        """Ask for one state of one key; what most do, with nothing to put together.
+        """Read one state of one key; the common case, with a single answer.
 
         Args:
             consistency: Which version.
@@ -67,10 +67,10 @@ class ReadRouter:
         )
 
     async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> list[Any]:
-        """Return the answers to reads in their order, as plain data.
+        """Return the answers to reads in order, as plain data.
 
-        All that a subtask answers is of one version. Where subtasks differ in it, those that are behind are asked again
-        for a while: checkpoints complete, and epochs end, a moment apart.
+        All answers of a subtask are of one version. If versions differ between subtasks, those with older ones are asked
+        again for a while: checkpoints complete, and epochs end, at slightly different times.
         """
         answers: list[Any] = [None] * len(reads)
         locations: dict[str, KvStateLocation | QueryOutcome] = {}
@@ -95,14 +95,14 @@ class ReadRouter:
         return answers
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         for channels in self._channels.values():
             for channel in channels:
                 channel.close()
         self._channels.clear()
 
     def _forget_before(self, attempt: int) -> None:
-        """Hang up on the slots of an attempt that is over."""
+        """Close the connections to slots of an attempt that is over."""
         if attempt != self.attempt:
             self.close()
             self.attempt = attempt
@@ -158,7 +158,7 @@ def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) 
 
 
 def _told(location: KvStateLocation, answer: list[Any]) -> list[Any]:
-    """Return what a client is told where a slot doesn't know a state that the job has: its function declares it later."""
+    """Return the answer if a slot doesn't know a state of the job yet: its function declares it later."""
     if answer[0] != QueryOutcome.UNKNOWN_STATE.value:
         return answer
     if not location.is_restored:
@@ -173,7 +173,7 @@ def _unreachable() -> list[Any]:
 
 
 def _behind(wanted: dict[Address, list[int]], answers: Sequence[Any], field: str) -> dict[Address, list[int]]:
-    """Return which slots have answered from an older version than others."""
+    """Return the slots that have answered from an older version than others."""
     versions = {address: list(_versions(map(answers.__getitem__, places), field)) for address, places in wanted.items()}
     newest = max((version for found in versions.values() for version in found), default=0)
     return {address: wanted[address] for address, found in versions.items() if found and min(found) < newest}

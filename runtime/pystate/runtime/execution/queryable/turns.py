@@ -1,4 +1,4 @@
-"""How many requests are served at once."""
+"""Limits the number of concurrent requests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import deque
 
 
 class Turns:
-    """Hands out turns in the order they were asked for; an `asyncio.Semaphore` that can be asked without waiting.
+    """A fair semaphore like `asyncio.Semaphore`, with a non-blocking acquire.
 
     Args:
-        most: How many there are at once.
+        most: The maximum number of turns taken at a time.
     """
 
     def __init__(self, most: int) -> None:
@@ -18,7 +18,7 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def take_now(self) -> bool:
-        """Take a turn if there is one."""
+        """Take a turn if one is free."""
         if not self._left:
             return False
         self._left -= 1
