@@ -1,4 +1,4 @@
-"""Sources that are read in slots: files always; collections and Kafka, which Spark may read, where asked."""
+"""Sources that are read in slots: files always; collections and Kafka, which Spark can read as well, on request."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def sources_in_slots(
     spark: SparkSession | None,
     wanted: Callable[[str], bool] = lambda uid: True,
 ) -> list[str]:
-    """Put a source in slots into the place of each source that only slots read, and of others for which there is one.
+    """Replace sources that only slots can read, and selected others, by sources in slots.
 
     Args:
-        graph: The program; it is changed.
-        uids: Of its steps, by `id(step)`; those of the new ones are added.
+        graph: The program; it is modified.
+        uids: The uids of its steps, by `id(step)`; those of the new steps are added.
         spark: The session; None if there is none.
-        wanted: Whether to do so with the source of a uid that Spark would read.
+        wanted: Whether to replace the source of a uid that Spark would read.
 
     Returns:
-        The names of those that Spark would have read.
+        The names of the replaced sources that Spark would have read.
     """
     replaced = []
     for index, source in enumerate(graph.sources):
@@ -69,7 +69,7 @@ def _source_of(source: SourceTransformation, spark: SparkSession | None) -> _InS
 def _in_slots(
     source: SourceTransformation, split_source: Source[Any, Any], type_info: TypeInformation | None
 ) -> OwnSourceTransformation:
-    """Return a source in slots that stands where the other one stood."""
+    """Return a source in slots that replaces the given one."""
     output_type = type_info or Types.PICKLED_BYTE_ARRAY()
     alone = source.collection is not None  # its elements stay in order
     own = OwnSourceTransformation(
@@ -85,8 +85,8 @@ def _in_slots(
         non_parallel=alone,
         parallelism=1 if alone else source.parallelism,
     )
-    # Before each attempt it is told where to go on (`spark_positions.py`), so it travels as it is then; the author's own
-    # code in it was taken when the program handed that over.
+    # Its start position is set before each attempt (`spark_positions.py`), so it is pickled only then; the author's code in
+    # it was captured when the program added it.
     del own.taken["function"]
     own.from_the_end = split_source.starts_at is StartsAt.THE_END
     own.from_the_group = split_source.starts_at is StartsAt.THE_GROUPS_OFFSETS

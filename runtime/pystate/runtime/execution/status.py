@@ -18,7 +18,7 @@ from pystate.runtime.job_folder.late_writes import LateWrites
 from pystate.runtime.plan.task import TaskSpec
 
 _WITHOUT_RETURN = (JobStatus.CANCELLING, JobStatus.CANCELED, JobStatus.FINISHED, JobStatus.FAILED)
-"""What was under way when a job came there may still tell of its progress, which counts no more."""
+"""States in which late progress reports are ignored."""
 
 
 class JobStatusStore:
@@ -62,12 +62,12 @@ class JobStatusStore:
         """Move to `state`; return False if the job has ended already, or is being cancelled and will not run any more.
 
         Args:
-            state: Where the job stands now.
-            failure: What the attempt has failed of that has run so far, see `failure_dict`; it goes into the history.
+            state: The new state.
+            failure: The failure of the previous attempt, see `failure_dict`; it is added to the history.
             attempt: The number of the next attempt.
 
         Raises:
-            IllegalJobStatusMoveError: A job never comes from its state to this one.
+            IllegalJobStatusMoveError: The transition is illegal.
         """
         with self._lock:
             content = self._content
@@ -110,10 +110,10 @@ class JobStatusStore:
             name: The job's name.
             tasks: Its vertices.
             nodes: The nodes of its plan, see `plan_nodes`.
-            warnings: What people should change.
-            engine: What brings records and barriers to its subtasks.
+            warnings: Sentences about what users should change.
+            engine: The engine that it runs on.
             checkpoint_config: The options of checkpointing in force.
-            guarantees: What holds for the elements of each source that get to each sink.
+            guarantees: The delivery guarantee of each source and sink.
         """
         with self._lock:
             content = replace(
@@ -153,7 +153,7 @@ class JobStatusStore:
         self._write()
 
     def _write(self) -> None:
-        # the room is for the last word
+        # the reserved space is for the final status
         reserve = self._reserve if self.state.is_terminal else None
         self.writes.write(self._path, self._content.to_file(), reserve=reserve)
 

@@ -44,7 +44,7 @@ class StreamEdge:
 
 
 def edges_into(step: Transformation, declared: PartitionTransformation | None = None) -> Iterator[StreamEdge]:
-    """Yield the input edges of `step`, followed through unions and partitionings to the steps that produce the elements.
+    """Yield the edges to a reader of `step`: through unions and partitionings, from the steps that produce the elements.
 
     Of several partitionings in a row the last one counts.
     """

@@ -1,1 +1,1 @@
-"""From job graph to streaming query: the only place, with the driver, that knows Spark."""
+"""Runs job graphs as streaming queries; the only package, besides the driver, that depends on Spark."""

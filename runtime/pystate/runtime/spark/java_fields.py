@@ -1,4 +1,4 @@
-"""Private fields of Spark's classes, for what neither Spark nor py4j has another way to."""
+"""Access to private fields of Spark's classes, for what has no public API."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 def private_field(context: SparkContext, owner: str, name: str) -> Any:
     """Return a private field of a class, as Java has it: `.get(object)` reads it.
 
-    A public one is better read this way, too, where its owner has methods with types that aren't there: py4j looks at all
-    methods of an object that it calls one of.
+    Use it for public fields, too, if the owner has methods with missing types: py4j inspects all methods of an object when
+    it calls one.
 
     Args:
         context: The Spark application.
         owner: The class's name.
-        name: The field's.
+        name: The field's name.
     """
     jvm: Any = context._jvm  # noqa: SLF001 - pyspark has no public way to Java's classes
     field = jvm.java.lang.Class.forName(owner).getDeclaredField(name)
@@ -26,6 +26,6 @@ def private_field(context: SparkContext, owner: str, name: str) -> Any:
 
 
 def spark_environment(context: SparkContext) -> Any:
-    """Return Spark's `SparkEnv`, of which fields are to be read by `private_field` only."""
+    """Return Spark's `SparkEnv`, whose fields must be read by `private_field` only."""
     scala: Any = context._jsc.sc()  # noqa: SLF001 - there is no public way to it
     return scala.env()

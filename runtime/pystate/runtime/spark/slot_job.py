@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class SlotJob:
-    """`parallelism` tasks, each a slot, in a job group of their own.
+    """A Spark job of `parallelism` tasks, each a slot, in its own job group.
 
     Args:
         context: The Spark application.
-        description: What every slot is started with.
-        engine: Makes what feeds the subtasks, in each slot.
+        description: The description that each slot is started with.
+        engine: The factory of the engine's part in each slot.
         parallelism: The number of slots.
-        on_end: Called from another thread when Spark ends the job, with the reason (None if it ended well).
+        on_end: Called from another thread when Spark ends the job, with the reason (None if it ended normally).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SlotJob:
         return place_of_slot(self._context, self.group, slot, patience_s)
 
     def cancel(self, timeout_s: float) -> bool:
-        """End the job by force if it hasn't ended within `timeout_s`; return whether it ended by itself."""
+        """Cancel the job if it hasn't ended within `timeout_s`; return whether it ended by itself."""
         if self._thread is None:
             return True
         self._thread.join(timeout_s)

@@ -1,7 +1,7 @@
-"""The metrics of stateless stages, which run in Spark's Python workers: each task of Spark hands in its own with its end.
+"""The metrics of stateless stages, which run in Spark's Python workers: each Spark task reports its own at its end.
 
-Such a task lives for one epoch and one partition, so there is nobody to ask in between: what it counted travels in an
-accumulator of Spark's, with the word that the task is done.
+Such a task lives for one epoch and one partition, so it can't be polled: its counts are sent in a Spark accumulator, with
+the task's completion.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 MAX_METRICS = 5000
-"""About how many metrics are kept of one subtask of a stage, all operators together; later names are left out."""
+"""The approximate limit of metrics per subtask of a stage, over all operators; later names are dropped."""
 _COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "accumulateBusyTimeMs")
 
 StageReport = Callable[[int, list[MetricSample]], None]
-"""Takes the number of a partition and what its task has measured."""
+"""(partition number, samples of its task) -> None."""
 _SubtaskKey = tuple[str, int]
 _Sums = dict[_SubtaskKey, dict[SampleKey, MetricValue]]
 
 
 class _Merging(AccumulatorParam[_Sums]):
-    """Adds what tasks have measured to what others had before."""
+    """Merges the samples of tasks."""
 
     def zero(self, value: _Sums) -> _Sums:
         return {}
 
     def addInPlace(self, value1: _Sums, value2: _Sums) -> _Sums:  # noqa: N802 - Spark's name
-        # a new object each time: whoever reads the old one sees no half of a change
+        # a new object each time, so that concurrent readers never see a partial change
         merged = dict(value1)
         for subtask, samples in value2.items():
             before = merged.get(subtask, {})
-            # each task of Spark's may bring new names for ever
+            # each Spark task may bring new names, without end
             taken = {key: value for key, value in samples.items() if key in before or len(before) < MAX_METRICS}
             merged[subtask] = before | {key: plus(key[3], before.get(key), value) for key, value in taken.items()}
         return merged
@@ -50,7 +50,7 @@ class _Merging(AccumulatorParam[_Sums]):
 
 @dataclass(frozen=True)
 class _Reporter:
-    """Hands in what a task of one source's stage has measured; goes to the workers with the stage."""
+    """Reports the samples of a task of one source's stage; is sent to the workers with the stage."""
 
     accumulator: Any
     uid: str
@@ -60,16 +60,16 @@ class _Reporter:
         told = {
             one.key: one.value
             for one in samples
-            if one.name in _COUNTED or system_metric(one.name, one.groups) is None  # a task lives too short for rates
+            if one.name in _COUNTED or system_metric(one.name, one.groups) is None  # a task is too short-lived for rates
         }
         self.accumulator.add({(self.uid, partition % self.parallelism): told})
 
 
 class SourceMetrics:
-    """The metrics of the stateless stages of a job, as the driver gathers them.
+    """The metrics of the stateless stages of a job, collected in the driver.
 
     Args:
-        context: Spark's.
+        context: The Spark context.
         clock: Monotonic seconds.
     """
 
@@ -79,16 +79,16 @@ class SourceMetrics:
         self._rates = Rates()
 
     def reporter(self, uid: str, parallelism: int) -> StageReport:
-        """Return what tasks of a source's stage report to; partitions count as subtasks, in turn.
+        """Return the reporter for tasks of a source's stage; partitions are mapped to subtasks in turn.
 
         Args:
             uid: The source's uid.
-            parallelism: How many subtasks.
+            parallelism: The number of subtasks.
         """
         return _Reporter(self._accumulator, uid, parallelism)
 
     def samples(self) -> Mapping[_SubtaskKey, list[MetricSample]]:
-        """Return what has been gathered, by source and subtask. Rates are taken from one call to the next ones."""
+        """Return the collected samples, by source and subtask. Rates are computed between calls."""
         now = self._clock()
         return {subtask: self._of(subtask, sums, now) for subtask, sums in sorted(self._accumulator.value.items())}
 

@@ -1,7 +1,7 @@
-"""A collection of the program as a streaming source of Spark's.
+"""A collection of the program as a Spark streaming source.
 
-The job's program carries the elements, so every driver of the job can read them again, on any machine. Spark's offset says
-how many elements have been read, and a checksum of those: what a savepoint has read must be in the collection still.
+The elements are part of the program, so every driver of the job can read them again, on any machine. Spark's offset contains
+the number of elements read and their checksum: elements read by a savepoint must still be in the collection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def collection_frame(spark: SparkSession, source: SourceTransformation) -> DataF
     elements = source.collection if codec.prepare is None else [codec.prepare(element) for element in source.collection]
     batch = pa.RecordBatch.from_arrays(codec.encode(list(elements)), schema=codec.schema)
     name = f"pystate_collection_{next(_NUMBERS)}"
-    # the class is made here, so that it travels to Spark's workers with the elements in it
+    # the class is created here, so that it is sent to Spark's workers with the elements in it
     spark.dataSource.register(
         _data_source(
             name,
@@ -51,11 +51,11 @@ def collection_frame(spark: SparkSession, source: SourceTransformation) -> DataF
 
 
 def check_collection_offset(source: SourceTransformation, offset: str) -> None:
-    """Refuse to go on in a collection that is not the one whose first elements were read.
+    """Reject a collection that doesn't begin with the elements that were read.
 
     Args:
-        source: The source as the program has it now.
-        offset: How far it was read, as Spark keeps it.
+        source: The source in the present program.
+        offset: Spark's offset of what was read.
 
     Raises:
         RestoreError: The collection is shorter, or differs in what was read.
@@ -66,7 +66,7 @@ def check_collection_offset(source: SourceTransformation, offset: str) -> None:
 
 
 def is_read_whole(source: SourceTransformation, offset: str) -> bool:
-    """Return whether all elements of a collection have been read at an offset, as Spark keeps it."""
+    """Return whether all elements of a collection have been read at Spark's offset."""
     assert source.collection is not None  # noqa: S101 - the caller has looked
     return parse_offset(offset, source.name)[0] == len(source.collection)
 

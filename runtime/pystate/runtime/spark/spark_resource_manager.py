@@ -1,4 +1,4 @@
-"""The Spark application of a job, as the place where its slots run."""
+"""The resource manager that runs a job's slots in its Spark application."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class SparkResourceManager:
-    """Runs slots as long tasks of one Spark application.
+    """Runs slots as long-running tasks of one Spark application.
 
     Args:
         spark: The session.
 
     Attributes:
         application_id: Spark's id of the application.
-        version: Spark's.
+        version: Spark's version.
         one_machine: Whether all its tasks run on this machine.
     """
 
@@ -54,14 +54,14 @@ class SparkResourceManager:
         return "127.0.0.1" if self.one_machine else driver_address(self._spark)
 
     def check_session(self) -> None:
-        """Reject settings under which state would be lost or doubled, and let nobody else into Spark's own connections."""
+        """Reject settings under which state would be lost or duplicated, and close Spark's listeners to other users."""
         check_session(self._spark)
         from pystate.runtime.spark.sessions.own_connections import guard_listeners  # late: it imports pyspark
 
-        guard_listeners()  # of a session that the program has made itself
+        guard_listeners()  # of a session that the program has created itself
 
     def notices(self, *, real_time: bool) -> list[str]:
-        """Return what people should know of who may speak to this Spark."""
+        """Return notices about the access of others to this Spark."""
         return authentication_notices(self._spark.sparkContext.getConf().get, real_time=real_time)
 
     def check_slots(
@@ -73,7 +73,7 @@ class SparkResourceManager:
         restart: bool,
         say: Callable[[str], object],
     ) -> None:
-        """Reject a job for which there are too few cores, or whose modules an executor lacks."""
+        """Reject a job if there are too few cores, or if an executor lacks its modules."""
         check_cores(self._spark, required, timeout_s, restart=restart, say=say)
         if not self.one_machine:
             check_executors(self._spark, modules)
@@ -81,10 +81,10 @@ class SparkResourceManager:
     def watch(
         self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
     ) -> CoreWatch | None:
-        """Return what looks after the executors of a cluster, some of which may be gone with the attempt before."""
+        """Return the watch over the executors of a cluster, some of which may have been lost with the previous attempt."""
         if self.one_machine:
             return None
-        # with fewer cores than at first a job may be slower; without one to spare for an epoch it would stand still
+        # with fewer cores than at first a job may be slower; without a spare one for epochs it would stall
         return CoreWatch(SparkExecutors(self._spark), required.to_go_on(), timeout_s, restart=restart, say=say)
 
     def allocate(
@@ -96,18 +96,18 @@ class SparkResourceManager:
     ) -> SlotJob:
         """Return the job whose tasks are the slots."""
         if self.one_machine:
-            PythonDaemons(self._spark).revive()  # the attempt before may have ended while they started
+            PythonDaemons(self._spark).revive()  # the previous attempt may have ended while they started
             blocks = LocalBlockManager(self._spark.sparkContext)
-            blocks.remake_folders()  # whoever cleans up folders for temporary files takes them for old ones
+            blocks.remake_folders()  # cleaners of temporary files may have deleted them
             blocks.restore()
         return SlotJob(self._spark.sparkContext, description, engine, count, on_end)
 
     def lack(self, tasks: int) -> str | None:
-        """Say which of so many tasks can't run at the same time."""
+        """Return the sentence on which tasks can't run concurrently; None if all can."""
         return lack_of_cores(self._spark.sparkContext, tasks)
 
     def loss(self) -> str | None:
-        """Say how the application is lost."""
+        """Return how the application was lost; None if it wasn't."""
         if not is_alive(self._spark):
             end = jvm_end(self._spark)
             return "is gone" if end is None else f"is gone ({end})"

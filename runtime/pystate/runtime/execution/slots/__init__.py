@@ -1,1 +1,1 @@
-"""The slots of an attempt: who has registered, how they are called, how one is lost."""
+"""The slots of an attempt: registration, calls to slots, and detection of lost slots."""

@@ -1,4 +1,4 @@
-"""How slots hear what became of checkpoints."""
+"""Notifies slots of how checkpoints ended."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pystate.runtime.execution.slots.registered_slot import RegisteredSlot
 
 
 class CheckpointNotifier:
-    """Tells all slots of an attempt of one checkpoint after another, in the order of the calls.
+    """Notifies all slots of an attempt of checkpoints, in the order of the calls.
 
     Args:
-        slots: Returns those that have registered.
-        slots_hang: Called with those that have not heard in time, what they were to do, and the time, s.
-        at_once: How many slots are told at the same time.
+        slots: Returns the registered slots.
+        slots_hang: Called with the slots that did not respond in time, what they were to do, and the time, s.
+        at_once: How many slots are notified concurrently.
         timeout_s: How long the functions of a slot may take; None for ever.
     """
 
@@ -34,12 +34,12 @@ class CheckpointNotifier:
         self._calls = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="notify-slot")
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
-        """Tell all subtasks what became of a checkpoint.
+        """Notify all subtasks of how a checkpoint ended.
 
         Returns:
-            Done when every function that is between two epochs has been called; one whose epoch runs is called behind it. A
-            slot that can't be reached is not told: it is lost, or a later notification stands for this one. It says whether
-            every function that wants to know has been called, and none has failed.
+            Done when every function that is between two epochs has been called; one whose epoch runs is called after it. A
+            slot that can't be reached isn't notified: it is lost, or a later notification replaces this one. The result is
+            whether all functions that are to be notified have been called, and none has failed.
         """
         outer: Future[bool] = Future()
         outer.set_running_or_notify_cancel()
@@ -54,7 +54,7 @@ class CheckpointNotifier:
         return outer
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Stop notifying."""
         for calls in (self._turns, self._calls):
             calls.shutdown(wait=False, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""Parses the output of a slot's watchdog: what crashed its process or holds its interpreter, at which line of the user's."""
+"""Parses the output of a slot's watchdog: what crashed its process or holds its interpreter, at which user line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def crash_cause(words: str) -> str | None:
     """Return what ended the process and where; None if it said nothing.
 
     Args:
-        words: The last that came from it, as `Watchdog` and Python's faulthandler write it.
+        words: Its last output, as written by `Watchdog` and Python's faulthandler.
     """
     causes = list(_CAUSE.finditer(words))
     if not causes:
@@ -29,13 +29,13 @@ def crash_cause(words: str) -> str | None:
 
 
 def held_at(words: str) -> str | None:
-    """Return the user's line that a thread of a function is at; None if none is."""
+    """Return the user's line that a thread is executing; None if there is none."""
     lines = [user_line(block) for block in words.rpartition("Timeout (")[2].split("Thread 0x") if _OUR_CODE in block]
     return next((line for line in lines if line is not None), None)
 
 
 def user_line(block: str) -> str | None:
-    """Return the innermost line of a thread's stack that is the user's: `line 3 in process_element of /jobs/count.py`."""
+    """Return the innermost user line of a thread's stack: `line 3 in process_element of /jobs/count.py`."""
     for path, line, function in _FRAME.findall(block):
         if _OUR_CODE in path or any(part in path for part in _NOT_THE_USERS):
             continue

@@ -1,4 +1,4 @@
-"""A slot that has registered, and how it shows that it lives."""
+"""A registered slot, and its signs of life."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class RegisteredSlot:
 
     Args:
         index: Its number.
-        control: Calls it.
-        notifications: Calls it, too: user code answers these, so nothing else may wait behind them.
-        data: Where those who bring records find it.
-        pid: Its process.
+        control: The client for calls.
+        notifications: The client for notifications: user code handles them, so no other call may queue behind them.
+        data: Its address for records.
+        pid: Its process id.
 
     Attributes:
-        restored: The bytes of old keyed state that it has read.
-        words: The last that its process wrote without its interpreter.
-        words_end: It writes nothing any more.
+        restored: The bytes of keyed state that it has restored.
+        words: The last output of its watchdog.
+        words_end: Whether that output has ended.
     """
 
     def __init__(self, index: int, control: ControlClient, notifications: ControlClient, data: Address, pid: int) -> None:
@@ -47,24 +47,24 @@ class RegisteredSlot:
         self.restored = restored
 
     def sign(self, text: str) -> None:
-        """Take what its process writes without its interpreter; nothing at its end."""
+        """Process output of its watchdog; empty at the end."""
         self._last_sign = time.monotonic() if text else self._last_sign
         self.words = (self.words + text)[-_KEPT_WORDS:]
         self.words_end = not text
 
     def is_late(self) -> bool:
-        """Whether its heartbeats have stayed away for too long."""
+        """Whether its heartbeats are overdue."""
         return time.monotonic() - self._last_heartbeat > HEARTBEAT_TIMEOUT_S
 
     def is_silent(self, *, here: bool) -> bool:
-        """Whether it gives no other sign of life either; says where it is held up if it does.
+        """Whether it gives no other sign of life either; if it does, logs where it is held up.
 
         Args:
             here: Whether its process is on this machine.
         """
         if time.monotonic() - self._last_sign > HEARTBEAT_TIMEOUT_S and not (here and can_run(self.pid)):
             return True
-        if not self._is_held:  # a stopped or cut off process gives neither sign: this one is only held up
+        if not self._is_held:  # a stopped or disconnected process gives neither sign: this one is only held up
             where = held_at(self.words)
             sys.stderr.write(
                 f"WARNING: Slot {self.index} (process {self.pid}) has sent no heartbeat for {HEARTBEAT_TIMEOUT_S:g} s, but "

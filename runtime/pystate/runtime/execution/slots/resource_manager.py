@@ -1,4 +1,4 @@
-"""The seam between a job and where its slots run."""
+"""The interface between a job and the platform where its slots run."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores
 
 
 class SlotAllocation(Protocol):
-    """The slots of one attempt, as whoever runs their processes sees them."""
+    """The slots of one attempt, as processes of the platform."""
 
     def start(self) -> None:
-        """Start them; each registers by itself."""
+        """Start the slots; each registers by itself."""
 
     def place_of(self, slot: int, patience_s: float) -> SlotPlace | None:
         """Return where a slot ran and why it is gone; None if unknown.
 
         Args:
             slot: Its number.
-            patience_s: How long the news may take.
+            patience_s: How long to wait for the information.
         """
 
     def cancel(self, timeout_s: float) -> bool:
-        """End them by force if they haven't ended within `timeout_s`; return whether they ended by themselves."""
+        """Kill the slots if they haven't ended within `timeout_s`; return whether they ended by themselves."""
 
 
 class ResourceWatch(Protocol):
-    """Looks whether there is room for slots, and tells after seconds why there isn't."""
+    """Checks whether there are resources for slots, and reports after some seconds why there aren't."""
 
     def wait(self, given_up: Callable[[], bool]) -> None:
-        """Wait until there is, or nobody waits any more.
+        """Wait until there are enough resources, or the wait is given up.
 
         Raises:
-            PystateError: There will never be, or not in time.
+            PystateError: There will never be enough, or there weren't in time.
         """
 
     def enough(self) -> bool:
-        """Return whether there is.
+        """Return whether there are enough resources.
 
         Raises:
-            PystateError: There will never be, or not in time.
+            PystateError: There will never be enough, or there weren't in time.
         """
 
 
 class ResourceManager(Protocol):
-    """Where slots run.
+    """Runs slots on a platform.
 
     Attributes:
-        application_id: Whose they are there.
-        version: Of what runs them.
+        application_id: The id of the application on the platform.
+        version: The version of the platform.
         one_machine: Whether they run on this machine.
     """
 
@@ -72,14 +72,14 @@ class ResourceManager(Protocol):
         """Reject settings under which state would be lost or doubled.
 
         Raises:
-            ConfigurationError: There are such.
+            ConfigurationError: A setting is rejected.
         """
 
     def notices(self, *, real_time: bool) -> list[str]:
-        """Return what people should know of who may speak to what runs the slots.
+        """Return notices about the access of others to the platform.
 
         Args:
-            real_time: The job runs on the real-time engine.
+            real_time: Whether the job runs on the real-time engine.
         """
 
     def check_slots(
@@ -95,19 +95,19 @@ class ResourceManager(Protocol):
 
         Args:
             required: What its slots and its engine need.
-            modules: What its processes import.
-            timeout_s: How long the room for it may take to come.
+            modules: The modules that its processes import.
+            timeout_s: How long to wait for resources.
             restart: Whether the job has run before.
-            say: Takes a sentence for people: what is waited for.
+            say: Is called with sentences for users: what is waited for.
 
         Raises:
-            PystateError: There will never be room, or a module isn't there.
+            PystateError: There will never be enough resources, or a module is missing.
         """
 
     def watch(
         self, required: RequiredCores, timeout_s: float, *, restart: bool, say: Callable[[str], object]
     ) -> ResourceWatch | None:
-        """Return what looks after the room for an attempt; None if that doesn't come and go."""
+        """Return the watch over the resources of an attempt; None if they never change."""
 
     def allocate(
         self,
@@ -119,14 +119,14 @@ class ResourceManager(Protocol):
         """Return slots to be started.
 
         Args:
-            description: What each is started with.
-            engine: Makes what feeds its subtasks.
-            count: How many.
-            on_end: Called from another thread when they have ended, with the reason; None if they ended well.
+            description: The description that each slot is started with.
+            engine: The factory of the engine's part in the slot.
+            count: The number of slots.
+            on_end: Called from another thread when they have ended, with the reason; None if they ended normally.
         """
 
     def lack(self, tasks: int) -> str | None:
-        """Say what keeps so many slots from running at the same time; None if each has its place."""
+        """Return why that many slots can't run at the same time; None if they can."""
 
     def loss(self) -> str | None:
-        """Say how all slots that are and will be are lost, as the end of a sentence; None if they aren't."""
+        """Return how the platform was lost, with all its slots, as the end of a sentence; None if it wasn't."""

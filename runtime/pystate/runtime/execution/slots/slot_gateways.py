@@ -1,4 +1,4 @@
-"""Calls to the slots of an attempt, all of them at the same time."""
+"""Concurrent calls to the slots of an attempt."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SHUTDOWN_S = 2.0
 
 
 class SlotGateways:
-    """Calls slots. Nobody waits for one that will never answer.
+    """Calls slots, without waiting for slots that will never answer.
 
     Args:
-        slots: Returns those that have registered.
-        slots_hang: Called with those that have not answered in time, what they were to do, and the time, s.
-        check_alive: Raises where an answer can't come any more.
-        await_death: Waits until the end of a slot, whose connection has broken, is told of.
-        at_once: How many slots are called at the same time.
+        slots: Returns the registered slots.
+        slots_hang: Called with the slots that did not answer in time, what they were to do, and the time, s.
+        check_alive: Raises if an answer can't come any more.
+        await_death: Waits until the end of a slot whose connection has broken is reported.
+        at_once: How many slots are called concurrently.
         timeout_s: How long a bounded call may take; None for ever.
     """
 
@@ -51,19 +51,19 @@ class SlotGateways:
         answered: Callable[[int], object] = lambda _: None,
         bounded: str | None = None,
     ) -> dict[int, Any]:
-        """Call all slots at the same time and wait for their answers.
+        """Call all slots concurrently and wait for their answers.
 
         Args:
-            op: What they are to do; what the slot itself doesn't know is its engine's.
-            arguments: Returns those for a slot.
+            op: The operation; those unknown to the slot are passed to its engine.
+            arguments: Returns the arguments for a slot.
             answered: Called with each slot that has done it.
-            bounded: What they are to do, in words, where they have only as long as a checkpoint has.
+            bounded: The operation in words, if it is limited by the checkpoint timeout.
 
         Returns:
-            What each slot has answered.
+            The answer of each slot.
 
         Raises:
-            PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
+            PystateError: A slot answered with an error, a slot is lost or silent, or the attempt has ended.
         """
 
         def call(slot: RegisteredSlot) -> Any:
@@ -89,25 +89,25 @@ class SlotGateways:
         return answers
 
     def call(self, index: int, op: str, **arguments: Any) -> Any:
-        """Call one slot, for something that doesn't take long.
+        """Call one slot, for a short operation.
 
         Raises:
-            PystateError: What it answered, or that it is gone.
+            PystateError: It answered with an error, or is lost.
         """
         slot = next(slot for slot in self._slots() if slot.index == index)
         return slot.control.call(op, **arguments)
 
     def shut_down(self, slots: list[RegisteredSlot], last_word: Callable[[dict[str, Any]], None], *, final: bool) -> None:
-        """Tell slots to end, and wait a little.
+        """Shut slots down, and wait a little.
 
         Args:
-            slots: Which.
-            last_word: Called with what a slot has measured.
-            final: The job has ended.
+            slots: The slots.
+            last_word: Called with the final metrics of a slot.
+            final: Whether the job has ended.
         """
 
         def shut_down(slot: RegisteredSlot) -> None:
-            with contextlib.suppress(PystateError):  # it is gone already, which is what we want
+            with contextlib.suppress(PystateError):  # it has ended already, as intended
                 told = slot.control.call("shutdown", final=final)
                 if isinstance(told, dict):
                     last_word(told)
@@ -115,5 +115,5 @@ class SlotGateways:
         wait([self._calls.submit(shut_down, slot) for slot in slots], _SHUTDOWN_S)
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Stop calling."""
         self._calls.shutdown(wait=False, cancel_futures=True)

@@ -28,42 +28,42 @@ _LOOK_S = 1.0
 _LAST_WORDS_S = 1.0
 _DEATH_NOTICE_S = 1.0
 _CONNECTIONS_OF_A_SLOT = 8
-"""Two of ours to it, its heartbeats, its watchdog, and those over which its threads call: seldom more than three."""
+"""The connections per slot: two to it, its heartbeats, its watchdog, and those of its threads: seldom more than three."""
 _FILES_BESIDE = 512
 
 
 class SlotEvents(Protocol):
-    """What slots tell and ask, and what becomes of them."""
+    """Receives calls and events of slots."""
 
     def handle_slot_call(self, op: str, arguments: dict[str, Any]) -> Any:
-        """Answer a call from a subtask."""
+        """Answer a call of a subtask."""
 
     def slot_lost(self, slot: int, reason: str) -> None:
-        """Record that a slot is gone."""
+        """Handle the loss of a slot."""
 
     def slot_died(self, slot: int, cause: str) -> None:
-        """Record that user code has ended a slot's process."""
+        """Handle a slot's process that user code has killed."""
 
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
-        """Record that slots have not answered a call in time."""
+        """Handle slots that did not answer a call in time."""
 
     def slot_metrics(self, report: dict[str, Any]) -> None:
-        """Take what a slot has measured."""
+        """Process the metrics of a slot."""
 
 
 class SlotPool:
-    """Registers the slots of an attempt, deploys to them, and notices when one is gone.
+    """Registers the slots of an attempt, deploys to them, and detects lost slots.
 
     Args:
         job_id: The job.
-        attempt: The execution attempt; calls that carry another one are refused.
+        attempt: The execution attempt; calls with another number are refused.
         parallelism: The number of slots.
-        secret: What slots prove, and what we prove to them.
-        events: Who is told.
+        secret: The secret for mutual authentication with slots.
+        events: Receives calls and events of slots.
         host: The address to bind to, which the slots can reach.
-        ports: On which driver and slots may listen.
+        ports: The ports on which driver and slots may listen.
         unix_sockets: Whether slots and exchanges share a machine.
-        call_timeout_s: How long the functions of a slot may take to hear of a checkpoint.
+        call_timeout_s: How long the functions of a slot may take to handle a checkpoint notification.
     """
 
     def __init__(
@@ -114,18 +114,18 @@ class SlotPool:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """Where those who bring records find the slots, by index; all have registered."""
+        """The slots' addresses for records, by index; all must have registered."""
         with self._changed:
             return tuple(self._slots[index].data for index in range(self._parallelism))
 
     @property
     def restored_bytes(self) -> int:
-        """The bytes of old keyed state that the slots have read, as of their last heartbeats."""
+        """The bytes of keyed state that the slots have restored, as of their last heartbeats."""
         with self._changed:
             return sum(slot.restored for slot in self._slots.values())
 
     def start(self) -> None:
-        """Begin to accept slots."""
+        """Start accepting slots."""
         self._server.start()
 
     def wait_registered(
@@ -134,15 +134,15 @@ class SlotPool:
         look: Callable[[], object] = lambda: None,
         lack: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Wait until all slots are there.
+        """Wait until all slots have registered.
 
         Args:
-            timeout_s: How long the next of them may take, on a machine that is not busy.
-            look: Called from time to time while they are not; raises where they can't come.
-            lack: Says what they lack, where they aren't only slow.
+            timeout_s: How long the next registration may take, on a machine that is not busy.
+            look: Called periodically while waiting; raises if they can't come.
+            lack: Returns the resources they lack, if they aren't just slow.
 
         Raises:
-            StartTimeoutError: Not all came in time.
+            StartTimeoutError: Not all registered in time.
             JobExecutionError: One was lost.
         """
         deadline = PatientDeadline(timeout_s)
@@ -167,12 +167,12 @@ class SlotPool:
             )
 
     def deploy(self, deployments: list[Deployment]) -> None:
-        """Have each slot fetch its deployment, and wait until all have restored their state.
+        """Let each slot fetch its deployment, and wait until all have restored their state.
 
-        A deployment is pickled: a slot takes it over a connection that it has opened to us, from nobody who opens one to it.
+        A deployment is pickled, so a slot accepts it only over a connection that it has opened to the driver.
 
         Raises:
-            PystateError: What a slot answered, that one is gone or not heard of any more, or that the attempt has ended.
+            PystateError: A slot answered with an error, a slot is lost or silent, or the attempt has ended.
         """
         self._deployments = [
             cast(bytes, cloudpickle.dumps(deployment))  # type: ignore[no-untyped-call]
@@ -190,7 +190,7 @@ class SlotPool:
         answered: Callable[[int], object] = lambda _: None,
         bounded: str | None = None,
     ) -> dict[int, Any]:
-        """Call all slots at the same time and wait for their answers, see `SlotGateways.call_all`."""
+        """Call all slots concurrently and wait for their answers, see `SlotGateways.call_all`."""
         return self._gateways.call_all(op, arguments, answered, bounded)
 
     def call(self, index: int, op: str, **arguments: Any) -> Any:
@@ -198,16 +198,16 @@ class SlotPool:
         return self._gateways.call(index, op, **arguments)
 
     def notify(self, checkpoint_id: int, *, completed: bool) -> Future[bool]:
-        """Tell all subtasks what became of a checkpoint, see `CheckpointNotifier.notify`."""
+        """Notify all subtasks of how a checkpoint ended, see `CheckpointNotifier.notify`."""
         return self._notifier.notify(checkpoint_id, completed=completed)
 
     def close(self, *, final: bool = False) -> None:
-        """Tell the slots to end, and stop listening to them.
+        """Shut the slots down, and stop listening to them.
 
-        One that does not answer, because it is stopped or cut off, is refused at its next heartbeat, and ends then.
+        A slot that does not answer, because it is stopped or disconnected, is refused at its next heartbeat, and ends then.
 
         Args:
-            final: The job has ended, so that nobody will need what they keep for another attempt.
+            final: Whether the job has ended, so that what they keep for another attempt isn't needed.
         """
         with self._changed:
             if self._closing:
@@ -225,13 +225,13 @@ class SlotPool:
         self._gateways.close()
 
     def fail(self, reason: str) -> None:
-        """Give the attempt up: wake those who wait for slots, and take nothing from slots any more but heartbeats."""
+        """Give up the attempt: wake callers that wait for slots, and accept only heartbeats from slots."""
         with self._changed:
             self._failure = self._failure or reason
             self._changed.notify_all()
 
     def silent_slot(self) -> int | None:
-        """Return a slot that has not been heard of for too long, or None."""
+        """Return a slot that has been silent for too long, or None."""
         late = [slot for slot in self._registered() if slot.is_late()]
         return next((slot.index for slot in late if slot.is_silent(here=self._one_machine)), None)
 
@@ -243,12 +243,12 @@ class SlotPool:
         self._events.slots_hang(slots, call, timeout_s)
 
     def _await_death(self) -> None:
-        """Let the end of a slot be told before what it broke: its heartbeats tell of it a moment later than a call to it."""
+        """Wait until the end of a slot is reported, since heartbeats reveal it slightly later than calls."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None or self._closing, _LAST_WORDS_S + _DEATH_NOTICE_S)
 
     def _check_alive(self) -> None:
-        """Give up waiting for slots of which one will never answer.
+        """Stop waiting if one of the slots will never answer.
 
         Raises:
             JobExecutionError: One is silent, or the attempt has ended.
@@ -276,7 +276,7 @@ class SlotPool:
             return None
         if op == "watchdog" and attempt == self._attempt:
             return None
-        # a slot that was stopped or cut off may come back while the next attempt runs; what it acknowledges late is deleted
+        # a slot that was stopped or disconnected may come back during the next attempt; late acknowledgements are deleted
         if attempt != self._attempt or (self._failure is not None and op != "acknowledge"):
             raise ControlError(over)
         if op == "register":
@@ -309,7 +309,7 @@ class SlotPool:
         return self._handle(request)
 
     def session_closed(self, slot: int) -> None:
-        """Record that a slot's heartbeat connection is closed."""
+        """Handle a closed heartbeat connection of a slot."""
         with self._changed:
             if self._closing:
                 return
@@ -318,7 +318,7 @@ class SlotPool:
     def _tell_death(self, index: int, reason: str) -> None:
         with self._changed:
             slot = self._slots.get(index)
-            if slot is not None:  # what it wrote at last comes over another connection
+            if slot is not None:  # its last output comes over another connection
                 self._changed.wait_for(lambda: slot.words_end, _LAST_WORDS_S)
         cause = None if slot is None else crash_cause(slot.words)
         if cause is None:
@@ -327,7 +327,7 @@ class SlotPool:
             self._events.slot_died(index, cause)
 
     def watchdog_output(self, index: int, text: str) -> None:
-        """Take what a slot's process writes without its interpreter; nothing at its end."""
+        """Process output of a slot's watchdog; empty at the end."""
         with self._changed:
             slot = self._slots.get(index)
             if slot is not None:
@@ -336,7 +336,7 @@ class SlotPool:
 
 
 def _have_room_for(slots: int) -> None:
-    """Have as many open files as the connections of so many slots need, and warn where there can't be."""
+    """Raise the limit of open files to what the connections of the slots need, and warn if that fails."""
     needed = _FILES_BESIDE + slots * _CONNECTIONS_OF_A_SLOT
     if not allow_open_files(needed):
         sys.stderr.write(

@@ -1,4 +1,4 @@
-"""A slot's connections, as the driver serves them: one of them carries its heartbeats, another one the watchdog's output."""
+"""Serves a slot's connections to the driver: one carries its heartbeats, another one the watchdog's output."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pystate.common.processes.control import ControlSession, Peer
 
 
 class SlotListener(Protocol):
-    """Who takes what slots say."""
+    """Receives requests and events of slot sessions."""
 
     def handle(self, request: dict[str, Any]) -> Any:
         """Answer one request of a slot."""
 
     def watchdog_output(self, index: int, text: str) -> None:
-        """Take what a slot's process writes without its interpreter; nothing at its end."""
+        """Process output of a slot's watchdog; empty at the end."""
 
     def session_closed(self, slot: int) -> None:
-        """Record that a slot's heartbeat connection is closed."""
+        """Handle a closed heartbeat connection of a slot."""
 
 
 class SlotSession(ControlSession):
@@ -40,7 +40,7 @@ class SlotSession(ControlSession):
         return answer
 
     def takes_over(self, connection: Peer) -> bool:
-        """Read the output of a slot's watchdog, which is no request."""
+        """Read the output of a slot's watchdog, which isn't a request."""
         if self._watchdog_of is None:
             return False
         text = b""
@@ -52,6 +52,6 @@ class SlotSession(ControlSession):
         return True
 
     def closed(self) -> None:
-        """A closed heartbeat connection is a dead slot."""
+        """Report the slot as lost if this was its heartbeat connection."""
         if self._heartbeats_of is not None:
             self._pool.session_closed(self._heartbeats_of)

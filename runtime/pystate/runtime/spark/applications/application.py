@@ -34,20 +34,20 @@ _POLL_S = 0.1
 _FIRST_LOOK_S = 3.0
 _LOOK_EVERY_S = 3.0
 _SLOW_S = 15.0
-"""Executors that come within this time are nothing to speak of."""
+"""Waits for executors shorter than this aren't reported."""
 
 
 class Executors(Protocol):
-    """The executors of an application, and who else is in its cluster."""
+    """The executors of an application, and the other applications in its cluster."""
 
     application_id: str
     master: str
 
     def cores(self) -> int:
-        """Return how many tasks those that are there run at once."""
+        """Return how many tasks the present executors run concurrently."""
 
     def view(self) -> MasterView | None:
-        """Return what a standalone master says; None if unknown."""
+        """Return the view of the standalone master; None if unknown."""
 
 
 class SparkExecutors:
@@ -64,11 +64,11 @@ class SparkExecutors:
         self._port = int(spark.sparkContext.getConf().get(MASTER_PORT_KEY, str(DEFAULT_MASTER_PORT)) or DEFAULT_MASTER_PORT)
 
     def cores(self) -> int:
-        """Return how many tasks those that are there run at once."""
+        """Return how many tasks the present executors run concurrently."""
         return executor_cores(self._spark)
 
     def view(self) -> MasterView | None:
-        """Return what a standalone master says; None if unknown."""
+        """Return the view of the standalone master; None if unknown."""
         if not masters_in(self.master):
             return None
         return look_at_master(self.master, self._port, worker_pages(self._spark), fetch_json)
@@ -82,14 +82,14 @@ def check_cores(
     restart: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Reject a job that could never run: slots hold their cores for good, and epochs or relays would wait for ever.
+    """Reject a job that could never run: slots hold their cores permanently, so epochs or relays would wait forever.
 
     Args:
         spark: The session.
         required: What the job needs.
-        timeout_s: How long the executors of a cluster may take to come.
+        timeout_s: How long to wait for the executors of a cluster.
         restart: Whether the job has run before.
-        say: Takes a sentence for people: what is waited for.
+        say: Is called with sentences for users: what is waited for.
 
     Raises:
         JobExecutionError: There are too few cores.
@@ -103,14 +103,14 @@ def check_cores(
 
 
 class CoreWatch:
-    """Looks whether an application has the cores that a job needs, and tells after seconds why it hasn't.
+    """Checks whether an application has the cores that a job needs, and reports after some seconds why it hasn't.
 
     Args:
         executors: The application's.
         required: What the job needs.
-        timeout_s: How long the cores may take to come.
-        restart: Whether the job has run before: what is left of a cluster will do for it, though not at full speed.
-        say: Takes a sentence for people: what is waited for.
+        timeout_s: How long to wait for the cores.
+        restart: Whether the job has run before: then fewer cores are enough, at lower speed.
+        say: Is called with sentences for users: what is waited for.
         clock: Seconds.
     """
 
@@ -137,11 +137,11 @@ class CoreWatch:
         self._said = ""
 
     def wait(self, given_up: Callable[[], bool] = lambda: False, pause: Callable[[float], object] = time.sleep) -> None:
-        """Wait until the cores are there.
+        """Wait until the cores are available.
 
         Args:
-            given_up: Whether nobody waits any more.
-            pause: Waits for as many seconds.
+            given_up: Returns whether the wait is given up.
+            pause: Sleeps for a number of seconds.
 
         Raises:
             JobExecutionError: They haven't come in time.
@@ -151,7 +151,7 @@ class CoreWatch:
             pause(_POLL_S)
 
     def enough(self) -> bool:
-        """Return whether the cores are there.
+        """Return whether the cores are available.
 
         Raises:
             JobExecutionError: They haven't come in time.
@@ -194,7 +194,7 @@ def _too_few(required: RequiredCores, cores: int, master: str, found: str) -> Jo
 
 
 def worker_pages(spark: SparkSession) -> list[str]:
-    """Return the web pages of the workers on which executors of the application run or ran, the newest first."""
+    """Return the web UI addresses of the workers on which executors of the application run or ran, the newest first."""
     found = []
     for executor in reversed(_executors(spark, active=False)):
         log = executor.executorLogs().get("stdout")
@@ -204,7 +204,7 @@ def worker_pages(spark: SparkSession) -> list[str]:
 
 
 def is_forgotten(spark: SparkSession) -> bool:
-    """Return whether the master says that it doesn't know the session's application, so that its executors are to end."""
+    """Return whether the master has forgotten the session's application, so that its executors will end."""
     try:
         executors = SparkExecutors(spark)
         view = executors.view()
@@ -214,12 +214,12 @@ def is_forgotten(spark: SparkSession) -> bool:
 
 
 def executor_cores(spark: SparkSession) -> int:
-    """Return how many tasks all executors that are there run at once: their cores, over `spark.task.cpus`."""
+    """Return how many tasks the present executors run concurrently: their cores, divided by `spark.task.cpus`."""
     return sum(int(executor.maxTasks()) for executor in _executors(spark, active=True))
 
 
 def _executors(spark: SparkSession, *, active: bool) -> list[Any]:
-    """Return Spark's summaries of the executors that are there, or of those that are gone as well."""
+    """Return Spark's summaries of the present executors, optionally with lost ones."""
     executors = spark.sparkContext._jsc.sc().statusStore().executorList(active)  # noqa: SLF001
     found = [executors.apply(index) for index in range(executors.size())]
     return [executor for executor in found if executor.id() != "driver"]
@@ -234,15 +234,15 @@ def _where_cores_come_from(master: str) -> str:
 
 
 def driver_address(spark: SparkSession) -> str:
-    """Return the address of this machine at which slots on other hosts reach the driver: the one that Spark uses.
+    """Return the address at which slots on other hosts reach the driver: the one that Spark uses.
 
     Raises:
         ConfigurationError: It is not an address of this machine.
-        ExternalSystemError: Nobody knows the name.
+        ExternalSystemError: The name can't be resolved.
     """
     host = str(spark.conf.get("spark.driver.host"))
     try:
-        # the number, for the name may mean something else on another machine
+        # the IP address, since the name may resolve differently on another machine
         address = str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
         with socket.create_server((address, 0)):
             return address

@@ -1,4 +1,4 @@
-"""The state of an application that waits for cores: decisions and messages, free of Spark."""
+"""The state of an application that waits for cores: decisions and messages, independent of Spark."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ class ApplicationState(Enum):
     """The state of an application that waits for executors."""
 
     WAITS = "waits"  # they may still come
-    TOO_FEW = "too few"  # the application is sound, the cluster has no more for it
+    TOO_FEW = "too few"  # the application is alive, the cluster has no more cores for it
     LOST = "lost"  # none will ever come to this application
 
 
 def application_state(
     application_id: str, cores: int, view: MasterView | None, *, timed_out: bool, restart: bool
 ) -> ApplicationState:
-    """Return what becomes of an application that has too few cores.
+    """Return the state of an application that has too few cores.
 
     Args:
         application_id: Spark's id of it.
-        cores: What its executors have.
-        view: What its standalone master says; None if unknown.
-        timed_out: Whether it has waited for as long as it may.
-        restart: Whether the job has run before; what speaks against a first start is told to who starts it.
+        cores: The cores of its executors.
+        view: The view of its standalone master; None if unknown.
+        timed_out: Whether it has waited for the maximum time.
+        restart: Whether the job has run before; at a first start, problems are reported to the user.
     """
     if cores == 0 and view is not None and not view.knows(application_id):
         return ApplicationState.LOST
@@ -34,20 +34,20 @@ def application_state(
     if cores > 0 or not restart:
         return ApplicationState.TOO_FEW
     if view is not None and view.cores_used >= view.cores:
-        # others hold them; a new application would stand behind this one in the queue
+        # others hold them; a new application would be queued behind this one
         return ApplicationState.TOO_FEW
     return ApplicationState.LOST
 
 
 def is_blocked(application_id: str, view: MasterView | None) -> bool:
-    """Return whether an application is known to have nothing to wait for as long as its cluster stays as it is."""
+    """Return whether an application is known to get no cores as long as its cluster doesn't change."""
     if view is None or view.given_to(application_id):
         return False
     return view.cores_used >= view.cores
 
 
 def lost_sentence(application_id: str, master: str, view: MasterView | None, timeout_s: float) -> str:
-    """Say how an application was found to be lost."""
+    """Return the sentence on how an application was found to be lost."""
     if view is not None and not view.knows(application_id):
         return (
             f"The Spark master {view.url} does not know the application {application_id}: it was started again without its "
@@ -57,7 +57,7 @@ def lost_sentence(application_id: str, master: str, view: MasterView | None, tim
 
 
 def cores_sentence(application_id: str, master: str, cores: int, view: MasterView | None) -> str:
-    """Say what cores there are, and who holds them, for an application whose executors have `cores`."""
+    """Return the sentence on the cluster's cores and who holds them, for an application whose executors have `cores`."""
     if view is None:
         return f"the Spark master {master} has given this application {cores}"
     if view.workers == 0:

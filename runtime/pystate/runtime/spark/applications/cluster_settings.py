@@ -19,7 +19,7 @@ from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.workers.python_files import paths_of
 
 _ELSEWHERE = ("192.0.2.1", 9)
-"""An address that nobody has: the way to it is the default route."""
+"""An address that doesn't exist: its route is the default route."""
 _CONNECT_S = 5.0
 _RETRY_S = 0.5
 
@@ -27,17 +27,17 @@ _RETRY_S = 0.5
 def cluster_settings(
     configuration: Configuration, master: str, users: Mapping[str, str], patience_s: float
 ) -> dict[str, str]:
-    """Return the settings of a session on a cluster, for the user's own to go above.
+    """Return the settings of a session on a cluster, which the user's own override.
 
     Args:
         configuration: The options in force.
         master: Spark's master.
-        users: What the user sets of Spark's.
+        users: The user's Spark settings.
         patience_s: How long a standalone master may take to answer.
 
     Raises:
-        ConfigurationError: The master's host is not known, or an archive is not there.
-        ExternalSystemError: Nobody answers as master.
+        ConfigurationError: The master's host is unknown, or an archive doesn't exist.
+        ExternalSystemError: The master doesn't answer.
     """
     settings = archive_settings(configuration, master, users)
     if "spark.driver.host" not in users and "SPARK_LOCAL_IP" not in os.environ:
@@ -49,10 +49,10 @@ def cluster_settings(
 
 
 def archive_settings(configuration: Configuration, master: str, users: Mapping[str, str]) -> dict[str, str]:
-    """Return the setting that has Spark unpack the archives of `python.archives`.
+    """Return the setting that makes Spark unpack the archives of `python.archives`.
 
     Raises:
-        ConfigurationError: An archive is not there.
+        ConfigurationError: An archive doesn't exist.
     """
     text = configuration.get(PythonOptions.PYTHON_ARCHIVES)
     if text is None:
@@ -87,15 +87,15 @@ def worker_python(configuration: Configuration, target: ExecutionTarget, users: 
 
 
 def address_towards(master: str, patience_s: float) -> str | None:
-    """Return the address of this machine that a cluster sees it at; None if no network is known to lead there.
+    """Return the address of this machine as seen by a cluster; None if no route to it is known.
 
     Args:
         master: Spark's master.
         patience_s: How long a standalone master may take to answer.
 
     Raises:
-        ConfigurationError: The master's host is not known.
-        ExternalSystemError: Nobody answers as master.
+        ConfigurationError: The master's host is unknown.
+        ExternalSystemError: The master doesn't answer.
     """
     if master.startswith("spark://"):
         return _address_at_masters(master, patience_s)
@@ -113,7 +113,7 @@ def _own_address(peer: tuple[str, int]) -> str | None:
 
 
 def _address_at_masters(master: str, patience_s: float) -> str:
-    """Connect to one of the masters in `spark://host:port,host:port` and return the near end's address."""
+    """Connect to one of the masters in `spark://host:port,host:port` and return the local address."""
     peers = [word.rpartition(":") for word in master[len("spark://") :].split(",")]
     deadline = time.monotonic() + patience_s
     while True:

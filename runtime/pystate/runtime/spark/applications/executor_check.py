@@ -29,7 +29,7 @@ _HINT = "see docs/cluster.md, The Python of the executors"
 
 @dataclass(frozen=True)
 class _Found:
-    """What a task saw on an executor: the host, PySpark's version, and per module that can't be imported why."""
+    """The findings of a task on an executor: the host, PySpark's version, and the errors of imports by module."""
 
     host: str
     spark_version: str
@@ -37,11 +37,11 @@ class _Found:
 
 
 def modules_of_workers(configuration: Configuration, engine: Sequence[str] = ()) -> list[str]:
-    """Return what the workers of a job import: the dependencies that they must have, then ours, which are shipped.
+    """Return the modules that the workers of a job import: required dependencies, then pystate's, which are shipped.
 
     Args:
         configuration: The options in force.
-        engine: What the stages of the job's engine import.
+        engine: The modules imported by the stages of the job's engine.
     """
     modules = ["msgpack", "numpy", "pyarrow", "fsspec", "tomli"]
     if StateSettings.of(configuration).backend == "rocksdb":
@@ -53,11 +53,11 @@ def modules_of_workers(configuration: Configuration, engine: Sequence[str] = ())
 
 
 def check_executors(spark: SparkSession, modules: Sequence[str]) -> None:
-    """Run a task on each executor that looks at its Python.
+    """Check the Python of each executor by a task.
 
     Args:
         spark: The session, on a cluster, with executors.
-        modules: What must be importable, dependencies before what depends on them.
+        modules: The modules that must be importable, dependencies first.
 
     Raises:
         JobExecutionError: An executor can't run the job.
@@ -82,7 +82,7 @@ def check_executors(spark: SparkSession, modules: Sequence[str]) -> None:
 
 
 def _look(modules: list[str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, dict[str, str]]]]:
-    """Return the task; it is pickled by value, for where it runs this module may be missing."""
+    """Return the task; it is pickled by value, since this module may be missing on the executor."""
 
     def look(_: Iterable[int]) -> Iterator[tuple[str, str, dict[str, str]]]:
         import importlib
@@ -126,7 +126,7 @@ def _check_found(found: list[_Found]) -> None:
 def reason_of_end(text: str) -> str:
     """Return why Spark ended a job of long-running tasks, in a sentence.
 
-    An executor may come after those that were looked at.
+    An executor may be added after the check.
     """
     place = re.search(r"\(([^()\s]+) executor \w+\)", text)
     cause = _cause("an executor" if place is None else place[1], text)
@@ -134,7 +134,7 @@ def reason_of_end(text: str) -> str:
 
 
 def _explained(host: str, text: str) -> JobExecutionError:
-    """Return the error for what a task on an executor failed with before it came to our code."""
+    """Return the error for a task that failed on an executor before reaching our code."""
     key = PythonOptions.PYTHON_EXECUTABLE.key
     cause = _cause(host, text)
     if cause is not None:
@@ -146,7 +146,7 @@ def _explained(host: str, text: str) -> JobExecutionError:
 
 
 def _cause(host: str, text: str) -> str | None:
-    """Return what is wrong with the Python on a host, where the error of a task says so."""
+    """Return what is wrong with the Python on a host, if the error of a task tells."""
     version = re.search(r"Python in worker has different version:? \(?([\d.]+)", text)
     if version is not None:
         there = version[1].rstrip(".")

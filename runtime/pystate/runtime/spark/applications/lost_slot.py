@@ -13,14 +13,14 @@ _LISTENERS_TIMEOUT_MS = 1000
 _LONGEST_REASON = 300
 _POLL_S = 0.1
 _ADVICE = " Consider setting "
-"""Begins what Spark tells an author of its own functions to do about a worker that crashed."""
+"""The beginning of Spark's advice about crashed workers, which is for authors of Spark functions."""
 SILENT = "it has not been heard of for too long"
-"""How we found out that a slot is lost whose task goes on for all that Spark knows."""
+"""How the loss of a slot was detected whose task still runs as far as Spark knows."""
 
 
 @dataclass(frozen=True)
 class SlotPlace:
-    """Where the task of a slot ran, and what Spark knows of its end; None what it doesn't.
+    """Where the task of a slot ran, and what Spark knows about its end; None for what is unknown.
 
     Attributes:
         host: The executor's.
@@ -36,25 +36,25 @@ class SlotPlace:
 
     @property
     def reason(self) -> str | None:
-        """What ended the slot, in a line: the executor's end, which takes all its tasks along, else the task's."""
+        """The reason of the slot's end, in one line: the executor's, which ends all its tasks, else the task's."""
         if self.executor_end is not None:
             return f"the executor is gone: {_line(self.executor_end)}"
         return None if self.task_end is None else _line(self.task_end)
 
 
 def lost_slot_sentence(slot: int, seen: str, place: SlotPlace | None, during: str = "") -> str:
-    """Say which slot is lost, where it ran and why it is gone.
+    """Return the sentence on which slot is lost, where it ran and why.
 
     Args:
         slot: Its number.
-        seen: How we found out.
-        place: What Spark knows of it.
-        during: What it was busy with, from a comma on.
+        seen: How the loss was detected.
+        place: What Spark knows about it.
+        during: What it was doing, beginning with a comma.
     """
     if place is None:
         return f"Slot {slot} was lost{during}: {seen}."
     where = "" if place.executor_id == "driver" else f" on {place.host} (executor {place.executor_id})"
-    if seen == SILENT:  # its task ended behind that: we have cancelled it, or it went on and found itself given up
+    if seen == SILENT:  # its task ended after that: it was cancelled, or it resumed and found itself given up
         place, unknown = replace(place, task_end=None), seen
     else:
         unknown = f"{seen}; Spark does not say why"
@@ -62,7 +62,7 @@ def lost_slot_sentence(slot: int, seen: str, place: SlotPlace | None, during: st
 
 
 def place_of_slot(context: SparkContext, group: str, slot: int, patience_s: float = 0) -> SlotPlace | None:
-    """Return where a slot ran, and wait a little for Spark to hear of its end; None if Spark doesn't know of the slot.
+    """Return where a slot ran, waiting a little for Spark to detect its end; None if Spark doesn't know the slot.
 
     Args:
         context: The Spark application.
@@ -95,7 +95,7 @@ def _place_now(context: SparkContext, group: str, slot: int) -> SlotPlace | None
                             end = None
                         executor = str(task.executorId())
                         return SlotPlace(str(task.host()), executor, _end_of_executor(store, executor), end)
-    except Exception:  # a sentence must never fail for want of a place: py4j raises whatever the JVM did
+    except Exception:  # a message must never fail because the place is unknown: py4j raises whatever the JVM did
         return None
     return None
 
@@ -114,7 +114,7 @@ def _text(option: Any) -> str | None:
 
 
 def _line(text: str) -> str:
-    """Return the first line of what Spark says without the name of its exception's class."""
+    """Return the first line of Spark's message without the class name of the exception."""
     line = (text.strip().splitlines() or ["it does not say why"])[0].partition(_ADVICE)[0]
     name, colon, rest = line.partition(": ")
     if colon and " " not in name and "." in name:

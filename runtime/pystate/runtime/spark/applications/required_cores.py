@@ -1,4 +1,4 @@
-"""How many tasks of Spark's a job needs at once, by its engine."""
+"""The number of concurrent Spark tasks that a job needs, by engine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class RequiredCores:
-    """What a job needs.
+    """The cores that a job needs.
 
     Attributes:
-        parallelism: Of the job.
-        cores: How many tasks must be able to run at once.
-        least: With how many a job that has run before goes on, more slowly.
-        formula: How the number comes about, for people; empty where that needs no words.
-        fixed: How many of them are there at any parallelism.
-        per_subtask: How many more for each one of the parallelism.
-        least_parallelism: The least parallelism that the program leaves open.
+        parallelism: The parallelism of the job.
+        cores: How many tasks must be able to run concurrently.
+        least: The number with which a job that has run before can continue, more slowly.
+        formula: How the number is computed, for messages; empty if it is obvious.
+        fixed: The part that is independent of the parallelism.
+        per_subtask: The additional cores per unit of parallelism.
+        least_parallelism: The least parallelism that the program allows.
     """
 
     parallelism: int
@@ -29,29 +29,29 @@ class RequiredCores:
     least_parallelism: int = 1
 
     def to_go_on(self) -> RequiredCores:
-        """Return the least that an attempt needs, which may begin with what is left of a cluster."""
+        """Return the requirement of a restarted attempt, which may begin with the remaining part of a cluster."""
         return self if self.least == self.cores else replace(self, cores=self.least, formula="")
 
     def fitting(self, cores: int) -> int | None:
-        """Return the highest parallelism for which so many cores are enough; None if there is none."""
+        """Return the highest parallelism for which a number of cores is enough; None if there is none."""
         found = (cores - self.fixed) // self.per_subtask
         return found if found >= self.least_parallelism else None
 
 
 def micro_batch_cores(parallelism: int) -> RequiredCores:
-    """Return the slots, as many exchanges, and two tasks to feed them; epochs end with the slots and one more task, too.
+    """Return the cores for slots, as many exchanges, and two tasks to feed them; the minimum is the slots and one task.
 
     Args:
-        parallelism: How many slots.
+        parallelism: The number of slots.
     """
     return RequiredCores(parallelism, 2 * parallelism + 2, parallelism + 1, "2 x parallelism + 2", 2, 2)
 
 
 def real_time_cores(parallelism: int, tasks: Iterable[int]) -> RequiredCores:
-    """Return the slots and the relays, which last as long as the attempt: with one core less none of them begins.
+    """Return the cores for slots and relays, which last as long as the attempt: with one core less, none of them starts.
 
     Args:
-        parallelism: How many slots.
+        parallelism: The number of slots.
         tasks: The parallelism of each task, each subtask of which has a relay.
     """
     parallelisms = list(tasks)

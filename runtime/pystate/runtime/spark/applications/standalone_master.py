@@ -1,6 +1,6 @@
 """Cores and applications of a standalone master, from the JSON of its web page.
 
-Spark's own protocol would tell it too, but only to Scala code; the page is there unless someone has closed it.
+Spark's own protocol has the same information, but only for Scala code; the page exists unless it was disabled.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 MASTER_PORT_KEY = "spark.master.ui.port"
-"""Spark's own key for the port of the master's page."""
+"""Spark's key for the port of the master's web UI."""
 DEFAULT_MASTER_PORT = 8080
 FETCH_TIMEOUT_S = 1.5
 _PREFIX = "spark://"
 _MOST_WORKERS = 3
-"""How many workers are asked for their master, each of which may take the whole timeout."""
+"""How many workers are asked for their master; each may take the whole timeout."""
 _LONGEST_ANSWER = 16 << 20
 
 Fetch = Callable[[str], Any]
-"""Takes a URL; returns the JSON there, None if there is none."""
+"""(URL) -> the JSON there, None if there is none."""
 
 
 @dataclass(frozen=True)
 class Application:
-    """An application that the master knows and that has not ended; `cores` are those it holds."""
+    """An application that has not ended; `cores` are those it holds."""
 
     application_id: str
     name: str
@@ -36,14 +36,14 @@ class Application:
 
 @dataclass(frozen=True)
 class MasterView:
-    """What a master that leads knows.
+    """The view of the leading master.
 
     Attributes:
         url: Its address, `spark://host:port`.
-        workers: How many workers live.
-        cores: All cores of theirs.
-        cores_used: Those that applications hold.
-        applications: All that have not ended.
+        workers: The number of live workers.
+        cores: Their cores in total.
+        cores_used: The cores held by applications.
+        applications: All applications that have not ended.
     """
 
     url: str
@@ -53,11 +53,11 @@ class MasterView:
     applications: tuple[Application, ...]
 
     def knows(self, application_id: str) -> bool:
-        """Return whether it has an application; a master that was restarted without its memory has forgotten all."""
+        """Return whether it knows an application; a master restarted without recovery has forgotten all of them."""
         return any(one.application_id == application_id for one in self.applications)
 
     def given_to(self, application_id: str) -> int:
-        """Return the cores that an application holds, also those of executors that are still starting."""
+        """Return the cores that an application holds, including those of executors that are still starting."""
         return sum(one.cores for one in self.applications if one.application_id == application_id)
 
     def others(self, application_id: str) -> list[Application]:
@@ -73,13 +73,13 @@ def masters_in(master: str) -> list[str]:
 
 
 def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: Fetch) -> MasterView | None:
-    """Return what the leading one of the masters says; None if nobody can be asked.
+    """Return the view of the leading master; None if it can't be asked.
 
     Args:
         master: The master of a job, as `spark.master` has it.
-        port: Of the pages of masters.
-        worker_pages: The pages of workers, which know where their master's page is; the first few are asked.
-        fetch: Reads a page's JSON.
+        port: The port of the masters' web UI.
+        worker_pages: The web UIs of workers, which know the address of their master's; the first few are asked.
+        fetch: Fetches a page's JSON.
     """
     masters = masters_in(master)
     guesses = [f"http://{one.removeprefix(_PREFIX).rpartition(':')[0]}:{port}" for one in masters]
@@ -98,19 +98,19 @@ def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: F
 
 
 def _master_pages(worker: Any) -> list[str]:
-    """Return where the page of a worker's master is; the host that the worker says may be its own "localhost"."""
+    """Return the possible addresses of the web UI of a worker's master; the host may be the worker's own "localhost"."""
     try:
         page, master = urlsplit(str(worker["masterwebuiurl"])), urlsplit(str(worker["masterurl"]))
         if page.scheme not in ("http", "https"):
             return []
         port = "" if page.port is None else f":{page.port}"
         return [f"{page.scheme}://{host}{port}" for host in (master.hostname, page.hostname) if host]
-    except (KeyError, TypeError, ValueError):  # no page of a worker
+    except (KeyError, TypeError, ValueError):  # not the page of a worker
         return []
 
 
 def _view(told: Any, masters: list[str]) -> MasterView | None:
-    """Return what a page says where it is that of one of our masters, and this one leads."""
+    """Return the view of a page, if it is that of one of our masters and that master leads."""
     try:
         if told["url"] not in masters or told["status"] != "ALIVE":
             return None
@@ -122,13 +122,13 @@ def _view(told: Any, masters: list[str]) -> MasterView | None:
             cores_used=int(told["coresused"]),
             applications=tuple(applications),
         )
-    except (KeyError, TypeError, ValueError):  # no page of a master, or of one that we don't understand
+    except (KeyError, TypeError, ValueError):  # not the page of a master, or of an unknown format
         return None
 
 
 def fetch_json(url: str) -> Any:
     """Return the JSON at a URL of the cluster; None if there is none."""
-    # clusters are reached as Spark reaches them, never through a proxy for the web
+    # clusters are accessed as by Spark, never through an HTTP proxy
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=FETCH_TIMEOUT_S) as answer:

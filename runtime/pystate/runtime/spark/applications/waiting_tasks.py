@@ -1,4 +1,4 @@
-"""Whether tasks of Spark's wait for cores, by what its scheduler says: nobody else can tell that from a slow start."""
+"""Detects Spark tasks that wait for cores, by the state of Spark's scheduler: otherwise they look like a slow start."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def lack_of_cores(context: SparkContext, wanted: int) -> str | None:
-    """Say that tasks which are to run at the same time can't, for lack of cores; None if Spark has a core for each.
+    """Return the sentence that tasks can't run concurrently for lack of cores; None if Spark has a core for each.
 
     Args:
         context: The Spark application.
-        wanted: How many are to.
+        wanted: The number of tasks.
     """
     tracker = context.statusTracker()
     stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]

@@ -1,8 +1,8 @@
-"""Who may speak to a job's Spark: settings of an application that we start, and what is wrong with one that others started.
+"""Access control of a job's Spark: settings for applications that pystate starts, and notices about others.
 
-Without `spark.authenticate` Spark's RPC and block manager answer whoever reaches their ports. They hand out broadcasts: the
-functions of a job, pickled, and Hadoop's settings with the secrets of storages. On a local master Spark makes a secret by
-itself, in the memory of its one process: it stands in no setting, file, command line or message.
+Without `spark.authenticate`, Spark's RPC and block manager serve everyone who reaches their ports. They provide broadcasts:
+the pickled functions of a job, and Hadoop's settings with the secrets of storages. On a local master, Spark generates a
+secret in the memory of its only process: it isn't in any setting, file, command line or message.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _HOW = f"set {AUTHENTICATE} = true and the same {SECRET} in flink-conf.toml and 
 
 
 def local_settings(users: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a local master that keep other users of the machine out, for the user's own to go above.
+    """Return the settings of a local master that keep out other users of the machine; the user's own override them.
 
     Raises:
-        ExternalSystemError: There is no place for sockets, as on a full disk.
+        ExternalSystemError: Sockets can't be created, for instance on a full disk.
     """
     settings = {AUTHENTICATE: "true", UNIX_SOCKETS_KEY: "true"}
-    # else Python's workers are forked for whoever connects to a port of their daemon
+    # else the daemon forks Python workers for everyone who connects to its port
     if SOCKET_FOLDER not in users and users.get(UNIX_SOCKETS_KEY, "true").lower() == "true":
         try:
             settings[SOCKET_FOLDER] = socket_folder()
@@ -39,11 +39,11 @@ def local_settings(users: Mapping[str, str]) -> dict[str, str]:
 
 
 def authentication_notices(application: Callable[[str], str | None], *, real_time: bool) -> list[str]:
-    """Return what people should know of who may speak to their Spark.
+    """Return notices about the access of others to the user's Spark.
 
     Args:
-        application: Returns one of its settings; None if it has no such one.
-        real_time: The job runs on the real-time engine.
+        application: Returns a setting of the application; None if it isn't set.
+        real_time: Whether the job runs on the real-time engine.
     """
     is_local = local_threads(str(application("spark.master"))) is not None
     notices = []

@@ -1,13 +1,13 @@
-"""Spark's block manager on this machine, made good again where Spark doesn't do it.
+"""Repairs Spark's local block manager where Spark doesn't.
 
-One that Spark has taken for lost is registered again. Spark takes an executor for lost when its shuffle files can't be read
-(`DAGScheduler`, `FetchFailed`), and strikes its block manager off. One on a cluster registers itself again. A local master's
-tries at each heartbeat and never may: who decides whether its executor is alive is an endpoint that a local master doesn't
-have (SPARK-41360). From then on no result of a task above `spark.task.maxDirectResultSize` (1 MiB) arrives
-(`TaskResultLost`), in no attempt, and nobody deletes the files of shuffles that are over.
+A block manager that Spark considers lost is registered again. Spark considers an executor lost when its shuffle files can't
+be read (`DAGScheduler`, `FetchFailed`), and removes its block manager. On a cluster it registers itself again. On a local
+master it tries at each heartbeat but is never allowed to: the endpoint that decides whether the executor is alive doesn't
+exist there (SPARK-41360). From then on, no task result above `spark.task.maxDirectResultSize` (1 MiB) arrives
+(`TaskResultLost`), in any attempt, and files of finished shuffles aren't deleted.
 
-Its folders are made again where somebody has deleted them. Spark makes them once (`DiskBlockManager`), and without them not
-even a broadcast succeeds: no slot would ever start again in this JVM.
+Its folders are created again if they were deleted. Spark creates them once (`DiskBlockManager`), and without them not even a
+broadcast succeeds: no slot could start in this JVM any more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _USUAL_SUBFOLDERS = "64"
 
 
 class LocalBlockManager:
-    """The block manager of a Spark application, which matters where all its tasks run on this machine.
+    """The block manager of a Spark application whose tasks all run on this machine.
 
     Args:
         context: The Spark application.
@@ -44,12 +44,12 @@ class LocalBlockManager:
         self._looked = -_PERIOD_S
 
     def look(self) -> None:
-        """Do as `restore` where nobody has for some seconds: files of shuffles must not pile up."""
+        """Call `restore` unless it was called in the last seconds: shuffle files must not pile up."""
         if self._is_local and self._clock() >= self._looked + _PERIOD_S:
             self.restore()
 
     def restore(self) -> bool:
-        """Have Spark know it again; return whether Spark had taken it for lost."""
+        """Register it with Spark again; return whether Spark had considered it lost."""
         if not self._is_local:
             return False
         self._looked = self._clock()
@@ -65,10 +65,10 @@ class LocalBlockManager:
         return True
 
     def remake_folders(self) -> list[str]:
-        """Make the folders again that Spark thinks are there, and return those that weren't.
+        """Create missing folders that Spark assumes to exist, and return them.
 
         Raises:
-            JobExecutionError: One can't be made.
+            JobExecutionError: One can't be created.
         """
         if not self._is_local:
             return []

@@ -1,8 +1,8 @@
-"""The archive of Spark's classes that a driver's Java maps into its memory, in place of reading and checking jars.
+"""The class data archive of Spark, which a driver's JVM maps into memory instead of loading classes from jars.
 
-A third to a half of the time from a driver's start to its first epoch goes into loading some 20,000 classes. Java's
-application class-data sharing (JEP 310, 350) keeps them as it has them in memory, in one file for all processes of a user.
-Java itself checks that the file was made by the same Java from the same jars, and goes on without it where it wasn't.
+A third to a half of the time from a driver's start to its first epoch is spent on loading some 20,000 classes. Java's
+application class-data sharing (JEP 310, 350) stores their in-memory form in one file for all processes of a user. Java
+itself checks that the file was created by the same Java from the same jars, and continues without it otherwise.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from pystate.common.processes.java import JavaHome
 
 SUFFIX = ".jsa"
 _SAYS_NOTHING = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-"""Java would say in the job's log that a jar has changed since, and of each class why it isn't in the archive."""
+"""Otherwise Java would log that a jar has changed, and for each class why it isn't in the archive."""
 _OWN_CHOICES = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "AutoCreateSharedArchive")
 _SHARING = "sharing"
 
 
 def archive_folder(environ: Mapping[str, str]) -> Path:
-    """Return where archives are: a folder of the user's, for all homes."""
+    """Return the folder of archives: one per user, for all homes."""
     cache = environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path(environ.get("HOME") or Path.home()) / ".cache") / "pystate"
 
 
 def archive_path(java: JavaHome, environ: Mapping[str, str]) -> Path | None:
-    """Return where the archive of a Java and the installed Spark is, or would be.
+    """Return the path of the archive for a Java and the installed Spark, whether or not it exists.
 
     Args:
         java: The Java.
-        environ: The variables of the process that starts it.
+        environ: The environment variables of the process that starts it.
 
     Returns:
-        None if this Java has no archive of its own classes, which ours would stand on, or there is no Spark.
+        None if this Java has no archive of its own classes, on which ours would be based, or if there is no Spark.
     """
     jars = _jars(environ)
     if _SHARING not in java.runtime or jars is None:
@@ -49,12 +49,12 @@ def archive_path(java: JavaHome, environ: Mapping[str, str]) -> Path | None:
 
 
 def archive_options(java: JavaHome, environ: Mapping[str, str], users: str) -> str:
-    """Return the options that let a JVM use the archive, for `spark.driver.extraJavaOptions`; empty where there is none.
+    """Return the options that let a JVM use the archive, for `spark.driver.extraJavaOptions`; empty if there is none.
 
     Args:
         java: The Java.
-        environ: The variables of the process that starts it.
-        users: The options that the user has given; none is added to a choice of his own.
+        environ: The environment variables of the process that starts it.
+        users: The user's options; if they choose an archive, none is added.
     """
     path = None if any(word in users for word in _OWN_CHOICES) else archive_path(java, environ)
     if path is None or not _is_trusted(path):
@@ -65,12 +65,12 @@ def archive_options(java: JavaHome, environ: Mapping[str, str], users: str) -> s
 
 
 def recording_options(path: Path) -> str:
-    """Return the options that let a JVM write an archive of what it has loaded when it ends."""
+    """Return the options that let a JVM write an archive of its loaded classes at its end."""
     return " ".join((_quoted(f"-XX:ArchiveClassesAtExit={path}"), *_SAYS_NOTHING))
 
 
 def remove_unused(folder: Path, oldest: float) -> None:
-    """Delete archives that no JVM was started with since a moment: of another Spark, or of one that is gone.
+    """Delete archives that no JVM has used since a given time.
 
     Args:
         folder: Where they are.
@@ -83,7 +83,7 @@ def remove_unused(folder: Path, oldest: float) -> None:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Return whether it is there, and nobody else could have written it: Java runs what is in it."""
+    """Return whether it exists and couldn't have been written by others: Java executes its content."""
     try:
         facts, folder = os.lstat(path), os.lstat(path.parent)
     except OSError:

@@ -1,4 +1,4 @@
-"""How the JVM of a Spark application has ended, which is a child of the driver."""
+"""Determines how the JVM of a Spark application, a child process of the driver, has ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OUT_OF_MEMORY = 52
-"""Spark's own exit code for a `java.lang.OutOfMemoryError` that nobody has caught (`SparkExitCode.OOM`)."""
+"""Spark's exit code for an uncaught `java.lang.OutOfMemoryError` (`SparkExitCode.OOM`)."""
 _NOTICE_S = 2.0
-"""How long a JVM that answers no more may take until it has ended."""
+"""How long to wait for the end of a JVM that doesn't answer any more."""
 
 
 def jvm_end(spark: SparkSession) -> str | None:
-    """Return how the JVM has ended, as a part of a sentence; None if it lives, or nobody can tell."""
+    """Return how the JVM has ended, as a part of a sentence; None if it is alive, or unknown."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to its JVM
     process = getattr(gateway, "proc", None)
     if not isinstance(process, subprocess.Popen):

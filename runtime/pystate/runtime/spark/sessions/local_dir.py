@@ -7,12 +7,12 @@ import stat
 import tempfile
 
 _LONGEST_SOCKET_FOLDER = 60
-"""Characters: Spark's sockets have names of 42, and all of a path may have 107."""
+"""In characters: names of Spark's sockets have 42, and a socket path may have 107."""
 _SHORT = "/tmp"  # noqa: S108 - a folder of mode 0700 is made there
 
 
 def socket_folder() -> str:
-    """Return a folder for Unix sockets of this user's Spark: the private one, where its path is short enough.
+    """Return a folder for Unix sockets of this user's Spark: the private one, if its path is short enough.
 
     Raises:
         OSError: It can't be made.
@@ -22,10 +22,10 @@ def socket_folder() -> str:
 
 
 def private_local_dir() -> str:
-    """Return a folder for all jobs of this user that nobody else can look into.
+    """Return a private folder for all jobs of this user.
 
-    Spark makes its folders with the modes that the umask gives them, directly below the folder for temporary files, where
-    every user of the machine could read them. It deletes them when its JVM ends, after us; so the one around them stays.
+    Spark creates its folders with the modes of the umask, directly below the folder for temporary files, where every user of
+    the machine could read them. It deletes them when its JVM ends, after this process; so the enclosing folder is kept.
     """
     return _private_folder(tempfile.gettempdir())
 
@@ -36,7 +36,7 @@ def _private_folder(base: str) -> str:
         os.mkdir(path, 0o700)
     except FileExistsError:
         facts = os.lstat(path)
-        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():  # somebody else was here first
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():  # another user has created it
             return tempfile.mkdtemp(prefix=f"pystate-{os.getuid()}-", dir=base)
         if facts.st_mode & 0o077:
             os.chmod(path, 0o700)

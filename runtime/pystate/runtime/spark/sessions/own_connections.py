@@ -1,10 +1,10 @@
 """Authenticates connections to PySpark's listeners in the driver by the peer's user id.
 
-Two of them may stand on loopback ports, and ask nobody who he is before they serve him: py4j's callback server, by which the
-JVM calls `foreachBatch`, and the server that takes accumulators from the JVM, one connection at a time. Another user of the
-machine could call an epoch's body, or hold the accumulators' only place, behind which every Spark job waits. No setting of
-Spark's closes them, and py4j's own token for callbacks is lost when PySpark renames the port (pyspark 4.3). The kernel knows
-whose socket is at the other end: who isn't this user is hung up on before a byte of his is read.
+Two of them may listen on loopback ports without authentication: py4j's callback server, by which the JVM calls
+`foreachBatch`, and the server that receives accumulators from the JVM, one connection at a time. Another user of the machine
+could call an epoch's body, or occupy the accumulator server, for which every Spark job waits. No Spark setting closes them,
+and py4j's token for callbacks is lost when PySpark renames the port (pyspark 4.3). The kernel knows the owner of the peer's
+socket: connections of other users are closed before a byte is read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pyspark import accumulators
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED = "01"
 _MAPPED = "0000000000000000FFFF0000"
-"""How the kernel writes the first twelve bytes of an IPv4 address that an IPv6 socket talks to."""
+"""The kernel's notation of the first twelve bytes of an IPv4-mapped IPv6 address."""
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Whether the other end of a connection on this machine is a socket of this process's user, or nobody can tell.
+    """Whether the peer of a local connection is a socket of this process's user, or unknown.
 
-    Nobody can where the kernel shows no sockets (`/proc/net/tcp` is Linux's): not even this process's own end. An end that
-    was closed meanwhile is nobody's.
+    It is unknown if the kernel shows no sockets (`/proc/net/tcp` is Linux's), not even this process's own end. A peer that
+    was closed meanwhile has no owner.
     """
     if connection.family == socket.AF_UNIX and hasattr(socket, "SO_PEERCRED"):
         _, uid, _ = struct.unpack("=iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -45,7 +45,7 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def is_own_address(here: tuple[str, int], there: tuple[str, int]) -> bool:
-    """Whether the far end of an established loopback connection belongs to this process's user, or nobody can tell.
+    """Whether the far end of an established loopback connection belongs to this process's user, or is unknown.
 
     Args:
         here: The near end, of this or of another process.
@@ -63,10 +63,10 @@ def is_own_address(here: tuple[str, int], there: tuple[str, int]) -> bool:
 
 
 def guard_listeners() -> None:
-    """Let PySpark's listeners in this process serve this user only; also those that listen already. Done once."""
+    """Let PySpark's listeners in this process serve this user only, including existing ones. Idempotent."""
     if _guarded():
         return
-    create = java_gateway.CallbackServer._create_connection  # noqa: SLF001 - the one place behind accept()
+    create = java_gateway.CallbackServer._create_connection  # noqa: SLF001 - the only hook after accept()
 
     def create_own(server: Any, connection: socket.socket, stream: Any) -> Any:
         made = create(server, connection, stream)
@@ -84,10 +84,10 @@ def guard_listeners() -> None:
 
 
 class _Refused(java_gateway.CallbackConnection):  # type: ignore[misc]
-    """A connection that is hung up on instead of served."""
+    """A connection that is closed instead of served."""
 
     def start(self) -> None:
-        """Hang up, in place of the thread that would serve it."""
+        """Close the connection, instead of starting a thread that serves it."""
         _say_refused()
         for hang_up in (lambda: self.socket.shutdown(socket.SHUT_RDWR), self.input.close, self.socket.close):
             with contextlib.suppress(OSError):
@@ -110,7 +110,7 @@ def _say_refused() -> bool:
 
 
 def _written(address: Any) -> str:
-    """Return an address and port as the kernel's table has them."""
+    """Return an address and port in the notation of the kernel's table."""
     host, port = address[:2]
     (number,) = struct.unpack("=I", socket.inet_aton(host))
     return f"{number:08X}:{port:04X}"

@@ -1,19 +1,19 @@
-"""What Spark is told for a job on the real-time engine."""
+"""Spark settings for jobs on the real-time engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 REAL_TIME_SETTINGS: Mapping[str, str] = {
-    # Spark lists the operators that it has tried in this mode, and Python's are not among them
+    # Spark allows the operators that were tested in this mode, and Python's are not among them
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
-    # a row is a whole frame of records: one at a time, handed on at once
+    # a row is a whole frame of records: one at a time, forwarded at once
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.pandas.udf.buffer.size": "4",
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "2",
     "spark.shuffle.streaming.readerMaxMemory": str(256 << 10),
     "spark.shuffle.streaming.writerMaxMemory": str(256 << 10),
-    # left alone, the system lets megabytes wait in each connection on loopback, and a barrier behind them
+    # by default, the system buffers megabytes in each loopback connection, and a barrier would queue behind them
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.shuffle.io.sendBuffer": str(128 << 10),
     "spark.shuffle.io.receiveBuffer": str(128 << 10),
@@ -21,19 +21,19 @@ REAL_TIME_SETTINGS: Mapping[str, str] = {
 """Measured on 4.3.0, see docs/design/015."""
 
 OF_A_SESSION = "spark.sql."
-"""What begins so can be set at any time; the other settings are the application's, which has them from its start."""
+"""The prefix of settings that can be set at any time; the others must be set when the application starts."""
 
 
 def application_settings() -> dict[str, str]:
-    """Return what an application must be started with."""
+    """Return the settings that an application must be started with."""
     return {key: value for key, value in REAL_TIME_SETTINGS.items() if not key.startswith(OF_A_SESSION)}
 
 
 def application_notices(application: Callable[[str], str | None]) -> list[str]:
-    """Return what people should know of an application that was started without this engine in mind.
+    """Return notices about an application that was started without the settings for this engine.
 
     Args:
-        application: Returns one of its settings; None if it has no such one.
+        application: Returns a setting of the application; None if it isn't set.
     """
     missed = [key for key in application_settings() if application(key) is None]
     if not missed:
@@ -45,9 +45,9 @@ def application_notices(application: Callable[[str], str | None]) -> list[str]:
 
 
 CORES_PER_SUBTASK = 16
-"""Slots and relays are tasks that last as long as the attempt, and mostly wait: on one machine there is room for many."""
+"""Slots and relays are tasks that last as long as the attempt, and mostly wait: one machine can run many."""
 
 
 def real_time_threads(parallelism: int) -> int:
-    """Return for how many tasks there is room on one machine, whatever the number of levels."""
+    """Return the number of tasks that one machine can run, whatever the number of levels."""
     return CORES_PER_SUBTASK * parallelism + 2

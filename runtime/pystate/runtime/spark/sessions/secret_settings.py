@@ -1,7 +1,7 @@
-"""Passes secret settings to the JVM without its command line, which every user of the machine can read.
+"""Passes secret settings to the JVM without the command line, which every user of the machine can read.
 
-PySpark starts the JVM by `spark-submit --conf key=value`, for each setting of a session. Those whose key says that they are
-secret go by a file of properties that only its owner can read; it is there from the start of the JVM to its first answer.
+PySpark starts the JVM by `spark-submit --conf key=value`, for each setting of a session. Settings with sensitive keys are
+passed in a properties file that only its owner can read; it exists from the start of the JVM to its first answer.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _ESCAPES = str.maketrans(
 
 
 def secret_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return those settings that no command line may show."""
+    """Return the settings that must not appear on a command line."""
     return {key: value for key, value in settings.items() if is_sensitive(key)}
 
 
 @contextlib.contextmanager
 def secrets_by_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """Let a JVM that is started meanwhile read secret settings from a file, which is gone afterwards.
+    """Let a JVM started within this context read secret settings from a file, which is deleted afterwards.
 
     Args:
         secrets: The settings; the session's builder must not get them.
-        folder: Where the file is put; a file that a killed process has left there is deleted in any case.
+        folder: The folder of the file; a file left there by a killed process is deleted in any case.
 
     Raises:
-        ConfigurationError: Spark would cut a value, or the user's own file of properties can't be read.
+        ConfigurationError: Spark would truncate a value, or the user's own properties file can't be read.
     """
     path = folder / SPARK_SECRETS
     path.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def secrets_by_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
 
 
 def _with_file(arguments: list[str], path: Path) -> tuple[list[str], str]:
-    """Return the arguments of spark-submit with our file, and the content of the user's own, whose place it takes."""
+    """Return the arguments of spark-submit with our file, and the content of the user's own file, which it replaces."""
     kept, text, given = [], "", False
     words = iter(arguments)
     for word in words:
@@ -88,10 +88,10 @@ def _content(path: Path) -> str:
 
 
 def _whole(key: str, value: str) -> str:
-    """Return a value that Spark takes as it is.
+    """Return a value, provided that Spark takes it unchanged.
 
     Raises:
-        ConfigurationError: It would be cut.
+        ConfigurationError: It would be truncated.
     """
     if value != value.strip():
         message = f"The value of {key} begins or ends with a blank, which Spark cuts off."
@@ -100,5 +100,5 @@ def _whole(key: str, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text as `java.util.Properties` reads it."""
+    """Return text escaped for `java.util.Properties`."""
     return text.translate(_ESCAPES)

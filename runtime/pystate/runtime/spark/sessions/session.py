@@ -81,15 +81,15 @@ _LEAST = {
 
 
 def python_path() -> str:
-    """Return where this process looks for modules, as `PYTHONPATH` has it."""
+    """Return the module search path of this process in the form of `PYTHONPATH`."""
     return os.pathsep.join(dict.fromkeys(path for path in sys.path if path))
 
 
 def session_settings(configuration: Configuration) -> dict[str, str]:
-    """Return the settings of the session, ours below the user's, but for where it logs to.
+    """Return the settings of the session, except for logging; the user's override ours.
 
     Raises:
-        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        ConfigurationError: A setting would lose or duplicate state, or the settings of the cluster are wrong.
         ExternalSystemError: The cluster doesn't answer.
     """
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
@@ -119,15 +119,15 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
         "spark.python.udf.pipelined.enabled": "true",
-        # a task that is run again and writes other rows fails its stage; the default of 4.3
+        # a rerun task that writes different rows fails its stage; the default of 4.3
         **dict.fromkeys(_CHECKSUMS, "true"),
         # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
-        # an epoch counts when the status store has heard of the ends of its tasks: no event may be dropped
+        # an epoch counts when the status store has the ends of its tasks: no event may be dropped
         "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
-        # a worker whose JVM says nothing for so long ends: the default of 15 s is less than a busy machine needs
+        # a worker ends when its JVM is silent for so long: the default of 15 s is too short on a busy machine
         "spark.python.authenticate.socketTimeout": "600s",
-        # what we hide, Spark's event log and pages hide, too
+        # Spark's event log and web UI hide what we hide
         "spark.redaction.regex": REDACTED,
         # clusters turn them on for everybody, in a spark-defaults.conf
         **dict.fromkeys(_REFUSED, "false"),
@@ -152,10 +152,10 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
 
 
 def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
-    """Return the settings of the session, ours below the user's; see `session_settings`.
+    """Return the settings of the session, with logging; see `session_settings`.
 
     Raises:
-        ConfigurationError: A setting would lose or double state, or the cluster can't be reached as the settings say.
+        ConfigurationError: A setting would lose or duplicate state, or the settings of the cluster are wrong.
         ExternalSystemError: The cluster doesn't answer.
     """
     settings = session_settings(configuration)
@@ -167,10 +167,10 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Reject settings that the program, or a file of Spark's own, has made in the session; see `spark_settings`.
+    """Reject wrong settings that the program, or a Spark file, has set in the session; see `spark_settings`.
 
     Raises:
-        ConfigurationError: A setting would lose or double state.
+        ConfigurationError: A setting would lose or duplicate state.
     """
     for key, reason in _REFUSED.items():
         if str(spark.conf.get(key, "false")).lower() == "true":
@@ -182,10 +182,10 @@ def check_session(spark: SparkSession) -> None:
 
 
 def _check_checksums(settings: Mapping[str, str]) -> None:
-    """Refuse that a task which is run again may write other rows unnoticed: they would reach two subtasks, or none.
+    """Require that Spark detects a rerun task that writes different rows: they would reach two subtasks, or none.
 
     Raises:
-        ConfigurationError: So it would.
+        ConfigurationError: The setting is wrong.
     """
     for key in _CHECKSUMS:
         if settings.get(key, "true").lower() != "true":
@@ -196,10 +196,10 @@ def _check_checksums(settings: Mapping[str, str]) -> None:
 
 
 def _check_least(settings: Mapping[str, str]) -> None:
-    """Refuse that Spark forgets too early what a checkpoint, a restore, or the proof of an epoch reads.
+    """Require that Spark retains long enough what a checkpoint, a restore, or the proof of an epoch reads.
 
     Raises:
-        ConfigurationError: So it would.
+        ConfigurationError: The setting is wrong.
     """
     for key, (least, reason) in _LEAST.items():
         text = settings.get(key, str(least))
@@ -209,13 +209,13 @@ def _check_least(settings: Mapping[str, str]) -> None:
 
 
 def create_session(configuration: Configuration, app_name: str, log: Path, output: int | None = None) -> SparkSession:
-    """Return a session whose workers run this Python and whose noise goes to `log`.
+    """Return a session whose workers run this Python and whose output goes to `log`.
 
     Args:
         configuration: The options in force.
-        app_name: What Spark calls it.
+        app_name: Its name in Spark.
         log: The file.
-        output: A descriptor that the noise goes to in the place of the file, beside which settings are written for a while.
+        output: A descriptor for the output instead of the file; the file's folder then only holds settings for a while.
 
     Raises:
         ConfigurationError: A setting is refused, or too few files may be open.
@@ -233,7 +233,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
         settings[_JAVA_OPTIONS] = f"{archive_options(java, os.environ, options)} {options}".strip()
     os.environ["PYSPARK_PYTHON"] = worker_python(configuration, target, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # workers on this machine must find the job's own modules, which stand beside its file
+    # workers on this machine must find the job's modules, which are in the folder of its file
     os.environ["PYTHONPATH"] = f"{worker_site.FOLDER}{os.pathsep}{python_path()}"
     from pyspark.sql import SparkSession  # late: the import of pyspark takes longer than the checks above
 
@@ -255,7 +255,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
 
 
 def _leave_no_socket(session: SparkSession) -> None:
-    """Have the JVM, which ends after us however we end, delete the socket that takes accumulators: PySpark leaves it."""
+    """Let the JVM, which always ends after this process, delete the accumulator socket, which PySpark doesn't delete."""
     address = session.sparkContext._accumulatorServer.server_address  # noqa: SLF001 - there is no public way to it
     jvm: Any = session._jvm  # noqa: SLF001 - the same
     if isinstance(address, str):
@@ -264,7 +264,7 @@ def _leave_no_socket(session: SparkSession) -> None:
 
 @contextlib.contextmanager
 def _output_of_children(log: int) -> Iterator[None]:
-    """Let processes started meanwhile write to a descriptor what they would write to our stdout and stderr.
+    """Redirect stdout and stderr of processes started within this context to a descriptor.
 
     The JVM and all its Python workers inherit the two, and keep them.
     """

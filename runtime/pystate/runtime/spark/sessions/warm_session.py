@@ -1,4 +1,4 @@
-"""A Spark session that is made before its job is known, and becomes the job's where it has the settings that it needs."""
+"""A Spark session that is created before its job is known, and is used for the job if it has the required settings."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _CONFIGURATION_FOLDERS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 class WarmSession:
     """A session without a job.
 
-    PySpark knows one session per process. Until this one has become the job's it is hidden from PySpark, so that a program
-    which makes a session of its own, with settings of its own, gets a JVM of its own.
+    PySpark has one session per process. Until this one becomes the job's, it is hidden from PySpark, so that a program that
+    creates its own session with its own settings gets its own JVM.
 
     Args:
         spark: The session.
-        traits: What it was made with, see `session_traits`.
+        traits: What it was created with, see `session_traits`.
 
     Attributes:
-        jvm: The process of its JVM.
+        jvm: The process id of its JVM.
     """
 
     def __init__(self, spark: SparkSession, traits: Mapping[str, str]) -> None:
@@ -52,10 +52,10 @@ class WarmSession:
 
     @classmethod
     def make(cls, configuration: Configuration, folder: Path) -> WarmSession:
-        """Return a new one, whose JVM prints to where this process prints its errors.
+        """Create a session whose JVM prints to this process's stderr.
 
         Args:
-            configuration: What its settings come from.
+            configuration: The configuration of its settings.
             folder: For files that are needed while its JVM starts.
 
         Raises:
@@ -70,16 +70,16 @@ class WarmSession:
         return self._spark
 
     def hide(self) -> None:
-        """Let PySpark believe that there is no session."""
+        """Hide the session from PySpark."""
         self._known = {(owner, name): getattr(owner, name) for owner, name in _places()}
         for owner, name in self._known:
             setattr(owner, name, None)
 
     def unlike(self, configuration: Configuration) -> list[str]:
-        """Return what of a job's session would be different, in words for people; empty where nothing would be.
+        """Return the differences to the session that a job needs, in words; empty if there are none.
 
         Args:
-            configuration: What the job has.
+            configuration: The job's configuration.
 
         Raises:
             PystateError: A setting is refused.
@@ -89,10 +89,10 @@ class WarmSession:
         return different if self.jvm.poll() is None else [*different, "its JVM has ended"]
 
     def become(self, configuration: Configuration) -> SparkSession:
-        """Return the session as that of a job, whose modules its workers find.
+        """Return the session for a job, whose modules its workers can import.
 
         Args:
-            configuration: What the job has.
+            configuration: The job's configuration.
         """
         for (owner, name), value in self._known.items():
             setattr(owner, name, value)
@@ -101,7 +101,7 @@ class WarmSession:
         os.environ["PYTHONPATH"] = python_path()
         context: Any = self._spark.sparkContext
         added = [path for path in sys.path if path and path not in self._path]
-        context._python_includes.extend(reversed(added))  # noqa: SLF001 - each goes in front of those before it
+        context._python_includes.extend(reversed(added))  # noqa: SLF001 - each goes before the earlier ones
         return self._spark
 
     def end(self) -> None:
@@ -119,7 +119,7 @@ class WarmSession:
 
 
 def session_traits(configuration: Configuration) -> dict[str, str]:
-    """Return all that a session which is made now would have from its making on: two that have the same are the same.
+    """Return all traits that a session created now would have; sessions with equal traits are interchangeable.
 
     Raises:
         PystateError: A setting is refused.
@@ -144,7 +144,7 @@ def session_traits(configuration: Configuration) -> dict[str, str]:
 
 
 def _files(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a session or its workers have read, and would read otherwise when it changes."""
+    """Yield the files that a session or its workers have read, whose changes would matter."""
     for value in settings.values():
         for word in value.split(","):
             path = word.strip().removeprefix("file://").removeprefix("file:").partition("#")[0]
@@ -159,7 +159,7 @@ def _files(settings: Mapping[str, str]) -> Iterator[str]:
 
 
 def _places() -> list[tuple[type, str]]:
-    """Return where PySpark keeps the session of a process."""
+    """Return the attributes in which PySpark keeps the session of a process."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -1,10 +1,10 @@
-"""Connects a Python worker of Spark's to its JVM before it imports anything.
+"""Connects a Spark Python worker to its JVM before it imports anything.
 
-Spark gives a worker that reads a Python data source 10 s from its start to its connection, a number that no setting changes;
-it connects when it has imported PySpark. Where many threads want a CPU these imports take longer, and the query fails. The
-connection itself takes a tenth of them. Workers that a daemon forks have 60 s, and nothing to import before.
+Spark allows a worker that reads a Python data source 10 s from its start to its connection, which isn't configurable; the
+worker connects after importing PySpark. On a busy machine these imports take longer, and the query fails. Connecting alone
+takes a tenth of that time. Workers forked by a daemon have 60 s, and nothing to import before.
 
-Python runs this at the start of each interpreter that has the folder on its path. It runs the next module of this name then.
+Python runs this at the start of each interpreter that has the folder on its path. It then runs the next module of this name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LENGTH = struct.Struct("!i")
 
 
 def connect_early() -> None:
-    """Connect where this process is such a worker, and have PySpark take that connection for the one that it would make."""
+    """Connect, if this process is such a worker, and make PySpark use that connection instead of opening its own."""
     path, port = os.environ.get("PYTHON_WORKER_FACTORY_SOCK_PATH"), os.environ.get("PYTHON_WORKER_FACTORY_PORT")
     secret = os.environ.get("PYTHON_WORKER_FACTORY_SECRET")
     words = sys.orig_argv
@@ -28,7 +28,7 @@ def connect_early() -> None:
         return
     made = _by_unix_socket(path) if path else _by_port(int(str(port)), secret)
     if made is None:
-        return  # PySpark tries it again, and says what is wrong
+        return  # PySpark tries again, and reports the error
     from pyspark import util
 
     by_itself = util.local_connect_and_auth
@@ -74,7 +74,7 @@ def _file_of(connection: socket.socket) -> Any:
 
 
 def run_next() -> None:
-    """Run the module of this name that stands further down the path, which this one hides."""
+    """Run the next module of this name on the path, which this one hides."""
     import importlib.machinery
     import importlib.util
 

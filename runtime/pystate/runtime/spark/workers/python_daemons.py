@@ -1,7 +1,7 @@
-"""Spark's daemons that fork Python workers: one that was lost half way through its start is started again.
+"""Restarts Spark daemons (which fork Python workers) that were lost during their start.
 
-A task that is cancelled while the daemon dies under its start leaves Spark with a process and without its socket. All tasks
-from then on want that socket, and fail with a NullPointerException, those of all attempts to come, too.
+If a task is cancelled while it starts the daemon, Spark may have the process without its socket. All later tasks, of all
+later attempts, then fail with a NullPointerException.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 UNIX_SOCKETS_KEY = "spark.python.unix.domain.socket.enabled"
-"""With ports instead Spark notices by itself."""
+"""With ports, Spark notices by itself."""
 _FACTORY = "org.apache.spark.api.python.PythonWorkerFactory"
 
 
 class PythonDaemons:
-    """The daemons of a session whose tasks run on this machine, each with what makes its workers.
+    """The daemons, with their worker factories, of a session whose tasks run on this machine.
 
     Args:
         spark: The session.
@@ -30,7 +30,7 @@ class PythonDaemons:
         self._jvm: Any = spark._jvm  # noqa: SLF001 - neither Spark nor py4j has another way to them
 
     def revive(self) -> int:
-        """Have Spark forget those that it has no socket of; return how many there were."""
+        """Make Spark forget daemons without a socket; return their number."""
         if str(self._spark.sparkContext.getConf().get(UNIX_SOCKETS_KEY, "false")).lower() != "true":
             return 0
         broken = 0
@@ -43,7 +43,7 @@ class PythonDaemons:
         return broken
 
     def factories(self) -> list[Any]:
-        """Return what makes workers."""
+        """Return the worker factories."""
         context = self._spark.sparkContext
         workers = private_field(context, "org.apache.spark.SparkEnv", "pythonWorkers")
         found = workers.get(spark_environment(context)).valuesIterator()
@@ -59,7 +59,7 @@ class PythonDaemons:
         return process is not None and socket is None
 
     def _await_start(self, factory: Any) -> None:
-        """Wait for a task that starts the daemon just now: it holds the lock that this asks for, to do nothing."""
+        """Wait for a task that is starting the daemon, by acquiring the lock that it holds."""
         new_array = self._spark.sparkContext._gateway.new_array  # type: ignore[union-attr]  # noqa: SLF001
         nothing = new_array(self._jvm.java.lang.Class, 0)
         start = self._jvm.java.lang.Class.forName(_FACTORY).getDeclaredMethod("startDaemon", nothing)

@@ -1,4 +1,4 @@
-"""The files of `python.files`: modules of a job that don't stand beside its program."""
+"""The files of `python.files`: modules of a job outside of its program's folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def python_files(configuration: Configuration) -> list[Path]:
     """Return the files and folders that `python.files` names.
 
     Raises:
-        ConfigurationError: One is not there, is on another machine, or is nothing that Python imports from.
+        ConfigurationError: One doesn't exist, is on another machine, or isn't importable.
     """
     paths = paths_of(PythonOptions.PYTHON_FILES.key, configuration.get(PythonOptions.PYTHON_FILES))
     for path in paths:
@@ -29,14 +29,14 @@ def python_files(configuration: Configuration) -> list[Path]:
 
 
 def paths_of(key: str, text: str | None) -> list[Path]:
-    """Return the paths in the value of an option, which has commas between them.
+    """Return the paths in the comma-separated value of an option.
 
     Args:
         key: The option, for errors.
         text: Its value.
 
     Raises:
-        ConfigurationError: One is not there, or is on another machine.
+        ConfigurationError: One doesn't exist, or is on another machine.
     """
     found = []
     for word in (text or "").split(","):
@@ -54,7 +54,7 @@ def paths_of(key: str, text: str | None) -> list[Path]:
 
 
 def add_python_files(configuration: Configuration) -> None:
-    """Let this process import from the job's files, in front of everything else.
+    """Let this process import from the job's files, before everything else.
 
     Raises:
         ConfigurationError: One can't be used.

@@ -1,4 +1,4 @@
-"""One of Spark's Python workers as a process: what stays open in it between two tasks, and how it ends."""
+"""A Spark Python worker process: what stays open in it between tasks, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 CLOSE_SECONDS = 10
-"""How long the functions of a worker that ends may take to close."""
+"""How long the functions of a worker may take to close at its end."""
 
 _REUSE = "SPARK_REUSE_WORKER"
 _DEADLY = (signal.SIGHUP, signal.SIGTERM)
 
 
 class KeptOpen(Protocol):
-    """What a worker keeps from one task to the next.
+    """A resource that a worker keeps from one task to the next.
 
     Attributes:
-        attempt: The job and the execution attempt that it belongs to.
+        attempt: The job and execution attempt that it belongs to.
     """
 
     attempt: tuple[str, int]
@@ -32,10 +32,10 @@ class KeptOpen(Protocol):
 
 
 class PythonWorker:
-    """This process, as far as it keeps something open.
+    """The resources that this process keeps open between tasks.
 
     Attributes:
-        kept: What is open between two tasks, by digest.
+        kept: The open resources, by digest.
     """
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class PythonWorker:
 
     @property
     def is_reused(self) -> bool:
-        """Whether Spark gives this worker another task behind this one."""
+        """Whether Spark reuses this worker for further tasks."""
         return bool(os.environ.get(_REUSE))
 
     def begin_task(self, attempt: tuple[str, int]) -> None:
-        """Close what other execution attempts have left open, and be again a worker that dies when Spark says so."""
+        """Close resources of other execution attempts, and restore the default handling of Spark's signals."""
         self._heed_hang_up(heed=True)
         for name, kept in list(self.kept.items()):
             if kept.attempt != attempt:
@@ -59,30 +59,30 @@ class PythonWorker:
                 _close(kept)
 
     def become_slot(self) -> None:
-        """Close everything: this process does something else from now on."""
+        """Close everything: this process becomes a slot."""
         while self.kept:
             _close(self.kept.popitem()[1])
         self._heed_hang_up(heed=True)
 
     def end_task(self) -> None:
-        """See to it that what is open is closed when the worker ends.
+        """Make sure that open resources are closed when the worker ends.
 
         Spark's daemon ends its workers with `os._exit`, which runs no exit handlers, when their connection to Spark closes.
-        At the same moment it sends them SIGHUP, which would be faster; so that counts for nothing while the worker is idle.
+        At the same moment it sends them SIGHUP, which would be faster; so SIGHUP is ignored while the worker is idle.
         """
         if not self._watches_exit:
             self._watches_exit = True
             self._process = os.getpid()
             signal.signal = self._set_unless_idle  # type: ignore[assignment]
             atexit.register(self.close)
-        if os._exit != self._close_and_leave:  # a slot that this process has been meanwhile puts back what it knew
+        if os._exit != self._close_and_leave:  # if this process was a slot meanwhile, the slot restored the original
             self._leave = os._exit
             os._exit = self._close_and_leave  # type: ignore[assignment]
         self._heed_hang_up(heed=False)
 
     def close(self) -> None:
-        """Close everything; the process ends where that takes too long."""
-        if not self.kept or os.getpid() != self._process:  # a child that functions have forked has nothing to close
+        """Close everything; the process exits if that takes too long."""
+        if not self.kept or os.getpid() != self._process:  # a child forked by user code has nothing to close
             return
         if _in_main_thread():  # as it is in Spark's workers
             for number in _DEADLY:
@@ -97,7 +97,7 @@ class PythonWorker:
         self._leave(status)
 
     def _set_unless_idle(self, number: int, handler: Any) -> Any:
-        # Spark's worker makes SIGHUP deadly whenever it begins to wait for a task
+        # Spark's worker resets SIGHUP to its default whenever it begins to wait for a task
         if number == signal.SIGHUP and handler is signal.SIG_DFL and self.kept:
             handler = signal.SIG_IGN
         return self._set_handler(number, handler)
@@ -111,7 +111,7 @@ WORKER = PythonWorker()
 
 
 def become_slot() -> None:
-    """Take this process from Spark's Python workers: a slot ends when it is told to, and keeps nothing of before."""
+    """Detach this process from Spark's Python workers: a slot ends on request, and keeps no resources of the worker."""
     WORKER.become_slot()
 
 

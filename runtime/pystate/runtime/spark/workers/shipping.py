@@ -1,7 +1,7 @@
 """Ships the job's modules and pystate itself to the executors.
 
-Spark's own file server hands the files out, so that no path of the driver's machine means anything elsewhere. An archive
-is named after its content.
+Files are distributed by Spark's file server, so that paths of the driver's machine aren't used elsewhere. An archive is
+named after its content.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same content must make the same archive
 
 
 def ship(spark: SparkSession, configuration: Configuration) -> None:
-    """Give Spark what its workers must be able to import: pystate, the program's neighbours, `python.files`.
+    """Add to Spark what its workers must be able to import: pystate, the modules beside the program, `python.files`.
 
     Args:
         spark: The session, on a cluster.
@@ -41,7 +41,7 @@ def ship(spark: SparkSession, configuration: Configuration) -> None:
     """
     from pyspark import SparkFiles  # late: the import of pyspark takes long
 
-    # a folder of Spark's that lives as long as the application: executors that come later ask for the files, too
+    # a Spark folder that lives as long as the application: executors that are added later need the files, too
     folder = Path(SparkFiles.getRootDirectory(), "shipped")
     folder.mkdir(exist_ok=True)
     for file in files_to_ship(configuration, program_folder(), folder):
@@ -49,12 +49,12 @@ def ship(spark: SparkSession, configuration: Configuration) -> None:
 
 
 def files_to_ship(configuration: Configuration, program: Path | None, folder: Path) -> Iterator[Path]:
-    """Make what has to be made, and yield all files that go to the executors.
+    """Create archives as needed, and yield all files to be shipped to the executors.
 
     Args:
         configuration: The options in force.
         program: The folder of the program; None if there is none.
-        folder: Where archives are made.
+        folder: Where archives are created.
 
     Raises:
         ConfigurationError: A file can't be shipped.
@@ -68,7 +68,7 @@ def files_to_ship(configuration: Configuration, program: Path | None, folder: Pa
             yield path
     if program is not None:
         yield make_archive(folder, "program", _importable(program))
-    # last: Spark puts each file in front of those before it, and no file of the job may stand in front of pystate
+    # last: Spark puts each file before the earlier ones on the path, and no file of the job may precede pystate
     yield make_archive(folder, "pystate", _tree(importlib.resources.files("pystate"), "pystate/"))
 
 
@@ -84,11 +84,11 @@ def program_folder() -> Path | None:
 
 
 def make_archive(folder: Path, name: str, members: Iterator[tuple[str, bytes]]) -> Path:
-    """Write a zip archive, named after its content; one that is there already is that same content.
+    """Write a zip archive, named after its content; an existing one has the same content.
 
     Args:
-        folder: Where to.
-        name: How its name begins.
+        folder: The target folder.
+        name: The prefix of its name.
         members: (name in the archive, bytes) of each file.
 
     Raises:
@@ -105,7 +105,7 @@ def make_archive(folder: Path, name: str, members: Iterator[tuple[str, bytes]]) 
         raise ConfigurationError(message, where=PythonOptions.PYTHON_FILES.key, hint=hint)
     path = folder / f"{name}-{digest.hexdigest()[:16]}.zip"
     if not path.exists():
-        # Python sees a package without __init__.py in an archive only where the folder has an entry of its own
+        # Python finds a package without __init__.py in an archive only if the folder has its own entry
         folders = {f"{parent.as_posix()}/": b"" for member, _ in files for parent in PurePosixPath(member).parents[:-1]}
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for member, content in sorted([*folders.items(), *files]):
@@ -135,7 +135,7 @@ def _tree(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _unwrapped_wheel(wheel: Path, folder: Path) -> Path:
-    """Return a wheel under a name that Spark knows for a Python archive.
+    """Return a wheel under a name that Spark accepts for a Python archive.
 
     Raises:
         ConfigurationError: It has compiled code, which Python doesn't load from an archive.

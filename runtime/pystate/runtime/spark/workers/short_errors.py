@@ -12,7 +12,7 @@ BatchStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def with_short_errors(stage: BatchStage) -> BatchStage:
-    """Return a stage that raises what another one raises, with texts of bounded length."""
+    """Wrap a stage so that the messages of its exceptions have bounded length."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -26,7 +26,7 @@ def with_short_errors(stage: BatchStage) -> BatchStage:
 
 
 def short_error(error: Exception) -> Exception:
-    """Return an exception of the same name at the same place in the user's code, with the beginning and end of its text."""
+    """Return an exception of the same name and traceback in user code, with the beginning and end of the message."""
     kind = type(error)
     made: Exception = type(kind.__name__, (Exception,), {"__module__": kind.__module__})(bounded_text(str(error)))
     return made.with_traceback(error.__traceback__)
