@@ -1,6 +1,6 @@
-"""Ground floor: options, types, time, key groups, errors. Imports nothing else of pystate.
+"""The base package: options, types, time, key groups, errors. Imports nothing else of pystate.
 
-What it exports is imported at its first use: who needs one small file of it, as the process that writes logs, gets no more.
+Exports are imported lazily, so that small processes, like the log process, load only what they use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an operation that goes on in the background will give: PyFlink's CompletableFuture, over Python's own futures."""
+"""The result of a background operation: PyFlink's CompletableFuture, based on Python's futures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CompletableFuture(Generic[T]):
         self._convert = convert
 
     def cancel(self) -> bool:
-        """Give up waiting; the operation continues. Returns whether nobody had its result yet."""
+        """Give up waiting; the operation continues. Returns whether the result was not available yet."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
@@ -30,11 +30,11 @@ class CompletableFuture(Generic[T]):
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Return whether there is a result, or an error, or it was given up."""
+        """Return whether it has a result or an error, or was cancelled."""
         return self._future.done()
 
     def result(self) -> T:
-        """Wait for the operation's end, and return what it gives.
+        """Wait for the operation's end, and return its result.
 
         Raises:
             Exception: What the operation failed of.
@@ -43,12 +43,12 @@ class CompletableFuture(Generic[T]):
         return value if self._convert is None else self._convert(value)
 
     def exception(self) -> BaseException | None:
-        """Return what the operation has failed of by now; None if it hasn't."""
+        """Return the operation's exception; None if it has not failed so far."""
         return self._future.exception() if self._future.done() and not self._future.cancelled() else None
 
 
 def completed(value: T) -> CompletableFuture[T]:
-    """Return one that has its result."""
+    """Return a future that is completed with a result."""
     future: Future[T] = Future()
     future.set_result(value)
     return CompletableFuture(future)

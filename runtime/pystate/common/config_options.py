@@ -1,4 +1,4 @@
-"""Options of the program's own: `ConfigOptions.key("my.key").int_type().default_value(3)`."""
+"""Builders of the program's own options: `ConfigOptions.key("my.key").int_type().default_value(3)`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class ConfigOptions:
-    """Where the definition of an option begins."""
+    """The entry point for defining an option."""
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Begin the option of that key."""
+        """Start the definition of the option with that key."""
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:
-        """Asks for the type of the option.
+        """Selects the type of the option.
 
         Args:
             key: Its name.
@@ -31,34 +31,34 @@ class ConfigOptions:
             self._key = key
 
         def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
-            """Say that it is true or false."""
+            """Define a boolean option."""
             return self._of(BooleanType())
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """Say that it is a whole number."""
+            """Define an integer option."""
             return self._of(IntegerType(minimum=-(1 << 31), maximum=(1 << 31) - 1))
 
         def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """Say that it is a whole number of 64 bits."""
+            """Define a 64-bit integer option."""
             return self._of(IntegerType(minimum=-(1 << 63), maximum=(1 << 63) - 1))
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Say that it is a number."""
+            """Define a floating-point option."""
             return self.double_type()
 
         def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """Say that it is a number."""
+            """Define a floating-point option."""
             return self._of(FloatType(float("-inf")))
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
-            """Say that it is a text."""
+            """Define a string option."""
             return self._of(StringType())
 
         def _of(self, value_type: ValueType[Any]) -> ConfigOptions.TypedConfigOptionBuilder[Any]:
             return ConfigOptions.TypedConfigOptionBuilder(self._key, value_type)
 
     class TypedConfigOptionBuilder(Generic[T]):
-        """Asks for the default of the option.
+        """Selects the default of the option.
 
         Args:
             key: Its name.
@@ -70,9 +70,9 @@ class ConfigOptions:
             self._type = value_type
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """Return the option, with the value where none is set."""
+            """Return the option with a default value."""
             return ConfigOption(self._key, self._type, value, "")
 
         def no_default_value(self) -> ConfigOption[T | None]:
-            """Return the option, None if none is set."""
+            """Return the option without a default value."""
             return ConfigOption[T | None](self._key, self._type, None, "")

@@ -1,4 +1,4 @@
-"""The errors people see.
+"""The errors shown to users.
 
 Every error that may reach a person is a `PystateError`: what happened, where, and what to do next. Protocol outcomes are
 enums and never come here.
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 class PystateError(Exception):
-    """Root of all errors meant for people.
+    """The base of all errors meant for users.
 
     Args:
         message: What happened, in one sentence.
@@ -72,7 +72,7 @@ class DynamicPropertyError(ConfigurationError):
 
 
 class JavaNotFoundError(PystateError):
-    """There is no Java that Spark can run on."""
+    """No Java for Spark was found."""
 
 
 class JobNotFoundError(PystateError):
@@ -80,7 +80,7 @@ class JobNotFoundError(PystateError):
 
 
 class JobTerminatedError(PystateError):
-    """The job has ended, so that what was asked of it can't be done any more."""
+    """The job has ended, so the request can't be executed."""
 
 
 class JobGraphError(PystateError):
@@ -92,11 +92,11 @@ class JobExecutionError(PystateError):
 
 
 class SparkLostError(JobExecutionError):
-    """The Spark application is gone, so that its driver process can't run the job any more; another one can."""
+    """The Spark application is lost, so its driver process can't run the job any more; another one can."""
 
 
 class DriverLostError(JobExecutionError):
-    """The job's driver process ended, or was ended, without a word of how the job continues."""
+    """The job's driver process ended, or was killed, without recording how the job ends."""
 
 
 class ExternalSystemError(JobExecutionError):
@@ -107,7 +107,7 @@ class ExternalSystemError(JobExecutionError):
 
 
 class IncompleteInputError(JobExecutionError):
-    """An epoch's rows have not all arrived, or it can't be proven that they have; nothing of the epoch counts."""
+    """The rows of an epoch have not all arrived, or that can't be proven; the epoch is discarded."""
 
 
 class JobCancelledError(PystateError):
@@ -123,7 +123,7 @@ class UserFunctionError(PystateError):
 
 
 class CommitError(PystateError):
-    """What a sink has written could not be made visible."""
+    """What a sink has written could not be committed."""
 
 
 class StateError(PystateError):
@@ -131,7 +131,7 @@ class StateError(PystateError):
 
 
 class StateDeclarationError(StateError):
-    """A state was asked for as something else than it was declared as, or where none of its kind can be.
+    """A state was requested with a different declaration, or where its kind isn't allowed.
 
     What a program declares is the same at every start, so no restart helps.
     """
@@ -150,15 +150,15 @@ class RestoreError(SnapshotError):
 
 
 class StorageError(SnapshotError, ExternalSystemError):
-    """The storage of snapshots doesn't do what it is asked to."""
+    """The storage of snapshots failed."""
 
 
 class NoSnapshotError(RestoreError):
-    """There is no snapshot where one is to be."""
+    """There is no snapshot at the given location."""
 
 
 class CheckpointFailedError(PystateError):
-    """A checkpoint or savepoint that someone asked for did not complete."""
+    """A requested checkpoint or savepoint did not complete."""
 
 
 class SubtaskHangsError(JobExecutionError):
@@ -166,19 +166,19 @@ class SubtaskHangsError(JobExecutionError):
 
 
 class SnapshotExistsError(SnapshotError):
-    """A completed snapshot of somebody else stands where one was to be written."""
+    """Another completed snapshot exists at the target location."""
 
 
 class ControlError(PystateError):
-    """The other process can't be reached or refuses us."""
+    """The other process can't be reached or refuses the connection."""
 
 
 class ConnectionLostError(ControlError):
-    """A connection broke during a call: whether the other process has done what it was asked is not known."""
+    """A connection broke during a call: it is unknown whether the other process has executed it."""
 
 
 class DriverReplacedError(ControlError):
-    """Another driver runs the job by now; this one must leave it alone."""
+    """Another driver has taken over the job; this one must stop."""
 
 
 def error_from_dict(data: dict[str, Any]) -> PystateError:

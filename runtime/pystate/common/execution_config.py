@@ -12,7 +12,7 @@ _TRUE, _FALSE = "true", "false"
 
 
 class ExecutionConfig:
-    """Reads and sets the settings of a run. Got from `env.get_config()`; each setter returns the object itself.
+    """The execution settings of a program, returned by `env.get_config()`; each setter returns the object itself.
 
     What has no effect here is kept, so that it can be read again, and the job says at its start why it has none.
 
@@ -40,26 +40,26 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        """Return the number of key groups, -1 where it is left to the runtime."""
+        """Return the number of key groups, -1 if it is left to the runtime."""
         return int(self._configuration.get(PipelineOptions.MAX_PARALLELISM))
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """Set the number of key groups; fixed for the life of the state."""
+        """Set the number of key groups, which can't be changed for existing state."""
         self._configuration.set(PipelineOptions.MAX_PARALLELISM, max_parallelism)
         return self
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Let steps with state go without a uid."""
+        """Allow stateful steps without a uid."""
         self._configuration.set(PipelineOptions.AUTO_GENERATE_UIDS, True)
         return self
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Refuse steps with state that have no uid."""
+        """Reject stateful steps without a uid."""
         self._configuration.set(PipelineOptions.AUTO_GENERATE_UIDS, False)
         return self
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """Return whether steps with state may go without a uid."""
+        """Return whether stateful steps without a uid are allowed."""
         return bool(self._configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
@@ -139,12 +139,12 @@ class ExecutionConfig:
         return self._configuration.get_string("pipeline.generic-types", _TRUE) == _FALSE
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hand functions of a task the same object, which none may change then."""
+        """Pass the same object to all functions of a task, which must not modify it."""
         self._configuration.set(PipelineOptions.OBJECT_REUSE, True)
         return self
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Hand a copy to each function but one that gets an element, so that each may change its own."""
+        """Pass copies to the functions of a task, so that each may modify its own."""
         self._configuration.set(PipelineOptions.OBJECT_REUSE, False)
         return self
 
@@ -153,30 +153,30 @@ class ExecutionConfig:
         return bool(self._configuration.get(PipelineOptions.OBJECT_REUSE))
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often watermarks are made, ms; has an effect on the real-time engine."""
+        """Set the interval of watermarks, ms; has an effect on the real-time engine."""
         self._configuration.set(PipelineOptions.AUTO_WATERMARK_INTERVAL, interval)
         return self
 
     def get_auto_watermark_interval(self) -> int:
-        """Return how often watermarks are made as it was set, ms."""
+        """Return the interval of watermarks as set, ms."""
         return int(self._configuration.get(PipelineOptions.AUTO_WATERMARK_INTERVAL))
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Set how often latency is measured, ms; has no effect."""
+        """Set the interval of latency tracking, ms; has no effect."""
         self._configuration.set_string("metrics.latency.interval", f"{interval} ms")
         return self
 
     def get_latency_tracking_interval(self) -> int:
-        """Return how often latency is measured as it was set, ms."""
+        """Return the interval of latency tracking as set, ms."""
         return self._millis("metrics.latency.interval", 0)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Set the time between two tries to cancel a task, ms; has no effect."""
+        """Set the interval between attempts to cancel a task, ms; has no effect."""
         self._configuration.set_string("task.cancellation.interval", f"{interval} ms")
         return self
 
     def get_task_cancellation_interval(self) -> int:
-        """Return the time between two tries to cancel a task as it was set, ms."""
+        """Return the interval between attempts to cancel a task as set, ms."""
         return self._millis("task.cancellation.interval", 30000)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
@@ -185,19 +185,19 @@ class ExecutionConfig:
         return self
 
     def get_task_cancellation_timeout(self) -> int:
-        """Return how long a task may take to be cancelled as it was set, ms."""
+        """Return how long a task may take to be cancelled as set, ms."""
         return self._millis("task.cancellation.timeout", 180000)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """Return none: there is no Kryo."""
+        """Return an empty result: there is no Kryo."""
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """Return none: there is no Kryo."""
+        """Return an empty result: there is no Kryo."""
         return []
 
     def get_registered_pojo_types(self) -> list[str]:
-        """Return none: there are no Java objects."""
+        """Return an empty result: there are no Java objects."""
         return []
 
     def _millis(self, key: str, default: int) -> int:

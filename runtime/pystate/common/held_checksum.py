@@ -1,4 +1,4 @@
-"""Checksums by a thread that keeps the interpreter meanwhile."""
+"""Checksums computed without releasing the interpreter lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ always busy it has the interpreter back after Python's switch interval, 5 ms."""
 
 
 def held_crc32(data: bytes | memoryview, value: int = 0) -> int:
-    """Return `zlib.crc32(data, value)`, of bytes, without letting the interpreter go."""
+    """Return `zlib.crc32(data, value)` of bytes, without releasing the interpreter lock."""
     if len(data) <= STEP_BYTES:
         return zlib.crc32(data, value)
     view = memoryview(data)

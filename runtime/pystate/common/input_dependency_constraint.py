@@ -1,4 +1,4 @@
-"""When a task of a batch job may start, in Flink; nothing here asks for it."""
+"""When a task of a batch job may start, in Flink; unused here."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""Formats that read input, under the module name PyFlink has them."""
+"""Input formats, under PyFlink's module name."""
 
 from pystate.common.not_there import not_there
 

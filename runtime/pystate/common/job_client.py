@@ -1,4 +1,4 @@
-"""What a program may ask of its own job while that runs in the background."""
+"""The client of a job that a program runs in the background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystate.common.job_status import JobStatus
 
 
 class JobClient(ABC):
-    """One job that `execute_async` has started."""
+    """A job started by `execute_async`."""
 
     @abstractmethod
     def get_job_id(self) -> JobID:
@@ -20,24 +20,24 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Return where the job stands."""
+        """Return the job's status."""
 
     @abstractmethod
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; done once it knows of it, as in Flink. Its end is that of `get_job_execution_result`."""
+        """Cancel the job; done once the request is accepted, as in Flink. `get_job_execution_result` gives its end."""
 
     @abstractmethod
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job behind a savepoint; it continues where that fails.
+        """Stop the job with a savepoint; it continues if that fails.
 
         Args:
-            advance_to_end_of_event_time: Whether event time comes to its end in front of it: all windows and timers fire.
-            savepoint_directory: Where the savepoint goes; None for the configured directory.
+            advance_to_end_of_event_time: Whether event time is advanced to its end before: all windows and timers fire.
+            savepoint_directory: The target directory; None for the configured one.
 
         Returns:
-            Where the savepoint is.
+            The location of the savepoint.
         """
 
     @abstractmethod
@@ -45,16 +45,16 @@ class JobClient(ABC):
         """Take a savepoint; the job continues.
 
         Args:
-            savepoint_directory: Where it goes; None for the configured directory.
+            savepoint_directory: The target directory; None for the configured one.
 
         Returns:
-            Where it is.
+            Its location.
         """
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """Return the accumulators by name: none, as functions in Python have none, in PyFlink neither."""
+        """Return the accumulators by name: none, since Python functions have none, as in PyFlink."""
         return completed({})
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """Return the job's result, once it has ended well. Else its error: what it failed of, or that it was cancelled."""
+        """Return the job's result once it has finished; if it failed or was cancelled, the future has the error."""

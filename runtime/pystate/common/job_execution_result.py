@@ -1,4 +1,4 @@
-"""What is left of a job that has ended well."""
+"""The result of a finished job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pystate.common.job_id import JobID
 
 
 class JobExecutionResult:
-    """What `execute` returns: the id and the run time of a job that has ended well.
+    """The result of `execute`: the id and the run time of a finished job.
 
     Args:
         job_id: 32 hex digits.
@@ -28,7 +28,7 @@ class JobExecutionResult:
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Return None: functions have no accumulators in Python, in PyFlink neither; counters are metrics."""
+        """Return None: Python functions have no accumulators, as in PyFlink; counters are metrics."""
         return self.get_all_accumulator_results().get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
@@ -36,5 +36,5 @@ class JobExecutionResult:
         return {}
 
     def __str__(self) -> str:
-        """Return what people read of it."""
+        """Return a readable form."""
         return f"Job {self._job_id} has finished in {self._net_runtime_ms} ms."

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 
 class JobID(str):
-    """The id of a job: 32 hex digits, as the text it is written as everywhere."""
+    """The id of a job: a string of 32 hex digits."""
 
     __slots__ = ()

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class JobStatus(str, Enum):
-    """Where a job stands."""
+    """The state of a job."""
 
     INITIALIZING = "INITIALIZING"
     CREATED = "CREATED"
@@ -30,5 +30,5 @@ class JobStatus(str, Enum):
         return self.is_terminal
 
     def is_terminal_state(self) -> bool:
-        """Return whether no driver of now runs the job."""
+        """Return whether no current driver runs the job."""
         return self.is_terminal or self is JobStatus.SUSPENDED

@@ -1,4 +1,4 @@
-"""Key groups: which of the `max_parallelism` groups a key falls into, and which subtask owns a group.
+"""Key groups: to which of the `max_parallelism` groups a key belongs, and which subtask owns a group.
 
 The hash is Spark's Murmur3_x86_32 exactly as Spark SQL's `hash()` computes it, so that the JVM and this module always agree
 on where a key lives: `pmod(hash(lit(tag), column), max_parallelism)` there is `key_group(tag, payload, max_parallelism)`

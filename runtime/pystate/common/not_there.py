@@ -1,4 +1,4 @@
-"""Names of PyFlink's that can be imported, and that say why they do nothing here as soon as they are used."""
+"""PyFlink names that can be imported but aren't supported: using them raises an error with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystate.common.errors import JobGraphError
 
 
 class NotThere(type):
-    """The type of such names. To call one, or a method of it, is refused; to name it in an annotation is not."""
+    """The metaclass of unsupported names. Calling one, or a method of it, raises an error; annotations are fine."""
 
     why: str
     hint: str | None
@@ -23,7 +23,7 @@ class NotThere(type):
         cls._refuse(cls.__name__)
 
     def __getattr__(cls, name: str) -> Callable[..., NoReturn]:
-        """Return what refuses to be called, in the place of any method."""
+        """Return a method that raises when called."""
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *args, **kwargs: cls._refuse(f"{cls.__name__}.{name}()")
@@ -34,7 +34,7 @@ class NotThere(type):
 
 
 def not_there(name: str, why: str, hint: str | None = None) -> Any:
-    """Return a class that refuses to be used.
+    """Return a class that raises when used.
 
     Args:
         name: What it is called.
@@ -45,7 +45,7 @@ def not_there(name: str, why: str, hint: str | None = None) -> Any:
 
 
 def no_tables(name: str) -> Any:
-    """Return a name of the Table API, which refuses to be used: SQL is Spark's."""
+    """Return an unsupported name of the Table API: use Spark SQL."""
     why = "there is no Table API; SQL here is Spark's own, over DataFrames."
     hint = (
         "begin with env.from_data_frame(...), end with stream.to_data_frame() or, where the input has no end, with "

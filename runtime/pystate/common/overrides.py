@@ -1,4 +1,4 @@
-"""`override`, which marks a method that takes the place of a base class's and means what is said there.
+"""`override`, which marks a method as an override that is documented in the base class.
 
 Such a method needs no docstring of its own, and mypy checks that there is one to override. It is `typing.override`, which
 Python has from 3.12 on.

@@ -1,4 +1,4 @@
-"""Restart strategies as objects. A job's own is set by `restart-strategy.type` and its options, as in Flink 2."""
+"""Restart strategies as objects. That of a job is set by `restart-strategy.type` and its options, as in Flink 2."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
 class RestartStrategyConfiguration(ABC):
-    """What becomes of a job that fails."""
+    """The base of restart strategy configurations."""
 
     @abstractmethod
     def get_description(self) -> str:
-        """Return it as a sentence for people."""
+        """Return a description."""
 
 
 class RestartStrategies:
-    """Makes them."""
+    """Factory of restart strategy configurations."""
 
     @dataclass(frozen=True)
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """A job that fails stays so."""
+        """A failed job isn't restarted."""
 
         def get_description(self) -> str:
-            """Return it as a sentence."""
+            """Return a description."""
             return "The job is not restarted."
 
     @dataclass(frozen=True)
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """What the cluster is configured to do."""
+        """The configured strategy applies."""
 
         def get_description(self) -> str:
-            """Return it as a sentence."""
+            """Return a description."""
             return "The job is restarted as the configuration says."
 
     @dataclass(frozen=True)
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """So many restarts, each after the same time.
+        """A fixed number of restarts with a fixed delay.
 
         Attributes:
             restart_attempts: How many.
@@ -57,12 +57,12 @@ class RestartStrategies:
             return self.delay_between_attempts_interval
 
         def get_description(self) -> str:
-            """Return it as a sentence."""
+            """Return a description."""
             return f"The job is restarted {self.restart_attempts} times, each after {self.delay_between_attempts_interval}."
 
     @dataclass(frozen=True)
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Restarts until failures come too often.
+        """Restarts until the failure rate is exceeded.
 
         Attributes:
             max_failure_rate: How many failures an interval may have.
@@ -75,7 +75,7 @@ class RestartStrategies:
         delay_between_attempts_interval: timedelta = timedelta(0)
 
         def get_max_failure_rate(self) -> int:
-            """Return how many failures an interval may have."""
+            """Return the maximum number of failures per interval."""
             return self.max_failure_rate
 
         def get_failure_interval(self) -> timedelta:
@@ -87,7 +87,7 @@ class RestartStrategies:
             return self.delay_between_attempts_interval
 
         def get_description(self) -> str:
-            """Return it as a sentence."""
+            """Return a description."""
             return (
                 f"The job is restarted after {self.delay_between_attempts_interval}, until it fails more than "
                 f"{self.max_failure_rate} times within {self.failure_interval}."
@@ -95,12 +95,12 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> RestartStrategies.NoRestartStrategyConfiguration:
-        """Return that a job that fails stays so: `restart-strategy.type: none`."""
+        """Return the strategy that never restarts: `restart-strategy.type: none`."""
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> RestartStrategies.FallbackRestartStrategyConfiguration:
-        """Return that the configuration says it."""
+        """Return the strategy that uses the configured one."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod

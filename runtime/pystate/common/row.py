@@ -13,7 +13,7 @@ from typing import Any, cast
 
 
 class RowKind(Enum):
-    """What a row says about a changelog; a plain record is an INSERT."""
+    """The changelog kind of a row; a plain record is an INSERT."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -29,9 +29,9 @@ _SHORT_KINDS = ("+I", "-U", "+U", "-D")
 
 
 class DefaultNames(tuple[str, ...]):
-    """The names `f0`, `f1`, ... of a row whose type gives none.
+    """The default names `f0`, `f1`, ... of a row whose type has no names.
 
-    Functions see them. In what is durable, and in what makes a key, such a row stays a row without names.
+    Functions see them. In durable data and in keys, such a row remains a row without names.
     """
 
     __slots__ = ()
@@ -39,12 +39,12 @@ class DefaultNames(tuple[str, ...]):
 
 @functools.lru_cache
 def default_names(count: int) -> DefaultNames:
-    """Return the names of so many fields that have none."""
+    """Return the default names of a number of fields."""
     return DefaultNames(f"f{index}" for index in range(count))
 
 
 class Row:
-    """A record: fields by position, and by name where names are given.
+    """A record with positional fields, and optional field names.
 
     `Row("hello", 3)` is positional, `Row(word="hello", count=3)` is named; the two can't be mixed. A positional row of
     strings also works as a template: `Person = Row("name", "age"); Person("Ann", 41)`. Two rows are equal when their kind,
@@ -71,7 +71,7 @@ class Row:
 
     @classmethod
     def of_fields(cls, fields: tuple[str, ...] | None, values: list[Any]) -> Row:
-        """Make a row from a (shared) tuple of names and a list of values that the row takes over. Nothing is checked."""
+        """Create a row from a (shared) tuple of names and a list of values that the row then owns. Nothing is checked."""
         row = _new(cls)
         _set_fields(row, fields)
         _set_values(row, values)
@@ -79,13 +79,13 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """Make a row of a kind."""
+        """Create a row of a kind."""
         row = Row(*args, **kwargs)
         row.set_row_kind(row_kind)
         return row
 
     def __call__(self, *args: Any) -> Row:
-        """Make a row whose names are this row's values."""
+        """Create a row whose names are this row's values."""
         if len(args) > len(self._values):
             message = f"Can't make a row of {len(args)} values from {len(self._values)} names."
             raise ValueError(message)
@@ -114,7 +114,7 @@ class Row:
         return None if self._fields is None else list(self._fields)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """Return the values of these fields, in this order; of a row without names all values.
+        """Return the values of these fields, in this order; all values for a row without names.
 
         Raises:
             ValueError: There is no such field.
@@ -131,7 +131,7 @@ class Row:
         _set_fields(self, tuple(field_names))
 
     def field_names(self) -> tuple[str, ...] | None:
-        """Return the names as the tuple that rows share; None for a row that was given none, `f0`, `f1`, ... apart."""
+        """Return the names as a shared tuple; None for a row without names, or with default names."""
         fields = self._fields
         return None if type(fields) is DefaultNames else fields
 
@@ -140,18 +140,18 @@ class Row:
         return self._values
 
     def get_row_kind(self) -> RowKind:
-        """Return what the row says about a changelog."""
+        """Return the changelog kind of the row."""
         return self._kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Set what the row says about a changelog."""
+        """Set the changelog kind of the row."""
         _set_kind(self, row_kind)
         if row_kind is not RowKind.INSERT:
             while _until_kinds:
                 _until_kinds.pop()()
 
     def values_as(self, names: tuple[str, ...]) -> list[Any]:
-        """Return the values in the order of a type's names; as they are where row or type were given no names.
+        """Return the values in the order of a type's names; unchanged if the row or the type has no names.
 
         Raises:
             ValueError: The row has no field of one of the names.
@@ -209,7 +209,7 @@ class Row:
             raise AttributeError(error.args[0]) from None
 
     def __contains__(self, item: object) -> bool:
-        """Return whether there is a field of that name; for a row without names, whether a value is among the fields."""
+        """Return whether a field of that name exists; for a row without names, whether a field has that value."""
         return item in (self._values if self._fields is None else self._fields)
 
     def __iter__(self) -> Iterator[Any]:
@@ -221,7 +221,7 @@ class Row:
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        """Compare kind, names and values; a row with the names `f0`, `f1`, ... of its type equals one without names, too."""
+        """Compare kind, names and values; a row with default names also equals one without names."""
         if not isinstance(other, Row):
             return NotImplemented
         mine, its = self._fields, other._fields
@@ -237,7 +237,7 @@ class Row:
         return hash(tuple(self._values))
 
     def __repr__(self) -> str:
-        """Return PyFlink's form: a row without names stands in angle brackets."""
+        """Return PyFlink's notation, with angle brackets for a row without names."""
         if self._fields is None:
             return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values, strict=True))})"
@@ -257,7 +257,7 @@ _values_of = attrgetter("_values")
 
 
 def row_like(row: Row, values: list[Any]) -> Row:
-    """Return a row with the names and the kind of another, and with values of its own, which it takes over."""
+    """Return a row with the names and the kind of another row, and with the given values, which it then owns."""
     made = type(row).of_fields(row._fields, values)
     if row.get_row_kind() is not RowKind.INSERT:
         made.set_row_kind(row.get_row_kind())
@@ -268,7 +268,7 @@ _set_class = object.__dict__["__class__"].__set__
 
 
 class _SchemaClass(type):
-    """The type of classes that equal `Row`: `type(row) == Row` holds for each row, as do look-ups by type."""
+    """The metaclass of classes that equal `Row`, so that `type(row) == Row` and look-ups by type work for every row."""
 
     def __eq__(cls, other: object) -> bool:
         return other is Row or type(other) is _SchemaClass
@@ -278,7 +278,7 @@ class _SchemaClass(type):
 
 
 class SchemaRow(Row, metaclass=_SchemaClass):
-    """The base of the classes that have a property per field; rows decoded from columns are of such a class.
+    """The base of classes with a property per field, which are the classes of rows decoded from columns.
 
     All else is a `Row`'s: what pickle, copy and calls of the class make is a plain `Row`.
     """
@@ -286,16 +286,16 @@ class SchemaRow(Row, metaclass=_SchemaClass):
     __slots__ = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Row:  # type: ignore[misc]
-        """Make a plain row: the class of this one stands for its names alone."""
+        """Create a plain row: this class only represents its names."""
         return Row(*args, **kwargs)
 
     @classmethod
     def of_fields(cls, fields: tuple[str, ...] | None, values: list[Any]) -> Row:
-        """Make a plain row, as `Row.of_fields` does."""
+        """Create a plain row, as `Row.of_fields` does."""
         return Row.of_fields(fields, values)
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        """Name the fields of this row, which is a plain one from now on."""
+        """Name the fields of this row, which then becomes a plain row."""
         fields = self._fields
         _set_class(self, Row)
         _set_fields(self, fields)
@@ -303,14 +303,14 @@ class SchemaRow(Row, metaclass=_SchemaClass):
 
 
 def is_row(value: Any) -> bool:
-    """Return whether a value is a row, and of no class that a user made of `Row`."""
+    """Return whether a value is a row, but not of a user's subclass of `Row`."""
     kind = type(value)
     return kind is Row or type(kind) is _SchemaClass
 
 
 @functools.lru_cache(maxsize=256, typed=True)  # typed: `DefaultNames` equal the same names given
 def row_class(names: tuple[str, ...]) -> type[SchemaRow]:
-    """Return the class of rows with these names: what `Row.__getattr__` would look up is a property there.
+    """Return the class of rows with these names, which has properties instead of `Row.__getattr__`.
 
     A name that `Row` itself uses stays what it is in `Row`; of a name given twice the first field counts.
     """
@@ -326,7 +326,7 @@ copyreg.pickle(_SchemaClass, lambda made: (row_class, (made._fields,)))  # type:
 
 
 def rows_of(names: tuple[str, ...], columns: Iterable[Iterable[Any]]) -> list[Any]:
-    """Return rows of columns of the same length, one or more. No step runs Python code for a single row."""
+    """Return the rows of columns of the same length, without running Python code per row."""
     values = list(map(list, zip(*columns, strict=True)))
     rows = list(map(_new, repeat(row_class(names), len(values))))
     deque(map(_set_values, rows, values), maxlen=0)
@@ -334,7 +334,7 @@ def rows_of(names: tuple[str, ...], columns: Iterable[Iterable[Any]]) -> list[An
 
 
 def inserted_values(names: tuple[str, ...], rows: Sequence[Any]) -> list[list[Any]] | None:
-    """Return the rows' own lists of values, where all are rows that `rows_of` made with these names, of the usual kind.
+    """Return the rows' lists of values, if all rows were created by `rows_of` with these names and are INSERTs.
 
     Returns:
         None if they aren't. No step runs Python code for a single row.
@@ -352,9 +352,9 @@ _until_kinds: list[Callable[[], None]] = []
 
 
 def when_kinds_are_used(call: Callable[[], None]) -> None:
-    """Have a function called when this process makes its first row of another kind than INSERT.
+    """Register a function to be called when this process creates its first row of another kind than INSERT.
 
-    Whoever reads each row of a job need not look at the kinds until then.
+    Until then, readers of all rows of a job need not check the kinds.
     """
     _until_kinds.append(call)
 

@@ -1,4 +1,4 @@
-"""How elements become bytes outside of a job, and come back."""
+"""Serialization of elements for external systems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class SerializationSchema(ABC):
-    """Makes bytes of an element."""
+    """Serializes elements to bytes."""
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
@@ -31,7 +31,7 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """Makes an element of bytes.
+    """Deserializes bytes to elements.
 
     Attributes:
         produced_type: The type of the elements; None if it is left open, and they travel pickled.
@@ -45,7 +45,7 @@ class DeserializationSchema(ABC):
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Texts.
+    """Strings.
 
     Args:
         charset: Their encoding.
@@ -60,11 +60,11 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         self._charset = _charset(charset)
 
     def serialize(self, element: str) -> bytes:
-        """Return the text's bytes."""
+        """Return the encoded string."""
         return element.encode(self._charset)
 
     def deserialize(self, message: bytes) -> str:
-        """Return the text of the bytes."""
+        """Return the decoded string."""
         return message.decode(self._charset)
 
 
@@ -89,7 +89,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         field_index: Its position.
 
     Raises:
-        JobGraphError: It isn't a number from 0 on.
+        JobGraphError: It isn't a non-negative integer.
     """
 
     def __init__(self, field_index: int) -> None:
@@ -99,26 +99,26 @@ class RowFieldExtractorSchema(SerializationSchema):
         self._field_index = field_index
 
     def serialize(self, element: Any) -> bytes:
-        """Return the bytes in the field; none where it is null."""
+        """Return the bytes in the field; empty if it is null."""
         value = element[self._field_index]
         return b"" if value is None else bytes(value)
 
 
 class Encoder(ABC):
-    """Writes elements to a file, one behind the other."""
+    """Writes elements to a file, one after the other."""
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Return what writes each element as a line of text."""
+        """Return an encoder that writes each element as a line of text."""
         return SimpleStringEncoder(charset_name)
 
     @abstractmethod
     def encode(self, element: Any) -> bytes:
-        """Return what stands in the file for an element."""
+        """Return the bytes of an element."""
 
 
 class SimpleStringEncoder(Encoder):
-    """A line of text for each element.
+    """Writes each element as a line of text.
 
     Args:
         charset_name: Its encoding.
@@ -143,11 +143,11 @@ class BulkWriter(ABC):
 
     @abstractmethod
     def add_element(self, element: Any) -> None:
-        """Take an element."""
+        """Add an element."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write what is held back; called before `finish`."""
+        """Write buffered elements; called before `finish`."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -155,7 +155,7 @@ class BulkWriter(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """Makes the writers of files that are written as a whole."""
+    """The factory of bulk writers."""
 
     @abstractmethod
     def create(self, stream: IO[bytes]) -> BulkWriter:

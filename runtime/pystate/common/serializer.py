@@ -1,4 +1,4 @@
-"""Serializers that a program may write itself, with PyFlink's names: today for the windows of its own assigners."""
+"""The interface of user-defined serializers, with PyFlink's names: at present for windows of user-defined assigners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often an element of a source gets out of a job through a sink, and why, as people are told it."""
+"""The delivery guarantee from a source to a sink, with its reason, as displayed to users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_REASON = 36
 
 
 class EndToEndGuarantee(str, Enum):
-    """How often an element gets from a source through a sink, failures included.
+    """How often an element gets from a source to the output of a sink, failures included.
 
     A sink's own word (`DeliveryGuarantee`) is one of three things it takes: the source has to give elements again, and the
     job has to know which.
@@ -30,7 +30,7 @@ class EndToEndGuarantee(str, Enum):
 
 @dataclass(frozen=True)
 class StreamGuarantee(OpenPlainData):
-    """What holds for the elements of a source that get to a sink.
+    """The guarantee for the elements of a source that reach a sink.
 
     Attributes:
         source: The source's name.
@@ -50,12 +50,12 @@ class StreamGuarantee(OpenPlainData):
 
 
 def guarantee_lines(guarantees: Sequence[StreamGuarantee], width: int | None = None, *, unicode: bool = False) -> list[str]:
-    """Return a line for each, its columns below each other: source and sink, guarantee, why.
+    """Return an aligned line for each guarantee: source and sink, guarantee, reason.
 
     Args:
-        guarantees: What to tell; what would be the same line again stands there once.
-        width: Columns of the terminal: reasons go on in lines below, and where there is little room stand there whole. None
-            for one line each, however long.
+        guarantees: The guarantees; duplicate lines are dropped.
+        width: Columns of the terminal: reasons are wrapped to lines below, or moved there as a whole if there is little
+            room. None for one line each, however long.
         unicode: Whether more than ASCII may be written.
     """
     arrow = " → " if unicode else " -> "
@@ -92,6 +92,6 @@ def _printable(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return how many columns of a terminal a text takes up."""
+    """Return the width of a text in terminal columns."""
     wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
     return len(text) + wide - sum(unicodedata.combining(one) > 0 for one in text)

@@ -1,4 +1,4 @@
-"""Lengths of time, instants, and the texts for durations and memory sizes in configuration files (Flink's spellings)."""
+"""Durations, instants, and the notation of durations and memory sizes in configuration files (as in Flink)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MEMORY_UNITS: dict[str, int] = {
 
 
 def steady_ms() -> int:
-    """Return milliseconds on a clock that nobody sets, and that continues where a machine sleeps."""
+    """Return milliseconds of a monotonic clock that keeps running while the machine sleeps."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1_000_000
 
 
 def current_time_ms() -> int:
-    """Return the time, ms since 1970."""
+    """Return the current time, ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -70,7 +70,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(millis: int) -> str:
-    """Return a duration in the largest unit that says it exactly, such as `10 min`; `parse_duration` reads it back."""
+    """Return a duration in the largest unit without remainder, such as `10 min`; `parse_duration` reads it back."""
     if millis < 0:
         message = f"A duration can't be negative: {millis} ms."
         raise ValueError(message)
@@ -103,7 +103,7 @@ def parse_memory_size(text: str) -> int:
 
 @dataclass(frozen=True, order=True, init=False)
 class Time:
-    """A length of time, as the older methods of Flink's API take it.
+    """A length of time, as used in older methods of Flink's API.
 
     Args:
         milliseconds: How long it is.
@@ -116,27 +116,27 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """Return so many milliseconds."""
+        """Return a length of time in milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """Return so many seconds."""
+        """Return a length of time in seconds."""
         return Time(seconds * 1_000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """Return so many minutes."""
+        """Return a length of time in minutes."""
         return Time(minutes * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """Return so many hours."""
+        """Return a length of time in hours."""
         return Time(hours * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """Return so many days of 24 hours."""
+        """Return a length of time in days of 24 hours."""
         return Time(days * 86_400_000)
 
     def to_milliseconds(self) -> int:
@@ -156,32 +156,32 @@ class Duration:
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """Return so many milliseconds."""
+        """Return a length of time in milliseconds."""
         return Duration(millis)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """Return so many seconds."""
+        """Return a length of time in seconds."""
         return Duration(seconds * 1_000)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """Return so many minutes."""
+        """Return a length of time in minutes."""
         return Duration(minutes * 60_000)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """Return so many hours."""
+        """Return a length of time in hours."""
         return Duration(hours * 3_600_000)
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """Return so many days of 24 hours."""
+        """Return a length of time in days of 24 hours."""
         return Duration(days * 86_400_000)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """Return so many nanoseconds, rounded down to milliseconds."""
+        """Return a length of time in nanoseconds, rounded down to milliseconds."""
         return Duration(nanos // 1_000_000)
 
     def to_millis(self) -> int:
@@ -214,7 +214,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """Return the instant so many milliseconds after the epoch."""
+        """Return the instant at a number of milliseconds after the epoch."""
         seconds, millis = divmod(epoch_milli, 1_000)
         return Instant(seconds, millis * 1_000_000)
 

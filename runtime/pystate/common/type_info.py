@@ -13,7 +13,7 @@ _MAX_DEPTH = 50
 
 
 class TypeKind(str, Enum):
-    """The kinds of types; the values are stable, since they stand in snapshots."""
+    """The kinds of types; the values are stable, since they are part of snapshots."""
 
     STRING = "STRING"
     BOOLEAN = "BOOLEAN"
@@ -143,7 +143,7 @@ class TypeInformation:
 
     @property
     def name(self) -> str:
-        """A stable text, such as `ROW<word STRING, count LONG>`, for errors and listings."""
+        """The name as stable text, such as `ROW<word STRING, count LONG>`, for errors and listings."""
         if self.kind is TypeKind.ROW and self.names is not None:
             fields = ", ".join(f"{name} {part.name}" for name, part in zip(self.names, self.elements, strict=True))
             return f"ROW<{fields}>"
@@ -152,16 +152,16 @@ class TypeInformation:
         return self.kind.value
 
     def get_field_names(self) -> list[str]:
-        """Return the names of a ROW's fields; `f0`, `f1`, ... where none were given."""
+        """Return the names of a ROW's fields; `f0`, `f1`, ... by default."""
         return list(self.names) if self.names is not None else [f"f{i}" for i in range(len(self.elements))]
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """The names that rows of this type have: those of the type, else `f0`, `f1`, ..."""
+        """The names of rows of this type: those of the type, else `f0`, `f1`, ..."""
         return default_names(len(self.elements)) if self.names is None else self.names
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field of a row type, -1 where it has none of that name."""
+        """Return the position of a field of a row type, -1 if there is none of that name."""
         names = self.get_field_names()
         return names.index(field_name) if field_name in names else -1
 
@@ -231,7 +231,7 @@ def _from_plain(plain: Any, depth: int) -> TypeInformation:
 
 
 class Types:
-    """Makes types, with PyFlink's names."""
+    """The factory of types, with PyFlink's names."""
 
     @staticmethod
     def STRING() -> TypeInformation:
@@ -310,7 +310,7 @@ class Types:
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Return the type of any object that pickle can write; its snapshots are pickle bytes."""
+        """Return the type of any picklable object; it is pickled in snapshots."""
         return TypeInformation(TypeKind.PICKLED_BYTE_ARRAY)
 
     @staticmethod

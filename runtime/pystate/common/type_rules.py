@@ -1,7 +1,7 @@
-"""What a value of each type is: one rule for state, for what goes from task to task, for keys, sinks and formats.
+"""The conversion rules for values of each type, shared by state, transport between tasks, keys, sinks and formats.
 
-A value that is right as it is is found so by whoever has it, in a way that costs nothing; all others are brought here, and
-become what the type has, where that says the same, or are refused. `docs/functions.md` has the rules as a table.
+Callers recognize values of the exact type cheaply by themselves; all other values are converted here, if the type has an
+equivalent value, or rejected. `docs/functions.md` has the rules as a table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 class WrongValueError(RecordError, ValueError):
-    """A value is none of its type.
+    """A value isn't of its type.
 
     Args:
         value: The value.
@@ -56,7 +56,7 @@ def is_byte_array(type_info: TypeInformation) -> bool:
 
 
 def conform_to(type_info: TypeInformation) -> Conform:
-    """Return the rule of a type; it takes no None, which is no value of any type."""
+    """Return the rule of a type; it must not be called with None, which isn't a value of any type."""
     kind = type_info.kind
     if kind in SCALAR_RULES:
         return SCALAR_RULES[kind]
@@ -91,7 +91,7 @@ def _parts(values: Any, parts: list[Conform], type_info: TypeInformation) -> lis
 
 
 def as_list(value: Any, type_info: TypeInformation) -> list[Any]:
-    """Return a list, a tuple or an array as list; its elements as they are."""
+    """Convert a list, a tuple or an array to a list; elements are unchanged."""
     if isinstance(value, (list, tuple, array.array)):
         return list(value)
     numpy = sys.modules.get("numpy")
@@ -101,14 +101,14 @@ def as_list(value: Any, type_info: TypeInformation) -> list[Any]:
 
 
 def as_dict(value: Any, type_info: TypeInformation) -> dict[Any, Any]:
-    """Return a mapping as dict; its entries as they are."""
+    """Convert a mapping to a dict; entries are unchanged."""
     if isinstance(value, Mapping):
         return dict(value)
     raise WrongValueError(value, type_info.name, "give it a dict")
 
 
 def as_tuple(value: Any, type_info: TypeInformation) -> tuple[Any, ...]:
-    """Return a tuple or list of as many parts as the type has as tuple; its parts as they are."""
+    """Convert a tuple or list of the type's length to a tuple; its parts are unchanged."""
     if not isinstance(value, (tuple, list)):
         raise WrongValueError(value, type_info.name)
     if len(value) != len(type_info.elements):
@@ -117,7 +117,7 @@ def as_tuple(value: Any, type_info: TypeInformation) -> tuple[Any, ...]:
 
 
 def as_row(value: Any, type_info: TypeInformation) -> Row:
-    """Return a row of all fields, which one of a class of the user's becomes, too; a tuple or list is the row of these."""
+    """Convert a row, a user's subclass of it, a tuple or a list to a row of all fields."""
     if isinstance(value, Row) and len(value) == len(type_info.elements):
         try:
             value.values_as(type_info.row_names)
@@ -134,14 +134,14 @@ def as_row(value: Any, type_info: TypeInformation) -> Row:
 
 
 def as_bytes(value: Any, type_name: str) -> bytes:
-    """Return bytes of whatever holds bytes."""
+    """Convert a bytes-like object to bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise WrongValueError(value, type_name)
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's value for a scalar of numpy's; others as they are."""
+    """Convert a numpy scalar to a Python value; others are unchanged."""
     numpy = sys.modules.get("numpy")
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
@@ -227,7 +227,7 @@ def _time(value: Any) -> dt.time:
 
 
 def _timestamp(value: Any) -> dt.datetime:
-    """A time with a zone becomes that moment in UTC, as Spark has it, whose times with a zone arrive as such."""
+    """Convert a datetime with a zone to UTC, as Spark does."""
     plain = _plain(value)
     if not isinstance(plain, dt.datetime):
         raise WrongValueError(value, "SQL_TIMESTAMP", "it is a datetime")

@@ -1,4 +1,4 @@
-"""The types, under the module name PyFlink has them."""
+"""The types, under PyFlink's module name."""
 
 from __future__ import annotations
 

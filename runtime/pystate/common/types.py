@@ -1,4 +1,4 @@
-"""Rows, under the module name PyFlink has them."""
+"""Rows, under PyFlink's module name."""
 
 from pystate.common.row import Row, RowKind
 

@@ -1,4 +1,4 @@
-"""Where the times of elements come from, and how late elements may be (PyFlink's WatermarkStrategy)."""
+"""Timestamp assignment and watermark generation (PyFlink's WatermarkStrategy)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TimestampAssigner(ABC):
-    """Tells when elements happened."""
+    """Assigns event timestamps to elements."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
@@ -36,7 +36,7 @@ class TimestampAssigner(ABC):
 
 
 class ColumnTimestampAssigner(TimestampAssigner):
-    """Takes the time of a row from one of its columns.
+    """Assigns the timestamp of a row from one of its columns.
 
     Args:
         column: A timestamp, or ms since 1970.
@@ -63,7 +63,7 @@ class ColumnTimestampAssigner(TimestampAssigner):
 
 @dataclass(frozen=True)
 class WatermarkStrategy:
-    """Made by its static methods; each `with_...` method returns another strategy.
+    """A watermark strategy, created by its static methods; each `with_...` method returns a new strategy.
 
     Attributes:
         max_out_of_orderness_ms: How much older than the newest one an element may be; None if there are no watermarks.
@@ -77,15 +77,15 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Return the strategy of a stream whose times only rise."""
+        """Return the strategy for a stream with ascending timestamps."""
         return WatermarkStrategy(0)
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """Return the strategy of a stream whose elements come late by no more than so long.
+        """Return the strategy for a stream whose elements are out of order by at most a length of time.
 
         Raises:
-            JobGraphError: It is no length of time.
+            JobGraphError: It isn't a length of time.
         """
         return WatermarkStrategy(_milliseconds(max_out_of_orderness, "for_bounded_out_of_orderness", least=0))
 
@@ -95,7 +95,7 @@ class WatermarkStrategy:
         return WatermarkStrategy()
 
     def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
-        """Return this strategy with times from an assigner.
+        """Return this strategy with a timestamp assigner.
 
         Raises:
             JobGraphError: It is none.
@@ -106,17 +106,17 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=timestamp_assigner.extract_timestamp)
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """Return this strategy with channels that hold nobody up once nothing has come for so long.
+        """Return this strategy with an idle timeout, after which channels without elements don't hold back watermarks.
 
         Raises:
-            JobGraphError: It is no length of time above 0.
+            JobGraphError: It isn't a positive length of time.
         """
         return replace(self, idle_timeout_ms=_milliseconds(idle_timeout, "with_idleness", least=1))
 
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
     ) -> WatermarkStrategy:
-        """Return this strategy as it is: sources are read epoch by epoch, none runs ahead of the others between two."""
+        """Return this strategy unchanged: sources are read epoch by epoch, so none runs ahead of the others."""
         del max_allowed_watermark_drift, update_interval
         _LOG.warning("with_watermark_alignment(%r) has no effect: all sources are read in the same epochs.", watermark_group)
         return self

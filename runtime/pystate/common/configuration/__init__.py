@@ -1,6 +1,6 @@
-"""Options, where their values come from, and `Configuration`, which programs import from here, as with PyFlink.
+"""Options, the origins of their values, and `Configuration`, which programs import from here, as in PyFlink.
 
-It is imported at its first use: who needs the definition of one option gets no more.
+Imported lazily, so that users of one option definition load nothing else.
 """
 
 from __future__ import annotations

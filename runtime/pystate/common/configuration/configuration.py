@@ -45,7 +45,7 @@ _TOML_CLASH = ("Cannot overwrite", "Cannot mutate", "Cannot declare", "Cannot re
 
 
 class OriginKind(Enum):
-    """Where a value was set."""
+    """The kind of origin of a value."""
 
     DEFAULT = "default"
     BUILT_IN = "built-in"
@@ -56,7 +56,7 @@ class OriginKind(Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value was set.
+    """The origin of a value.
 
     Attributes:
         kind: The level.
@@ -67,7 +67,7 @@ class Origin:
     place: str = ""
 
     def __str__(self) -> str:
-        """Return the place, or the level where it has none."""
+        """Return the place, or the level if it has none."""
         return self.place or self.kind.value
 
 
@@ -81,9 +81,9 @@ _NAMESPACES = frozenset(key.partition(".")[0] for key in (*ALL_OPTIONS, SPARK_PR
 class Configuration:
     """Values by key, kept as text, with PyFlink's methods.
 
-    An older name of a key stands for today's name everywhere. A value of a known option is checked when it is set. A key
-    that is no option and none of Flink's is refused where its first part is one of ours (`state.`, ...), else it is kept as
-    a parameter of the program. Those of Flink that mean nothing here are kept too, see `notices`.
+    An older name of a key is equivalent to the current name everywhere. A value of a known option is checked when it is set.
+    A key that is neither an option nor one of Flink's is rejected if its first part is one of ours (`state.`, ...), else it
+    is kept as a parameter of the program. Flink's options without effect here are kept too, see `notices`.
 
     Args:
         other: Initial values, or a configuration to copy; they count as set by the program.
@@ -102,7 +102,7 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str) -> list[str]:
-        """Return the parts of a text with `;` between them, or of a list in YAML's short form."""
+        """Return the parts of a `;`-separated text, or of a YAML flow list."""
         if value.startswith("[") and value.endswith("]"):
             return [part.strip().strip("\"'") for part in value[1:-1].split(",") if part.strip()]
         return [part for part in value.split(";") if part]
@@ -242,7 +242,7 @@ class Configuration:
             yield key, value, self._origins[key]
 
     def notices(self) -> list[str]:
-        """Return a sentence for each option of Flink's that the program has set, and that means nothing here."""
+        """Return a sentence for each Flink option without effect that the program has set."""
         return [
             f"{key!r} has no effect: {why}."
             for key in self._values
@@ -300,7 +300,7 @@ class Configuration:
             raise _bad_value(option.key, text, option.type, origin) from error
 
     def __eq__(self, other: object) -> bool:
-        """Compare the values; where they came from doesn't matter."""
+        """Compare the values, without their origins."""
         if not isinstance(other, Configuration):
             return NotImplemented
         return self._values == other.to_dict()
@@ -308,17 +308,17 @@ class Configuration:
     __hash__ = None  # type: ignore[assignment]  # it can change
 
     def __str__(self) -> str:
-        """Return the values as a map of Java's, but no secrets."""
+        """Return the values in the form of a Java map, without secrets."""
         return f"{{{', '.join(f'{key}={value}' for key, value in without_secrets(self._values).items())}}}"
 
     def __repr__(self) -> str:
-        """Return the values, but no secrets."""
+        """Return the values, without secrets."""
         return f"Configuration({without_secrets(self._values)!r})"
 
 
 @dataclass(frozen=True)
 class LoadedConfiguration:
-    """What file and command line say.
+    """The configuration of file and command line.
 
     Attributes:
         configuration: The values.
@@ -334,7 +334,7 @@ class LoadedConfiguration:
 def load_configuration(
     conf_dir: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, home: PystateHome
 ) -> LoadedConfiguration:
-    """Put the first `flink-conf.toml` found above pystate's own settings, key by key, and `overrides` above both.
+    """Load the first `flink-conf.toml` found, which overrides pystate's own settings by key; `overrides` override both.
 
     It is looked for in `conf_dir`, `PYSTATE_CONF_DIR`, `./conf` and the user's configuration folder. Only one file is read.
     The first two places are someone's wish: a file missing there is an error. pystate's own settings are those that
@@ -382,7 +382,7 @@ def _built_in(home: PystateHome) -> Configuration:
 
 
 def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
-    """Read the arguments of `-D`, each `key=value`; of two values for one key the later one counts.
+    """Parse the arguments of `-D`, each `key=value`; of two values for one key the later one counts.
 
     Raises:
         UsageError: There is no `=`, or nothing before it.
@@ -400,17 +400,17 @@ def parse_dynamic_properties(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def unknown_key(key: str, origin: Origin) -> ConfigurationError:
-    """Return the error for a key that no option has, naming the nearest one."""
+    """Return the error for an unknown key, with the most similar known one."""
     near = nearest_key(key)
     hint = f"did you mean {near!r}?" if near else "pystate config lists all options"
     return ConfigurationError(f"There is no option {key!r}.", where=str(origin), hint=hint)
 
 
 def _check_foreign(key: str, value: str, origin: Origin, *, own_parameters: bool = True) -> None:
-    """Reject a key that is no option, unless it is one of Flink's without effect, or may be a parameter of the program.
+    """Reject an unknown key, unless it is a Flink option without effect, or may be a parameter of the program.
 
     Raises:
-        ConfigurationError: Nobody knows it, or Flink does and ignoring it would do harm.
+        ConfigurationError: It is unknown, or a Flink option that would be harmful to ignore.
     """
     refusal = refusal_of(key, value)
     if refusal is not None:
@@ -456,7 +456,7 @@ def _add(
 
 
 def find_file(conf_dir: str | Path | None = None) -> Path | None:
-    """Return the configuration file that counts here, None if there is none.
+    """Return the effective configuration file, None if there is none.
 
     Args:
         conf_dir: The value of `--conf-dir`.
@@ -510,7 +510,7 @@ def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
 
 
 def _scalar(key: str, raw: Any, origin: Origin) -> str:
-    """Return a TOML value as the text that stands for it."""
+    """Return a TOML value as text."""
     if isinstance(raw, str):
         return raw
     if isinstance(raw, bool):

@@ -25,7 +25,7 @@ def local_threads(master: str) -> int | None:
 
 
 def execution_target(configuration: Configuration) -> ExecutionTarget:
-    """Return where the job is to run: what execution.target says, else what Spark's master is.
+    """Return the target of the job: execution.target if set, else derived from Spark's master.
 
     Raises:
         ConfigurationError: The two contradict each other.

@@ -1,7 +1,7 @@
-"""The settings of filesystems that are in force in this process.
+"""The effective filesystem settings of this process.
 
-A place is a text everywhere: in a message to a slot, in a savepoint's metadata, in a command. So the settings that turn it
-into a filesystem belong to the process, as in Flink: who reads a configuration calls `initialize` with it.
+A location is a text everywhere: in a message to a slot, in a savepoint's metadata, in a command. So the settings for
+resolving it to a filesystem belong to the process, as in Flink: after reading a configuration, call `initialize` with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS_VARIABLE = "PYSTATE_FILE_SYSTEM_SETTINGS"
 
 @dataclass(frozen=True)
 class S3Settings:
-    """How S3 is reached; None leaves a value to where the AWS tools look.
+    """The settings of S3; None for values that are taken from the AWS defaults.
 
     Attributes:
         access_key: The access key id.
@@ -55,7 +55,7 @@ class S3Settings:
 
 @dataclass(frozen=True)
 class HdfsSettings:
-    """How HDFS is reached.
+    """The settings of HDFS.
 
     Attributes:
         conf_dir: The folder with Hadoop's own settings; None for that of the environment.
@@ -74,7 +74,7 @@ class HdfsSettings:
 
 @dataclass(frozen=True)
 class FileSystemSettings:
-    """How places become filesystems.
+    """The settings for resolving locations to filesystems.
 
     Attributes:
         default_scheme: Where absolute paths without a scheme lie; None for this machine.
@@ -128,7 +128,7 @@ class FileSystemSettings:
         return 0o777 & ~self.umask
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the texts that must be shown nowhere."""
+        """Return the secrets, which must never be displayed."""
         found = (self.s3.access_key, self.s3.secret_key, self.s3.session_token)
         return tuple(secret for secret in found if secret)
 
@@ -138,18 +138,18 @@ _in_force: FileSystemSettings | None = None
 
 
 def initialize(configuration: Configuration) -> None:
-    """Put the settings of a configuration in force in this process."""
+    """Make the settings of a configuration effective in this process."""
     put_in_force(FileSystemSettings.of(configuration))
 
 
 def put_in_force(settings: FileSystemSettings | None) -> None:
-    """Put settings in force in this process; None for those that it began with."""
+    """Make settings effective in this process; None restores the initial ones."""
     global _in_force  # noqa: PLW0603
     _in_force = settings
 
 
 def current_settings() -> FileSystemSettings:
-    """Return the settings in force; where nobody called `initialize`, those of who started this process, or the defaults."""
+    """Return the effective settings; before `initialize`, those of the parent process, or the defaults."""
     if _in_force is not None:
         return _in_force
     text = os.environ.get(SETTINGS_VARIABLE)
@@ -157,7 +157,7 @@ def current_settings() -> FileSystemSettings:
 
 
 def settings_environment() -> dict[str, str]:
-    """Return what gives the settings in force to a process that is started with it.
+    """Return the environment variables that pass the effective settings to a child process.
 
     The environment of a process can be read by its own user only; its arguments can be read by everybody.
     """
@@ -166,13 +166,13 @@ def settings_environment() -> dict[str, str]:
 
 
 def adopt(settings: FileSystemSettings) -> None:
-    """Put settings in force that came along with a place, unless this process has its own already."""
+    """Make the settings received with a location effective, unless this process already has its own."""
     if current_settings() == _DEFAULT:
         put_in_force(settings)
 
 
 def travelling_settings() -> FileSystemSettings | None:
-    """Return what must go along with a place to another process; None if it has all it needs."""
+    """Return the settings to send with a location to another process; None if it needs none."""
     settings = current_settings()
     return None if settings == _DEFAULT else settings
 

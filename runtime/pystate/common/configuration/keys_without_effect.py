@@ -1,4 +1,4 @@
-"""Flink's options that have no effect here, and why: a file written for Flink is read, and each of them is reported.
+"""Flink's options without effect here, with reasons: configuration files for Flink are accepted, and each is reported.
 
 All keys of Flink 1.11 to 2.3 are honoured (`options`), stand here, or are refused (`refused_keys`); all others are errors.
 Keys and meanings after Flink's configuration reference.
@@ -291,7 +291,7 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
 
 
 def why_without_effect(key: str) -> str | None:
-    """Return why a key of Flink's means nothing here; None for keys that no such reason is known of."""
+    """Return why a Flink option has no effect here; None for all other keys."""
     found = KEYS_WITHOUT_EFFECT.get(key)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""The types of option values: how a text is read, written, and described to people.
+"""The types of option values: parsing, formatting, and descriptions.
 
 Every value is kept as text, so that a configuration crosses processes unchanged; these types say what a text means.
 """
@@ -28,27 +28,27 @@ _MEMORY_UNITS = (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10))
 
 
 class ValueType(ABC, Generic[V]):
-    """Reads and writes the values of an option. `parse` and `format` raise ValueError for what the type can't hold."""
+    """Reads and writes the values of an option. `parse` and `format` raise ValueError for invalid values."""
 
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """Say which values are allowed, as the end of the sentence "allowed: ..."."""
+        """Return the allowed values, as the end of the sentence "allowed: ..."."""
 
     @abstractmethod
     def parse(self, text: str) -> V:
-        """Return the value that `text` stands for."""
+        """Return the value of a text."""
 
     @abstractmethod
     def format(self, value: Any) -> str:
-        """Return a text that `parse` reads back as `value`."""
+        """Return the text that `parse` converts back to `value`."""
 
     def to_toml(self, value: V) -> str:
-        """Return the value as it stands in a TOML file."""
+        """Return the value in TOML notation."""
         return toml_string(self.format(value))
 
     def nearest(self, text: str) -> str | None:
-        """Return the allowed value that looks most like `text`; None if none is near."""
+        """Return the allowed value most similar to `text`; None if none is similar."""
         del text
         return None
 
@@ -81,22 +81,22 @@ class StringType(ValueType[str]):
 
 
 class PlaceType(StringType):
-    """A place that is read or written: a path or a URL."""
+    """A location that is read or written: a path or a URL."""
 
     def parse(self, text: str) -> str:
-        """Return the text; control characters, chains of URLs and URLs of the web are refused."""
+        """Return the text; control characters, chained URLs and HTTP or FTP URLs are rejected."""
         fault = fault_of_place(text)
         if fault is not None:
             raise ValueError(fault.rstrip("."))
         return text
 
     def format(self, value: Any) -> str:
-        """Return the text, checked like one that is read."""
+        """Return the text, checked as in `parse`."""
         return self.parse(super().format(value))
 
 
 class UmaskType(ValueType[int]):
-    """Bits that modes of files don't have, as `umask` writes them. The owner's own bits can't be among them."""
+    """A file mode mask in the notation of `umask`. It must not contain the owner's bits."""
 
     @property
     def allowed(self) -> str:
@@ -229,7 +229,7 @@ class FloatType(ValueType[float]):
         return value
 
     def format(self, value: Any) -> str:
-        """Return the shortest digits that mean the number."""
+        """Return the shortest digits that represent the number."""
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             message = f"{value!r} is no number"
             raise ValueError(message)
@@ -252,7 +252,7 @@ class DurationType(ValueType[int]):
 
     @property
     def allowed(self) -> str:
-        """Name the spelling and the shortest value."""
+        """Return the notation and the minimum."""
         text = 'a duration such as "10 s", "500 ms", "2 min"'
         return f"{text}, at least {format_duration(self._minimum)}" if self._minimum else text
 
@@ -292,7 +292,7 @@ class MemorySizeType(ValueType[int]):
 
     @property
     def allowed(self) -> str:
-        """Name the spelling, the smallest and the largest value."""
+        """Return the notation, the minimum and the maximum."""
         text = 'a memory size such as "20 kb", "64 mb", "1 gb"'
         if self._minimum:
             text = f"{text}, at least {_format_size(self._minimum)}"
@@ -317,7 +317,7 @@ class MemorySizeType(ValueType[int]):
 
 
 class EnumType(ValueType[E]):
-    """One of the members of an enum, told by their values in upper or lower case.
+    """A member of an enum, identified by its value in upper or lower case.
 
     Args:
         members: The enum; its values are texts.
@@ -344,7 +344,7 @@ class EnumType(ValueType[E]):
         return member
 
     def format(self, value: Any) -> str:
-        """Return the member's value; its name as text is accepted too."""
+        """Return the member's value; a text is accepted, too."""
         text = value.value if isinstance(value, Enum) else value
         if not isinstance(text, str):
             message = f"{value!r} is none of them"
@@ -374,7 +374,7 @@ class PortRangeType(ValueType[range]):
         return ports
 
     def format(self, value: Any) -> str:
-        """Return the range; a text that says one is accepted too."""
+        """Return the range; a text is accepted, too."""
         ports = value if isinstance(value, range) else self.parse(str(value))
         return str(ports[0]) if len(ports) == 1 else f"{ports[0]}-{ports[-1]}"
 
@@ -396,7 +396,7 @@ class NameOrFactoryType(ValueType[str]):
 
     @property
     def allowed(self) -> str:
-        """Name the names, and the form of a path."""
+        """Return the names, and the form of a path."""
         return f"{', '.join(self._names)} or the path of a factory, package.module:Class"
 
     def parse(self, text: str) -> str:
@@ -422,7 +422,7 @@ class NameOrFactoryType(ValueType[str]):
 
 
 def nearest_name(text: str, names: Iterable[str]) -> str | None:
-    """Return the name that looks most like `text`, whatever its case; None if none is near."""
+    """Return the name most similar to `text`, ignoring case; None if none is similar."""
     near = difflib.get_close_matches(text.strip().lower(), list(names), n=1, cutoff=0.6)
     return near[0] if near else None
 

@@ -1,4 +1,4 @@
-"""Flink's options that are refused, since ignoring them would break a promise.
+"""Flink's options that are rejected, since ignoring them would break a guarantee.
 
 TLS that is not spoken, a command that is not forbidden, results that come out otherwise, data that goes elsewhere. A value
 that asks for nothing of the kind passes with the reason in `keys_without_effect`.
@@ -15,7 +15,7 @@ _ON, _OFF = frozenset({"true"}), frozenset({"false"})
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an option is refused.
+    """The reason why an option is rejected.
 
     Attributes:
         why: What would not be so.
@@ -96,7 +96,7 @@ REFUSED_KEYS: dict[str, Refusal] = {
 
 
 def refusal_of(key: str, value: str) -> Refusal | None:
-    """Return why an option with that value is refused; None if it isn't."""
+    """Return why an option with that value is rejected; None if it isn't."""
     found = REFUSED_KEYS.get(key)
     if found is None and why_without_effect(key) is None:
         starts = (start for start in REFUSED_KEYS if start.endswith(".") and key.startswith(start))

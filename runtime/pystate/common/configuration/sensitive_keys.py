@@ -31,7 +31,7 @@ _PLACES = ("token-file",)
 
 
 def is_sensitive(key: str) -> bool:
-    """Return whether the value of an option is a secret. The path of a file that holds one is none."""
+    """Return whether the value of an option is a secret. The path of a file with a secret isn't."""
     lowered = key.lower()
     return any(part in lowered for part in _PARTS) and not lowered.endswith(_PLACES)
 

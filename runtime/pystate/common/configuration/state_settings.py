@@ -28,16 +28,16 @@ _OLD_NAMES = {
 
 @dataclass(frozen=True)
 class StateSettings:
-    """Where a job keeps state and checkpoints.
+    """The settings of a job's state backend and checkpoint storage.
 
     Attributes:
-        backend: A name of today, or the path of a factory.
-        storage: Where the state of checkpoints goes.
-        checkpoint_directory: Where files of checkpoints go; None for nowhere.
-        max_state_size: With JOBMANAGER, the most bytes of one state of one subtask.
-        max_checkpoint_size: With JOBMANAGER, the most bytes of one checkpoint.
+        backend: The current name of a backend, or the path of a factory.
+        storage: The checkpoint storage.
+        checkpoint_directory: The directory of checkpoints; None if there is none.
+        max_state_size: With JOBMANAGER, the maximum bytes of one state of one subtask.
+        max_checkpoint_size: With JOBMANAGER, the maximum bytes of one checkpoint.
         asynchronous: Whether snapshots are written while the next epochs run.
-        notices: Sentences for the person who starts the job.
+        notices: Sentences for the user who starts the job.
     """
 
     backend: str
@@ -50,7 +50,7 @@ class StateSettings:
 
     @property
     def in_memory_only(self) -> bool:
-        """Whether checkpoints are kept nowhere but in the memory of the driver."""
+        """Whether checkpoints are kept only in the memory of the driver."""
         return self.storage is CheckpointStorageType.JOBMANAGER and self.checkpoint_directory is None
 
     @staticmethod
@@ -96,7 +96,7 @@ class StateSettings:
 
 
 def is_checkpointing_enabled(configuration: Configuration) -> bool:
-    """Return whether a job takes checkpoints without being asked."""
+    """Return whether a job takes periodic checkpoints."""
     get = configuration.get
     return bool(get(_EVERY_EPOCH)) or get(CheckpointingOptions.CHECKPOINTING_INTERVAL) is not None
 

@@ -1,1 +1,1 @@
-"""Files of an installation: its home, small files written whole, permissions."""
+"""Files of an installation: its home, atomically written small files, permissions."""

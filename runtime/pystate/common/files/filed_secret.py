@@ -1,7 +1,7 @@
-"""A secret that processes of this machine hand on by the path of a file that only their user can read.
+"""A secret that processes of this machine pass on by the path of a file that only their user can read.
 
-What Spark runs goes to its workers pickled, in blocks that it hands to whoever reaches its ports and proves what Spark's own
-settings ask for. A secret of this kind is in none of them.
+What Spark runs is pickled into blocks, which it serves to every client that satisfies Spark's own authentication settings.
+This secret is never in those blocks.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class FiledSecret(bytes):
 
     @classmethod
     def of(cls, secret: bytes, path: Path) -> FiledSecret:
-        """Return a secret with its file, which is not there yet."""
+        """Return a secret with its file, which doesn't exist yet."""
         made = cls(secret)
         made.path = str(path)
         return made
 
     def write(self) -> None:
-        """Make the file, for its owner alone.
+        """Create the file, readable for its owner only.
 
         Raises:
             OSError: It can't be written, or is there.
@@ -40,7 +40,7 @@ class FiledSecret(bytes):
             file.write(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Hand on the path alone."""
+        """Pickle only the path."""
         return read_secret, (self.path,)
 
 

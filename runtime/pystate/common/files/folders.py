@@ -1,4 +1,4 @@
-"""Makes folders of a mode of ours, whatever the umask is."""
+"""Creates folders with given modes, independent of the umask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PRIVATE = 0o700
 
 
 def make_private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can look into, as those above it that aren't there; return it.
+    """Create a folder that only its owner can access, and missing parents likewise; return it.
 
     Raises:
         OSError: It can't be made.
@@ -21,7 +21,7 @@ def make_private_folder(path: Path) -> Path:
 
 
 def make_folders(path: str, mode: int) -> None:
-    """Make a folder, and those above it that aren't there, with this mode whatever the umask is; others stay as they are.
+    """Create a folder and missing parents with this mode, independent of the umask; existing ones are unchanged.
 
     Raises:
         OSError: One can't be made.

@@ -1,4 +1,4 @@
-"""Reads JSON that others have written: what it is nested in must not end the reader."""
+"""Parses untrusted JSON: deep nesting must not crash the reader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text of others says.
+    """Return the content of an untrusted JSON text.
 
     Raises:
         ValueError: It is none, or is nested deeper than can be read.

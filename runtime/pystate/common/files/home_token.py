@@ -1,4 +1,4 @@
-"""The token of a home, which what only its owner may do must prove."""
+"""The token of a home, which is required for owner-only operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystate.common.files.tokens import read_home_token
 
 
 def home_token(home: PystateHome) -> str:
-    """Return the token of a home, made at first use; only its owner can read it.
+    """Return the token of a home, created at first use; only its owner can read it.
 
     Raises:
         DamagedTokenError: What stands there can't be one.

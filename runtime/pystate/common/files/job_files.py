@@ -26,7 +26,7 @@ OF_THE_MACHINE = (*NO_SPACE, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE,
 
 
 def replace_file(path: Path, data: bytes, *, mode: int) -> None:
-    """Replace a file of this machine so that a reader, or a crash at any moment, sees the old bytes or the new ones."""
+    """Replace a local file atomically: a reader, or a crash at any moment, leaves the old or the new bytes."""
     temporary = _temporary(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -43,7 +43,7 @@ def replace_file(path: Path, data: bytes, *, mode: int) -> None:
 
 @dataclass(frozen=True)
 class Reserve:
-    """Room on the disk that is kept free for one file: for what must be written down even where nothing else can be.
+    """Disk space reserved for one file, for what must be written even on a full disk.
 
     Attributes:
         path: A file of zeros, in the folder of the file that it is for.
@@ -54,7 +54,7 @@ class Reserve:
     size: int
 
     def ensure(self) -> None:
-        """Take the room, where it isn't taken yet.
+        """Reserve the space, if it isn't reserved yet.
 
         Raises:
             OSError: There is none.
@@ -65,7 +65,7 @@ class Reserve:
         replace_file(self.path, bytes(self.size), mode=0o600)
 
     def replace(self, path: Path, data: bytes, *, mode: int) -> None:
-        """Replace a file as `replace_file` does; on a full disk write it where the room is, and try to take room anew.
+        """Replace a file as `replace_file` does; on a full disk use the reserved space, and try to reserve it again.
 
         Raises:
             OSError: The file can't be written, not even there.
@@ -79,7 +79,7 @@ class Reserve:
             self.ensure()
 
     def _replace_in_place(self, path: Path, data: bytes, mode: int) -> bool:
-        """Overwrite the zeros and rename the file; return False if there is no room for the content."""
+        """Write into the reserved file and rename it; return False if the content doesn't fit."""
         ours = _temporary(path)
         try:
             if self.path.stat().st_size < len(data):
@@ -101,7 +101,7 @@ class Reserve:
 
 
 def check_room(folder: Path) -> None:
-    """Make sure that a folder takes some more files.
+    """Check that more files can be created in a folder.
 
     Raises:
         OSError: It doesn't.
@@ -118,10 +118,10 @@ def _temporary(path: Path) -> Path:
 
 
 class Replica(Protocol):
-    """A job's files as other machines see them. Any method may raise OSError."""
+    """The replica of a job's files for other machines. Any method may raise OSError."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Make a file have this content."""
+        """Write a file with this content."""
 
     def read(self, name: str) -> bytes:
         """Return the content of a file.
@@ -135,7 +135,7 @@ class Replica(Protocol):
 
 
 class ReplicatedFile:
-    """A file that is read here, and written to the replica before it is written here.
+    """A file that is read locally, and written to the replica before it is written locally.
 
     Args:
         path: The file on this machine.
@@ -155,18 +155,18 @@ class ReplicatedFile:
         return str(self.path)
 
     def read_bytes(self, most: int = MAX_SMALL_BYTES) -> bytes:
-        """Return the content here.
+        """Return the local content.
 
         Args:
-            most: Bytes it may have.
+            most: The maximum size in bytes.
 
         Raises:
-            OddFileError: It has more, or is no regular file.
+            OddFileError: It is larger, or isn't a regular file.
         """
         return read_small_file(self.path, most)
 
     def replace_by(self, data: bytes, *, mode: int, reserve: Reserve | None = None) -> None:
-        """Write it whole, there and here."""
+        """Write it atomically, to the replica and locally."""
         self._replica.write(self.name, data)
         if reserve is None:
             replace_file(self.path, data, mode=mode)
@@ -174,27 +174,27 @@ class ReplicatedFile:
             reserve.replace(self.path, data, mode=mode)
 
     def stat(self) -> os.stat_result:
-        """Return what this machine knows of it."""
+        """Return the status of the local file."""
         return self.path.stat()
 
     def exists(self) -> bool:
-        """Whether it is here."""
+        """Whether it exists locally."""
         return self.path.exists()
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete it there and here."""
+        """Delete it from the replica and locally."""
         self._replica.delete(self.name)
         self.path.unlink(missing_ok=missing_ok)
 
 
 class FencingFile(ReplicatedFile):
-    """A file that is read where others write it: what stands here may be out of date."""
+    """A file that is read from the replica, since the local copy may be out of date."""
 
     def read_bytes(self, most: int = MAX_SMALL_BYTES) -> bytes:
-        """Return the content there.
+        """Return the content of the replica.
 
         Args:
-            most: Bytes it may have.
+            most: The maximum size in bytes.
 
         Raises:
             OddFileError: It has more.
@@ -206,7 +206,7 @@ class FencingFile(ReplicatedFile):
         return data
 
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Whether it exists in the replica."""
         try:
             self._replica.read(self.name)
         except FileNotFoundError:
@@ -218,14 +218,14 @@ JobFile: TypeAlias = Path | ReplicatedFile
 
 
 def read_job_file(file: JobFile, most: int = MAX_SMALL_BYTES) -> bytes:
-    """Return what stands in a small file.
+    """Return the content of a small file.
 
     Args:
         file: The file.
-        most: Bytes it may have.
+        most: The maximum size in bytes.
 
     Raises:
-        OddFileError: It has more, or is no regular file.
-        OSError: It isn't there, or can't be read.
+        OddFileError: It is larger, or isn't a regular file.
+        OSError: It doesn't exist, or can't be read.
     """
     return file.read_bytes(most) if isinstance(file, ReplicatedFile) else read_small_file(file, most)

@@ -16,11 +16,11 @@ _KINDS: dict[str, type] = {"pid": int, "address": str, "port": int, "instance": 
 
 
 class DamagedAddressError(ControlError):
-    """A job manager serves the home, and the file that says where can't be read."""
+    """A job manager serves the home, but the file with its address can't be read."""
 
 
 def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
-    """Return pid, address, port and instance of the home's job manager; None if none has left any.
+    """Return pid, address, port and instance of the home's job manager; None if there is no entry.
 
     A damaged file counts as none where no job manager holds the home's lock: the next one writes it anew.
 
@@ -39,7 +39,7 @@ def read_job_manager(home: PystateHome) -> dict[str, Any] | None:
 
 
 def is_damaged(home: PystateHome) -> bool:
-    """Return whether the file is there and says nothing."""
+    """Return whether the file exists and is damaged."""
     try:
         return _read(home) is None
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def _read(home: PystateHome) -> dict[str, Any] | None:
 
 
 def is_served(home: PystateHome) -> bool:
-    """Return whether a job manager holds the home's lock, which the operating system gives free when it dies."""
+    """Return whether a job manager holds the home's lock, which the operating system releases when it dies."""
     try:
         with open_regular(str(home.jobmanager_lock)) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Permissions of a home: it is its owner's alone, with what runs as him, his token, and what his jobs print.
+"""Permissions of a home: only its owner can access it, since it has the programs, token and output of the owner's jobs.
 
 Everything below it is kept from others by the mode of its folder. So that one is looked at when something is about to run
 from it: what somebody made too open is closed again, what is not ours is not used.
@@ -26,14 +26,14 @@ class ForeignHomeError(PystateError):
 
 
 def close_to_others(home: PystateHome) -> list[str]:
-    """Make a home its owner's alone; does nothing if there is none yet.
+    """Restrict a home to its owner; does nothing if there is none yet.
 
     Returns:
-        What was changed, in sentences.
+        The changes, in sentences.
 
     Raises:
-        ForeignHomeError: Something in it belongs to another user, who could change what runs.
-        OSError: It can't be looked at, or be changed.
+        ForeignHomeError: Something in it belongs to another user, who could modify what is run.
+        OSError: It can't be inspected or changed.
     """
     told = [*close_folder(home.root, "home"), *close_folder(home.jobs, "folder of jobs")]
     open_folders = [path for path in _entries(home.jobs) if path.is_dir() and close_folder(path, "folder of a job")]
@@ -47,7 +47,7 @@ def close_to_others(home: PystateHome) -> list[str]:
 
 
 def close_folder(path: Path, what: str) -> list[str]:
-    """Make a folder its owner's alone; does nothing if there is none.
+    """Restrict a folder to its owner; does nothing if there is none.
 
     Args:
         path: The folder.
@@ -58,7 +58,7 @@ def close_folder(path: Path, what: str) -> list[str]:
 
     Raises:
         ForeignHomeError: It belongs to another user.
-        OSError: It can't be looked at, or be changed.
+        OSError: It can't be inspected or changed.
     """
     try:
         found = path.stat()
@@ -75,7 +75,7 @@ def close_folder(path: Path, what: str) -> list[str]:
 
 
 def _closed_file(path: Path) -> bool:
-    """Take away what rights others have to a file; return whether they had any."""
+    """Remove the permissions of other users to a file; return whether they had any."""
     check_ours(path.lstat(), path, "file")
     descriptor = os.open(path, _OPEN)
     try:
@@ -90,7 +90,7 @@ def _closed_file(path: Path) -> bool:
 
 
 def _renewed_token(home: PystateHome) -> list[str]:
-    """Make another token where others could read the old one."""
+    """Replace the token if others could read the old one."""
     try:
         found = home.token.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Errors of the operating system on a file, as errors for people."""
+"""Converts operating system errors on files to errors for users."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FileRefusedError(PystateError):
 
 
 class NoSpaceError(FileRefusedError):
-    """A file can't be written: the disk, or what a user may have of it, is full."""
+    """A file can't be written: the disk is full, or the user's quota is exceeded."""
 
 
 def refused(error: OSError, what: str = "A file can't be read or written") -> FileRefusedError:
-    """Return an error with the place and the next command.
+    """Return the error with the place and a hint.
 
     Args:
         error: What the operating system said.
@@ -34,7 +34,7 @@ def refused(error: OSError, what: str = "A file can't be read or written") -> Fi
 
 
 def is_of_files(error: BaseException) -> bool:
-    """Whether an error is the operating system's about a file, and no bug of ours."""
+    """Whether an error is an operating system error on a file, and not a bug."""
     return isinstance(error, OSError) and (error.filename is not None or error.errno in (*NO_SPACE, *_READ_ONLY, *_LIMITS))
 
 

@@ -28,20 +28,20 @@ _KINDS = (
 
 
 class NotRegularError(OSError):
-    """What stands under a name is no regular file."""
+    """A path isn't a regular file."""
 
 
 class OddFileError(ValueError):
-    """A small file is no regular file, or too large: it is damaged like one that holds something else."""
+    """A small file isn't a regular file, or is too large; it counts as damaged."""
 
 
 def file_kind(mode: int) -> str:
-    """Return what something is that isn't a regular file, by its `st_mode`."""
+    """Return the kind of something that isn't a regular file, by its `st_mode`."""
     return next((words for holds, words in _KINDS if holds(mode)), "no regular file")
 
 
 def open_regular(path: str, folder: int | None = None) -> BinaryIO:
-    """Open a regular file for reading; nothing else is opened, for that alone may hang or have an effect.
+    """Open a regular file for reading; other kinds aren't opened, since opening may hang or have an effect.
 
     Args:
         path: The file; a link that leads to one does as well, unless a folder is given.
@@ -64,7 +64,7 @@ def open_regular(path: str, folder: int | None = None) -> BinaryIO:
 
 
 def open_to_write(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a regular file, or make one for its owner alone where there is none; return its descriptor.
+    """Open a regular file for writing, or create one for its owner only; return its descriptor.
 
     Args:
         path: The file; a link that leads to one does as well.
@@ -87,7 +87,7 @@ def open_to_write(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def check_regular(mode: int, path: str) -> None:
-    """Make sure by its `st_mode` that something is a regular file.
+    """Check by `st_mode` that something is a regular file.
 
     Raises:
         NotRegularError: It isn't one.
@@ -98,7 +98,7 @@ def check_regular(mode: int, path: str) -> None:
 
 
 def _read(file: BinaryIO, most: int) -> bytes:
-    """Return up to so many bytes; a file's own size, which may change, says how many to make room for."""
+    """Return up to a number of bytes; the file's size, which may change, only determines the buffer."""
     data = file.read(min(os.fstat(file.fileno()).st_size + 1, most))
     while len(data) < most and (more := file.read(min(len(data) + 4096, most - len(data)))):
         data += more
@@ -106,7 +106,7 @@ def _read(file: BinaryIO, most: int) -> bytes:
 
 
 def read_small_file(path: str | os.PathLike[str], most: int = MAX_SMALL_BYTES) -> bytes:
-    """Return what a small file holds.
+    """Return the content of a small file.
 
     Args:
         path: The file, or a link to it.

@@ -13,14 +13,14 @@ MIN_TOKEN_LENGTH = 16
 
 
 class DamagedTokenError(PystateError):
-    """What stands where a home's token should be can't be one."""
+    """The token file of a home is damaged."""
 
 
 def read_home_token(path: Path) -> str | None:
-    """Return the token of a home, or of a storage that homes share; None if there is none yet.
+    """Return the token of a home, or of a storage shared by homes; None if there is none yet.
 
     Raises:
-        DamagedTokenError: It is no regular file, too large, or no text.
+        DamagedTokenError: It isn't a regular file, is too large, or isn't text.
         OSError: It can't be read.
     """
     try:
@@ -34,14 +34,14 @@ def read_home_token(path: Path) -> str | None:
 
 
 def read_token(path: str, where: str) -> str:
-    """Return the token that a file holds.
+    """Return the token in a file.
 
     Args:
         path: The file.
-        where: What names it, for the error.
+        where: The option that names it, for the error.
 
     Raises:
-        ConfigurationError: It can't be read, others can read it too, or what it holds is no token.
+        ConfigurationError: It can't be read, is readable for others, or isn't a token.
     """
     try:
         found = Path(path).stat()

@@ -1,4 +1,4 @@
-"""Writing to files that may take less than they are given."""
+"""Complete writes to files that may accept only a part of the data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def write_fully(file: Any, data: bytes | bytearray | memoryview) -> None:
-    """Write all of the bytes to a file, however many it takes at once."""
+    """Write all bytes to a file, which may accept only a part per call."""
     with memoryview(data) as view:
         start = 0
         while start < len(view):

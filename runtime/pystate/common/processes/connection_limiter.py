@@ -1,4 +1,4 @@
-"""Limits of unauthenticated connections: a number in all, a number per peer, and a timeout of each.
+"""Limits for unauthenticated connections: a total number, a number per peer, and a timeout.
 
 A peer that connects and sends nothing costs a descriptor, and mostly a thread. At a limit the oldest connection is closed
 for the next one, so that silent peers can't keep out those that authenticate at once.
@@ -24,7 +24,7 @@ GRACE_SECONDS = 0.1
 
 
 class ConnectionLimiter(Generic[T]):
-    """Keeps the connections of one stage within limits. Safe to use from many threads.
+    """Keeps the connections of one stage within limits. Thread-safe.
 
     Args:
         cut: Ends a connection at once; called before it is removed, so that nobody has closed it yet.
@@ -60,7 +60,7 @@ class ConnectionLimiter(Generic[T]):
         return len(self._connections)
 
     def add(self, connection: T, peer: str) -> None:
-        """Add one; at a limit the oldest is cut: of this peer, or of the one that has the most."""
+        """Add a connection; at a limit, cut the oldest: of this peer, or of the peer with the most connections."""
         with self._changed:
             while self._by_peer[peer] >= self._most_of_peer:
                 self._evict(peer)
@@ -70,12 +70,12 @@ class ConnectionLimiter(Generic[T]):
             self._by_peer[peer] += 1
 
     def remove(self, connection: T) -> bool:
-        """Remove one that has authenticated, or is about to be closed; return False if it has been cut."""
+        """Remove a connection that has authenticated or is about to be closed; return False if it was cut."""
         with self._changed:
             return self._remove(connection)
 
     def cut_expired(self) -> float | None:
-        """Cut those beyond their timeout; return the seconds until the next one is, None if there is none."""
+        """Cut timed-out connections; return the seconds until the next timeout, None if there is none."""
         with self._changed:
             now = self._clock()
             for connection, (_, since) in list(self._connections.items()):
@@ -85,7 +85,7 @@ class ConnectionLimiter(Generic[T]):
             return None
 
     def cut_oldest(self) -> bool:
-        """Cut the oldest, as when no more files can be opened; return False if there is none."""
+        """Cut the oldest connection, for instance if no more files can be opened; return False if there is none."""
         with self._changed:
             oldest = next(iter(self._connections), None)
             if oldest is not None:
@@ -96,7 +96,7 @@ class ConnectionLimiter(Generic[T]):
         connection, since = next((one, since) for one, (of, since) in self._connections.items() if of == peer)
         young = since + self._grace - self._clock()
         if young > 0:
-            self._changed.wait(young)  # whoever looks again finds it older, or gone
+            self._changed.wait(young)  # on the next look it is older, or gone
         else:
             self._cut_one(connection)
 
@@ -117,13 +117,13 @@ class ConnectionLimiter(Generic[T]):
 
 
 def places(most: int) -> int:
-    """Return a limit of connections: `most`, and no more than a quarter of the descriptors that this process may have."""
+    """Return the limit of connections: `most`, but at most a quarter of the descriptors allowed for this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else max(4, min(most, soft // 4))
 
 
 def peer_name(address: Any) -> str:
-    """Return what tells peers from each other: the host; this machine is one, whatever loopback address it takes."""
+    """Return the identity of a peer: its host; all loopback addresses are the same peer."""
     if not isinstance(address, tuple) or not address:
         return "local"
     try:
@@ -134,13 +134,13 @@ def peer_name(address: Any) -> str:
         if host.ipv4_mapped is not None:
             return peer_name((str(host.ipv4_mapped),))
         if not host.is_loopback:
-            # who has one address of a network has all of them
+            # an owner of one address of a network has all of them
             return str(ipaddress.ip_network((host, 64), strict=False))
     return "local" if host.is_loopback else str(host)
 
 
 def cut_descriptor(descriptor: int) -> None:
-    """End a socket without closing it, and without a further descriptor: there may be none."""
+    """Shut down a socket without closing it and without another descriptor, since none may be free."""
     try:
         twin = socket.socket(fileno=descriptor)
     except OSError:

@@ -1,9 +1,8 @@
 """Authenticated message connections between our processes.
 
 `multiprocessing.connection` gives framing and a mutual HMAC challenge over a shared secret; the messages are msgpack, never
-pickle. Where a message holds pickled bytes, such as the functions of a job, they are unpickled only by who has opened the
-connection, to an address that it had from elsewhere: a peer that connects to a listener and proves its secret can send data
-alone.
+pickle. Pickled bytes in a message, such as the functions of a job, are unpickled only by the side that opened the
+connection, to an address from another source: a peer that connects to a listener and proves its secret can only send data.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ else:  # generic in the type stubs only
     Peer = Connection
 
 HEARTBEAT_TIMEOUT_S = 50.0
-"""Flink's default of `heartbeat.timeout`: who is not heard of for so long is lost."""
+"""Flink's default of `heartbeat.timeout`: a process that is silent for this time is lost."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """What `accept` fails with while there are too many open files."""
 _MOST_UNPROVEN = 256
@@ -52,7 +51,7 @@ _BACKLOG = 1024
 _BACK_OFF_SECONDS = 0.1
 _SAID_EVERY_SECONDS = 60.0
 _TRIES = 3
-"""How often we connect to who cuts us before the proof: others may have crowded us out."""
+"""How often to reconnect to a listener that cuts the connection before authentication: it may be overloaded by others."""
 
 
 def new_secret() -> bytes:
@@ -61,7 +60,7 @@ def new_secret() -> bytes:
 
 
 def send_message(connection: Peer, message: Any) -> None:
-    """Send one msgpack message. Text may be any of Python's: what an exception says has come from anywhere."""
+    """Send one msgpack message. Any Python text is allowed, since messages of exceptions have arbitrary origins."""
     connection.send_bytes(msgpack.packb(message, use_bin_type=True, unicode_errors="surrogatepass"))
 
 
@@ -120,13 +119,13 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
 
 
 def _send_at_once(connected: socket.socket) -> None:
-    """Let a small message go without waiting for what the peer has to say to the one before: 40 ms of each first request."""
+    """Disable Nagle's algorithm, which delays the first request by 40 ms."""
     if connected.family != socket.AF_UNIX:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def hang_up(connection: Peer) -> None:
-    """Cut a connection from another thread: a read that blocks on it ends with EOFError.
+    """Cut a connection from another thread: a blocking read ends with EOFError.
 
     Closing it would not wake the reader, and would free its descriptor for reuse under the reader's feet.
     """
@@ -135,7 +134,7 @@ def hang_up(connection: Peer) -> None:
 
 
 def listening_socket(host: str, ports: range) -> socket.socket:
-    """Return a socket that listens on the first port that is free.
+    """Return a socket that listens on the first free port.
 
     Raises:
         ControlError: None is.
@@ -151,17 +150,17 @@ def listening_socket(host: str, ports: range) -> socket.socket:
 
 
 class AuthenticatedListener:
-    """Accepts connections whose peers prove a secret, each served on a thread of its own.
+    """Accepts connections whose peers prove a secret, each served on its own thread.
 
-    The challenge runs on that thread too, so that a peer that connects and then says nothing holds up nobody else. A
-    `ConnectionLimiter` bounds the number and the time of such threads; an authenticated connection has no deadline.
+    The challenge runs on that thread too, so that a silent peer doesn't block others. A `ConnectionLimiter` bounds the
+    number and the duration of such threads; an authenticated connection has no deadline.
 
     Args:
-        secret: What a peer must prove.
-        serve: Called with each proven connection; the connection is closed when it returns.
-        host: The address to bind to, loopback unless told otherwise; ignored with `path`.
-        ports: The first of these that is free is taken; ignored with `path`.
-        path: Bind to a Unix socket at this path instead; a path that is too long for one is left, and a port taken.
+        secret: The secret that peers must prove.
+        serve: Called with each authenticated connection; the connection is closed when it returns.
+        host: The address to bind to, loopback by default; ignored with `path`.
+        ports: The candidate ports, of which the first free one is used; ignored with `path`.
+        path: Bind to a Unix socket at this path instead, unless the path is too long.
         name: A prefix for the threads' names.
 
     Raises:
@@ -202,7 +201,7 @@ class AuthenticatedListener:
         self._thread = threading.Thread(target=self._accept_loop, name=f"{name}-accept", daemon=True)
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting connections."""
         self._thread.start()
 
     def close(self) -> None:
@@ -251,7 +250,7 @@ class AuthenticatedListener:
             self._back_off(error)
 
     def _back_off(self, error: Exception) -> None:
-        """Wait a moment and cut the oldest unauthenticated connection. It is said once."""
+        """Wait a moment and cut the oldest unauthenticated connection. Logged once."""
         if not self._exhausted:
             self._exhausted = True
             logger.warning("%s: connections can't be accepted, and wait: %s", self._name, error)
@@ -288,11 +287,11 @@ class ControlSession:
         return self._handler(request)
 
     def takes_over(self, connection: Peer) -> bool:
-        """Read all that is left on a connection that carries no more requests; return False if it does carry some."""
+        """Take over a connection that carries no requests and read all its data; return False for a normal connection."""
         return False
 
     def closed(self) -> None:
-        """Record that the caller is gone."""
+        """Handle the end of the caller's connection."""
 
 
 class ControlServer:
@@ -321,11 +320,11 @@ class ControlServer:
         self.host, self.port = str(address[0]), int(address[1])
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start serving."""
         self._listener.start()
 
     def close(self) -> None:
-        """Stop answering; open connections end with the process."""
+        """Stop serving; open connections end with the process."""
         self._listener.close()
 
     def _serve(self, connection: Peer) -> None:
@@ -347,7 +346,7 @@ class ControlServer:
                     return
         except (EOFError, OSError):
             return
-        except (ValueError, TypeError) as error:  # a list, for one, is no key of a map
+        except (ValueError, TypeError) as error:  # for instance, a list isn't a valid map key
             logger.warning("control: a caller that knows the secret has sent no message: %s", error)
         finally:
             session.closed()
@@ -379,7 +378,7 @@ class ControlClient:
         raise error_from_dict(reply["error"])
 
     def fileno(self) -> int:
-        """Return the connection's descriptor, for what writes to it by itself."""
+        """Return the connection's descriptor, for direct writes."""
         return self._connection.fileno()
 
     def hang_up(self) -> None:

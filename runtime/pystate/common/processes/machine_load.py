@@ -1,4 +1,4 @@
-"""How busy this machine is, for timeouts that must not take a process for dead that waits for a CPU, and for messages.
+"""The load of this machine, for messages, and for timeouts that must tolerate processes waiting for a CPU.
 
 A timeout says how long a thing may take where it gets the CPU that it asks for. Where others want it, too, everything takes
 longer by as much: with 30 threads that can run on 2 cores each gets a fifteenth, and a start of 5 s takes 75.
@@ -26,18 +26,18 @@ def core_count() -> int:
 
 
 def cpu_share() -> float:
-    """Return which part of a core each thread that can run gets just now: 1 where there are no more threads than cores."""
+    """Return the share of a core that each runnable thread gets: 1 if there are no more threads than cores."""
     # the kernel counts the threads of the whole machine, those beside a container's few cores, too
     return min(1.0, max(_LEAST_SHARE, (os.cpu_count() or 1) / max(1.0, _can_run())))
 
 
 def patient(seconds: float) -> float:
-    """Return how long something may take here and now that may take so many seconds on a machine that is not busy."""
+    """Return a timeout for an idle machine, scaled to the present load."""
     return seconds / cpu_share()
 
 
 def busy_sentence() -> str | None:
-    """Say that the machine is busy, as a hint has it; None if it isn't."""
+    """Return a hint that the machine is busy; None if it isn't."""
     try:
         load = os.getloadavg()[0]
     except OSError:
@@ -52,7 +52,7 @@ def busy_sentence() -> str | None:
 
 
 class PatientDeadline:
-    """The end of a wait, which comes the later the busier the machine is, and begins anew with each sign of progress.
+    """A deadline that extends with the load of the machine, and restarts with each sign of progress.
 
     Args:
         seconds: How long the wait may be on a machine that is not busy.
@@ -70,12 +70,12 @@ class PatientDeadline:
         self._progress: object = None
 
     def saw(self, progress: object) -> None:
-        """Begin anew where what is waited for has come further: where this is not what was seen the last time."""
+        """Restart if there was progress: if the observed value differs from the last one."""
         if progress != self._progress:
             self._progress, self._left, self._looked = progress, self._seconds, self._clock()
 
     def has_passed(self) -> bool:
-        """Whether the wait is over. It is to be asked often: the machine counts as busy as it is at these moments."""
+        """Whether the deadline has passed. Must be called often, since the load is sampled at these calls."""
         now = self._clock()
         self._left -= (now - self._looked) * self._share()
         self._looked = now
@@ -83,7 +83,7 @@ class PatientDeadline:
 
 
 def _can_run() -> float:
-    """Return how many threads run or wait for a CPU; ours is one of them."""
+    """Return how many threads run or wait for a CPU, including this one."""
     if sys.platform == "linux":
         try:
             return float(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0])
@@ -96,7 +96,7 @@ def _can_run() -> float:
 
 
 def _waiting() -> float | None:
-    """Return for how many per cent of the last 10 s something waited for a CPU; None if the kernel doesn't tell."""
+    """Return the percentage of the last 10 s in which something waited for a CPU; None if the kernel doesn't report it."""
     try:
         some = Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines()[0]
         return float(dict(word.split("=") for word in some.split()[1:])["avg10"])

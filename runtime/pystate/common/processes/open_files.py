@@ -1,4 +1,4 @@
-"""How many files and connections this process may have open."""
+"""The limit of open files and connections of this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILES_OF_SPARK = 512
 
 
 def allow_open_files(count: int) -> bool:
-    """Raise the soft limit of open files where it is lower, as far as the hard one lets us; Java does so by itself.
+    """Raise the soft limit of open files if it is lower, up to the hard limit; Java does so by itself.
 
     Args:
         count: So many are needed.

@@ -1,4 +1,4 @@
-"""Processes of this machine: whether one is alive, when it has started, signals."""
+"""Processes of this machine: liveness, start times, signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_alive(pid: int) -> bool:
 
 
 def this_machine() -> str:
-    """Return what tells this machine, since it was started, from others: processes are looked for where they can be seen."""
+    """Return the identity of this machine and its boot, within which process ids are meaningful."""
     if sys.platform == "linux":
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             # containers on one kernel don't see each other's processes
@@ -32,7 +32,7 @@ def this_machine() -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """Return when a process began, as text that is the same each time and of no other process of this id.
+    """Return the start time of a process, as a stable text that differs for other processes with the same id.
 
     None if there is none, or it has ended and waits for its parent to notice.
     """
@@ -64,7 +64,7 @@ def is_ours(pid: int) -> bool:
 
 
 def signal_process(pid: int, started: str | None, number: int) -> bool:
-    """Send a signal to the process that began at that time, not to one that got its id later; return whether it was there.
+    """Send a signal to the process that began at that time, not to a later one with its id; return whether it existed.
 
     Args:
         pid: Its id.
@@ -82,7 +82,7 @@ def signal_process(pid: int, started: str | None, number: int) -> bool:
     except OSError:
         return False
     try:
-        # looked at behind the descriptor, which continues to mean the process that had the id then
+        # checked after opening the descriptor, which keeps referring to the process that had the id then
         if started is None or started_at(pid) != started:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -93,7 +93,7 @@ def signal_process(pid: int, started: str | None, number: int) -> bool:
 
 
 def processes_of_session(session: int) -> list[int]:
-    """Return the processes of a session, as far as this machine tells: none but on Linux."""
+    """Return the processes of a session; only on Linux, else none."""
     found = []
     for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
         with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def processes_of_session(session: int) -> list[int]:
 
 
 def can_run(pid: int) -> bool | None:
-    """Return whether a process of this machine can run: it is there, and not stopped. None if nobody can tell."""
+    """Return whether a process of this machine can run: it exists, and isn't stopped. None if unknown."""
     try:
         return _state_of(pid) not in "TtZX"
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def can_run(pid: int) -> bool | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process of this machine was stopped (SIGSTOP, a debugger), as far as this machine tells."""
+    """Whether a process of this machine is stopped (SIGSTOP, a debugger), as far as known."""
     try:
         return _state_of(pid) in "Tt"
     except OSError:
@@ -121,7 +121,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def cpu_ticks(pid: int) -> int | None:
-    """Return how much processor time a process of this machine has used, in ticks; None if nobody can tell."""
+    """Return the CPU time of a process of this machine, in ticks; None if unknown."""
     try:
         user, system = _fields_of(pid)[11:13]
     except OSError:
@@ -134,6 +134,6 @@ def _state_of(pid: int) -> str:
 
 
 def _fields_of(pid: int) -> list[str]:
-    """Return what /proc says of a process behind its name."""
+    """Return the fields of /proc/PID/stat after the process's name."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat.rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""The certificate that servers of ours show, from the options of REST."""
+"""The certificate of our servers, from the REST options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Certificate = tuple[str, str]
 
 
 def rest_certificate(configuration: Configuration) -> Certificate | None:
-    """Return the certificate; None if `security.ssl.rest.enabled` doesn't say to use TLS.
+    """Return the certificate; None unless `security.ssl.rest.enabled` is true.
 
     Raises:
         ConfigurationError: A file is missing, or is not what it should be.
@@ -31,7 +31,7 @@ def rest_certificate(configuration: Configuration) -> Certificate | None:
 
 
 def server_context(certificate: Certificate) -> ssl.SSLContext:
-    """Return how a server speaks TLS.
+    """Return the TLS context of a server.
 
     Raises:
         ConfigurationError: The certificate can't be used.

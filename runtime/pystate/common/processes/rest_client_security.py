@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def configured_tls(configuration: Configuration | None) -> ssl.SSLContext | None:
-    """Return how to speak TLS with a job manager that is named by its address; None if the options don't say to.
+    """Return the TLS context for a job manager given by its address; None if TLS isn't configured.
 
     Raises:
         ConfigurationError: The root can't be read.
@@ -25,7 +25,7 @@ def configured_tls(configuration: Configuration | None) -> ssl.SSLContext | None
 
 
 def tls_with(root: str | None) -> ssl.SSLContext:
-    """Return how to speak TLS with who has a certificate of a root.
+    """Return the TLS context that trusts certificates of a root.
 
     Args:
         root: A PEM file; None for the roots of the operating system.
@@ -41,7 +41,7 @@ def tls_with(root: str | None) -> ssl.SSLContext:
 
 
 def configured_token(configuration: Configuration | None) -> str | None:
-    """Return the token that all requests show; None if the options name none.
+    """Return the token to send with all requests; None if none is configured.
 
     Raises:
         ConfigurationError: It can't be read.

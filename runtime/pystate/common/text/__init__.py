@@ -1,1 +1,1 @@
-"""Values as text and as plain data."""
+"""Conversion of values to text and plain data."""

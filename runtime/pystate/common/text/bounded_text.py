@@ -1,4 +1,4 @@
-"""Bounds the size of error messages and stack traces: what a user's function raises may hold a whole record."""
+"""Bounds the size of error messages and stack traces, since exceptions of user functions may contain whole records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SHOWN = 120
 
 
 def shown(value: object, most: int = MAX_SHOWN) -> str:
-    """Return what somebody sent as a refusal quotes it: `repr`, and of long ones the beginning and their length."""
+    """Return a received value for an error message: its `repr`, truncated with the length if it is long."""
     if not isinstance(value, str):
         value = repr(value)
         return value if len(value) <= most else f"{value[:most]}..."
@@ -28,7 +28,7 @@ def shown(value: object, most: int = MAX_SHOWN) -> str:
 
 
 def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = None) -> str:
-    """Return a text without its middle where it is too long: it matters most how it began and how it ended.
+    """Return a text, without its middle if it is too long: beginning and end matter most.
 
     Args:
         text: The text.
@@ -42,17 +42,17 @@ def bounded_text(text: str, most: int = MAX_MESSAGE, beginning: int | None = Non
 
 
 def steady_text(text: str) -> str:
-    """Return a text with `?` in the place of what steers a terminal: colours, a cleared screen, the bell."""
+    """Return a text with `?` instead of terminal control characters."""
     return _STEERS.sub("?", text)
 
 
 def steady_line(text: str) -> str:
-    """Return such a text that stays on its line, with spaces for its ends of lines."""
+    """Return such a text on one line, with spaces instead of line breaks."""
     return steady_text(text).replace("\n", " ")
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says: the author of its class may have made a mistake in `__str__`."""
+    """Return the message of an error, even if its `__str__` fails."""
     try:
         return str(error)
     except Exception as why:
@@ -60,6 +60,6 @@ def text_of(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error, its kind where it has none; of one of Java's the cause."""
+    """Return the first line of an error, or its class if it has no message; for a Java error, the cause."""
     text = text_of(error)
     return bounded_text(java_cause(text)) if text.strip() else type(error).__name__

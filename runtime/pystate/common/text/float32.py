@@ -1,4 +1,4 @@
-"""Numbers of 32 bits, which Python has none of: the doubles that say them exactly, and their shortest digits."""
+"""32-bit floating-point numbers: the doubles that represent them exactly, and their shortest digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _F32 = struct.Struct("<f")
 
 
 def float32(value: float) -> float:
-    """Return the number of 32 bits closest to a double; infinite where that is beyond its range, as in Java and C."""
+    """Return the 32-bit number closest to a double; infinite if it is out of range, as in Java and C."""
     try:
         return float(_F32.unpack(_F32.pack(value))[0])
     except OverflowError:
@@ -16,7 +16,7 @@ def float32(value: float) -> float:
 
 
 def shortest_digits(value: float) -> tuple[str, int]:
-    """Return the fewest digits that say a positive number of 32 bits, and the power of ten of the first."""
+    """Return the shortest digits that represent a positive 32-bit number, and the power of ten of the first."""
     for count in range(9):
         text = f"{value:.{count}e}"
         if float32(float(text)) == value:

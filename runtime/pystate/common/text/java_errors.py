@@ -1,4 +1,4 @@
-"""What py4j tells of an exception of Java's: its first line names only the call, its cause stands below a page of frames."""
+"""Extracts the cause of Java exceptions from py4j's text, whose first line names only the call."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _HINTS = {
 
 
 def is_of_java(text: str) -> bool:
-    """Whether a text is that of an exception that came through py4j."""
+    """Whether a text is of an exception that came through py4j."""
     return text.lstrip().startswith((_CALL, _WORKER))
 
 
 def java_cause(text: str) -> str:
-    """Return the cause of an exception, on one line: what Spark says of it to people, and the innermost exception.
+    """Return the cause of an exception, on one line: Spark's message for users, and the innermost exception.
 
     What a Python worker has raised is returned in its own words.
 
@@ -53,7 +53,7 @@ def java_cause(text: str) -> str:
 
 
 def raised_in_python(text: str) -> list[str] | None:
-    """Return the lines of a text from the exception on that ends its last stack trace of Python; None for no trace."""
+    """Return the lines of a text from the exception that ends its last Python stack trace; None if there is no trace."""
     if _TRACE not in text:
         return None
     trace = text[text.rindex(_TRACE) :].splitlines()
@@ -62,5 +62,5 @@ def raised_in_python(text: str) -> list[str] | None:
 
 
 def java_hint(text: str) -> str | None:
-    """Return what to do about an exception, where its text has one of the things that we know an answer to."""
+    """Return a hint for an exception, if its text contains a known problem."""
     return next((hint for said, hint in _HINTS.items() if said in text), None)

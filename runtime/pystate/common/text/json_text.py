@@ -1,4 +1,4 @@
-"""Human-readable JSON of any value: what JSON has no type for becomes text."""
+"""Human-readable JSON of any value: values without a JSON type become text."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def json_text(value: Any) -> str:
-    """Return a value as one line of JSON. It can't be read back exactly: a tuple and a list look alike, for instance."""
+    """Return a value as one line of JSON. It can't be parsed back exactly: a tuple looks like a list."""
     if type(value) is int:
         return str(value)
     return _encode(json_able(value))
 
 
 def json_able(value: Any) -> Any:
-    """Return what `json.dumps` takes for a value.
+    """Return a value in a form that `json.dumps` accepts.
 
-    Bytes are hex digits behind `0x`, decimals and times are text, rows with names and maps with text as keys are objects,
-    other maps are lists of pairs.
+    Bytes are hex digits with the prefix `0x`, decimals and times are text, rows with names and maps with text keys are
+    objects, other maps are lists of pairs.
     """
     if type(value) in _PLAIN or isinstance(value, (int, str)):
         return value

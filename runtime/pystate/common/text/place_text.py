@@ -1,4 +1,4 @@
-"""Syntax of locations: a folder or a URL in a request, a command, an option or a snapshot.
+"""The syntax of locations: a folder or a URL in a request, a command, an option or a snapshot.
 
 No filesystem is asked here, and none is loaded: commands and options are checked before anything else is known.
 """
@@ -18,7 +18,7 @@ _BREAKS = ("Cc", "Zl", "Zp")
 
 
 def check_place(text: str, error: type[PystateError], where: str | None = None) -> None:
-    """Reject a text that would be shown as something else than it is, or that leads through several filesystems.
+    """Reject a location that would be displayed differently than it is, or that chains several filesystems.
 
     Args:
         text: A path or a URL.
@@ -35,7 +35,7 @@ def check_place(text: str, error: type[PystateError], where: str | None = None) 
 
 
 def fault_of_place(text: str) -> str | None:
-    """Return what is wrong with a text that is to name a place, in a sentence; None if nothing is."""
+    """Return what is wrong with a location, in a sentence; None if nothing is."""
     odd = control_character(text)
     if odd is not None:
         return f"{text!r} has the control character {odd!r} in it, which the name of a place can't have."
@@ -48,5 +48,5 @@ def fault_of_place(text: str) -> str | None:
 
 
 def control_character(text: str) -> str | None:
-    """Return the first character of a text that ends a line or steers a terminal; None if there is none."""
+    """Return the first line break or control character of a text; None if there is none."""
     return next((character for character in text if unicodedata.category(character) in _BREAKS), None)

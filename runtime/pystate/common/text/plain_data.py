@@ -1,4 +1,4 @@
-"""Serializes dataclasses to plain data, what JSON and msgpack have, and back, by their fields and types.
+"""Converts dataclasses to plain data (the types of JSON and msgpack) and back, by their fields and types.
 
 A field is an entry of a map under its own name. Its type says how its value is read, and checked: numbers, texts, truths,
 enums (by value), lists, tuples of one kind, maps, unions, and every class that has `to_plain` and `from_plain` itself.
@@ -23,12 +23,12 @@ _KNOWN: dict[type, dict[str, Entry]] = {}
 
 
 class PlainDataError(ValueError):
-    """Plain data is not what its type says; the message is the end of a sentence."""
+    """Plain data doesn't match its type; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a whole number lies between, both included."""
+    """The inclusive bounds of an integer."""
 
     low: int
     high: int
@@ -40,21 +40,21 @@ Natural = Annotated[int, Bounds(0, MAX_INT)]
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a text looks like, as a regular expression; said to others, not checked in what they send."""
+    """The form of a text as a regular expression; documentation only, not checked."""
 
     regex: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How a field lies in plain data.
+    """The entry of a field in plain data.
 
     Attributes:
-        key: What its entry is called.
+        key: The key of the entry.
         kind: Its type.
         read: Checks and reads its value.
         has_default: Whether the field has one.
-        unless_none: Whether there is no entry where the value is None.
+        unless_none: Whether the entry is omitted if the value is None.
     """
 
     key: str
@@ -65,12 +65,12 @@ class Entry:
 
 
 def entry(name: str, default: Any = MISSING) -> Any:
-    """Return a field of a dataclass whose entry has another name than the field."""
+    """Return a dataclass field whose entry has another name than the field."""
     return field(default=default, metadata={_ENTRY: name})
 
 
 def unless_none(name: str | None = None, *, default: None = None) -> Any:
-    """Return a field of a dataclass that has an entry only where its value is not None, which is its default.
+    """Return a dataclass field with default None, whose entry is omitted if it is None.
 
     Args:
         name: What the entry is called; None: as the field.
@@ -80,15 +80,15 @@ def unless_none(name: str | None = None, *, default: None = None) -> Any:
 
 
 def left_out(default: Any = MISSING, *, default_factory: Any = MISSING) -> Any:
-    """Return a field of a dataclass that plain data doesn't have; what is read back has its default."""
+    """Return a dataclass field that is omitted from plain data; read back, it has its default."""
     return field(default=default, default_factory=default_factory, metadata={_ENTRY: None})
 
 
 class PlainData:
-    """Base of dataclasses that become plain data, and are read from it.
+    """The base of dataclasses that are converted to plain data and back.
 
     Attributes:
-        missing_is_default: Whether an entry whose field has a default may be missing in what is read.
+        missing_is_default: Whether entries of fields with defaults may be missing when read.
     """
 
     missing_is_default: ClassVar[bool] = False
@@ -100,7 +100,7 @@ class PlainData:
 
     @classmethod
     def from_plain(cls: type[T], plain: Any) -> T:
-        """Rebuild it; entries that it knows nothing of don't matter.
+        """Rebuild it; unknown entries are ignored.
 
         Raises:
             PlainDataError: It isn't one, or what `plain_error` makes of that.
@@ -121,13 +121,13 @@ class PlainData:
 
     @classmethod
     def plain_error(cls, what: str) -> Exception:
-        """Return the error for plain data that is something else."""
+        """Return the error for plain data that doesn't match."""
         return PlainDataError(what)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPlainData(PlainData):
-    """Base of what versions exchange: entries with a default may be missing in what older ones wrote; unknown ones are kept.
+    """The base of data exchanged between versions: entries with defaults may be missing, and unknown ones are kept.
 
     Attributes:
         others: Entries that this version knows nothing of.
@@ -138,7 +138,7 @@ class OpenPlainData(PlainData):
     others: dict[str, Any] = left_out(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data, with what this version knows nothing of."""
+        """Return it as plain data, including entries unknown to this version."""
         return {**self.others, **super().to_plain()}
 
     @classmethod
@@ -167,7 +167,7 @@ def to_plain(value: Any) -> Any:
 
 
 def entries(cls: type[PlainData]) -> dict[str, Entry]:
-    """Return how the fields of a class lie in plain data, by their names; those that don't are left out."""
+    """Return the entries of the fields of a class in plain data, by field name, without omitted fields."""
     known = _KNOWN.get(cls)
     if known is None:
         hints = get_type_hints(cls, include_extras=True)
@@ -216,7 +216,7 @@ def _reader(kind: Any) -> Reader:
 
 
 def _exactly(kind: type) -> Reader:
-    # a float that has no digits behind its point comes as a whole number
+    # a float without fractional digits may arrive as an integer
     kinds = (float, int) if kind is float else (kind,)
 
     def read(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Text that can be encoded as UTF-8: Python's may have lone surrogates."""
+"""Checks that text can be encoded as UTF-8, since Python's strings may have lone surrogates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pystate.common.errors import PystateError
 
 
 def check_text(text: str, what: str, error: type[PystateError], where: str | None = None) -> None:
-    """Reject a name with lone surrogates; it would make every snapshot fail.
+    """Reject a name with lone surrogates, which would make every snapshot fail.
 
     Args:
         text: The name.
@@ -26,7 +26,7 @@ def check_text(text: str, what: str, error: type[PystateError], where: str | Non
 
 
 def lone_surrogate(text: str) -> str | None:
-    """Return the first character of a text that UTF-8 has no bytes for; None if there is none."""
+    """Return the first character of a text that UTF-8 can't encode; None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

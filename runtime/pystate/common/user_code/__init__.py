@@ -1,1 +1,1 @@
-"""The program's own code: what is taken of it, what can't be pickled, where it failed."""
+"""User code: capturing it, finding what can't be pickled, and where it failed."""

@@ -1,9 +1,8 @@
-"""Functions that run once per record, made as one piece of code each.
+"""Code generation for functions that run once per record.
 
-A record goes through a chain of functions: one calls the next. Each call takes as long as several of the steps in it, so
-who makes such a function says what it does to an element as lines of code, and what calls it has these lines in place of the
-call. The lines all stand in our sources: what comes from elsewhere, functions and objects of a job, has names in them that
-are made here.
+A record passes through a chain of functions that call each other. A call is as expensive as several steps, so such a
+function is defined by lines of code, which are inlined at the place of the call. All lines come from our sources: external
+objects and functions of a job are only referenced by generated names.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _FILE = str(Path(__file__).with_name("inlined code"))  # below our own sources, 
 
 
 class Code:
-    """The names that the lines of one function use."""
+    """The generated code of one function, and the names that it uses."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Any] = {}
         self._count = 0
 
     def name(self, about: str) -> str:
-        """Return a name that nothing else has, for a variable."""
+        """Return a unique name for a variable."""
         self._count += 1
         return f"{about}_{self._count}"
 
@@ -44,7 +43,7 @@ class Code:
         return name
 
     def apply(self, function: Callable[[Any], None], element: str) -> list[str]:
-        """Return the lines that hand an element to a function: its own lines, or a call where it has none."""
+        """Return the lines that apply a function to an element: its inlined lines, or a call if it has none."""
         write: Write | None = getattr(function, "write_inlined", None)
         return [f"{self.bind(function, 'call')}({element})"] if write is None else write(self, element)
 
@@ -64,7 +63,7 @@ def indented(lines: Sequence[str]) -> list[str]:
 
 
 def inlined(write: Write) -> Callable[[Any], None]:
-    """Return a function of an element, of its lines; `Code.apply` takes these in place of a call."""
+    """Return a function of an element defined by lines, which `Code.apply` inlines instead of a call."""
     code = Code()
     lines = write(code, "element")
     made: Any = code.function("element", lines)

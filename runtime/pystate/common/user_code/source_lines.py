@@ -1,4 +1,4 @@
-"""Source lines that assign an attribute or a variable: for errors about an object.
+"""Finds the source lines that assign an attribute or a variable, for errors about an object.
 
 Only the author's own files are looked at, never those of libraries.
 """
@@ -15,7 +15,7 @@ from pystate.common.user_code.user_frames import is_library
 
 
 def line_of_attribute(classes: Iterable[type], name: str) -> str | None:
-    """Return where the methods or the body of a class set an attribute, as "FILE, line N".
+    """Return where a class sets an attribute, as "FILE, line N".
 
     Args:
         classes: The class and those it is made of, the nearest first.
@@ -36,7 +36,7 @@ def line_of_attribute(classes: Iterable[type], name: str) -> str | None:
 
 
 def line_of_variable(code: CodeType, name: str) -> str | None:
-    """Return where a variable that a function reads from around it is set: the last such line in front of the function."""
+    """Return where an outer variable that a function reads is set: the last such line before the function."""
     tree = None if is_library(code.co_filename) else _parsed(code.co_filename)
     if tree is None:
         return None
@@ -52,7 +52,7 @@ def line_of_variable(code: CodeType, name: str) -> str | None:
 
 
 def class_lines(kind: type) -> tuple[str, ast.ClassDef] | None:
-    """Return the file of a class and its definition there; None if its methods don't tell, as for one written in C."""
+    """Return the file of a class and its definition there; None if unknown, as for a class written in C."""
     for method in vars(kind).values():
         inner = getattr(method, "__func__", method)
         if not isinstance(inner, FunctionType) or not inner.__qualname__.startswith(f"{kind.__qualname__}."):

@@ -1,4 +1,4 @@
-"""Takes what a program hands over as it is at that moment: what the program changes later is not seen by its job.
+"""Captures user objects at the moment they are added to the program: later changes don't affect the job.
 
 PyFlink does so, too: it pickles a function where the step is built. So functions made in a loop have the loop's variables of
 their own turn, and what can't be pickled is refused at the line that hands it over.
@@ -18,7 +18,7 @@ from pystate.common.user_code.unpicklable import refusal
 
 
 class Taken:
-    """A pickle of what a program has handed over. Pickled itself, it comes out as that.
+    """The pickle of a captured object. When it is pickled and unpickled, the result is the object.
 
     Args:
         data: The pickle.
@@ -32,33 +32,33 @@ class Taken:
         self._names = names
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be what was taken, where it is read."""
+        """Unpickle as the captured object."""
         return _unpickled, (self.data,)
 
     def names_defined_since(self) -> Iterator[tuple[str, str]]:
-        """Yield global names that a function refers to and that the program has defined after it, with the function's."""
+        """Yield (global name, function's name) of names that were defined after the function was captured."""
         for scope, name, function in self._names:
             if name in scope:
                 yield name, function
 
 
 class SendsTaken:
-    """A dataclass that travels to workers, with what was taken in the place of its fields.
+    """A dataclass that is sent to workers with captured objects instead of its fields.
 
     Attributes:
-        taken: By the names of fields. The fields have the program's own objects, for whoever plans the job.
+        taken: The captured objects by field name. The fields have the program's objects, for planning.
     """
 
     taken: dict[str, Taken]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields as they are to be read."""
+        """Return the fields for pickling."""
         fields = self.__dict__
         return {**fields, **{name: taken for name, taken in self.taken.items() if name in fields}, "taken": {}}
 
 
 def take(value: Any, what: str, place: str | None) -> Taken:
-    """Take a function, or any object, as it is.
+    """Capture a function, or any object.
 
     Args:
         value: The function.
@@ -94,7 +94,7 @@ def _unpickled(data: bytes) -> Any:
 
 
 def _missing(function: FunctionType) -> set[str]:
-    """Return the global names that a function reads, never sets, and that don't exist."""
+    """Return the undefined global names that a function reads and never sets."""
     scope, code = function.__globals__, function.__code__
     if all(name in scope or hasattr(builtins, name) for name in _names(code)):  # attributes are among them
         return set()
@@ -117,7 +117,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def late_name_refusal(what: str, name: str, function: str, place: str | None) -> JobGraphError:
-    """Return the error for a function that refers to what the program has defined only after it."""
+    """Return the error for a function that refers to names defined only after it."""
     message = (
         f"The function of {what!r} refers to {name!r} in {function}, and was handed over before the program defined that: "
         "a function is taken as it is at that moment."

@@ -1,4 +1,4 @@
-"""Finds what keeps a function of a program from being pickled, for the error that refuses it.
+"""Finds what prevents a user function from being pickled, for the error message.
 
 What can't be pickled, such as a lock, a client or an open file, fails in the same way at every start. The search for the
 field goes from the function downwards, at each step into the first part that can't be pickled alone.
@@ -27,7 +27,7 @@ _NO_SPARK = "Spark's session and DataFrames are the driver's alone: hand the fun
 
 @dataclass(frozen=True)
 class Unpicklable:
-    """What keeps a function from being sent.
+    """The object that prevents a function from being pickled.
 
     Attributes:
         path: From the function to it: `Count.client.lock`.
@@ -43,7 +43,7 @@ class Unpicklable:
 
 
 def find_unpicklable(function: Any) -> Unpicklable | None:
-    """Return what keeps a function, or any object, from being pickled; None if it can be."""
+    """Return what prevents a function, or any object, from being pickled; None if it can be pickled."""
     error = _failure(function)
     return None if error is None else _deepest(function, error)
 
@@ -87,7 +87,7 @@ def _is_of_spark(value: Any) -> bool:
 
 
 class _Nowhere(io.RawIOBase):
-    """Takes the bytes of a pickle and keeps none: a function may hold a model of any size."""
+    """A file that discards a pickle's bytes, since a function may contain a model of any size."""
 
     def writable(self) -> bool:
         return True
@@ -125,7 +125,7 @@ def _line(place: _Place | None) -> str | None:
 
 
 def _parts(value: Any) -> Iterator[_Part]:
-    """Yield (what to add to the path, a part that is pickled with the value, where the program puts it there)."""
+    """Yield (path suffix, part that is pickled with the value, line of the program that sets it)."""
     if isinstance(value, MethodType):
         yield "", value.__self__, None
     elif isinstance(value, functools.partial):
@@ -164,7 +164,7 @@ def _of_function(function: FunctionType) -> Iterator[_Part]:
 
 
 def global_names(code: CodeType) -> Iterator[str]:
-    """Yield the global names that a function's code reads, with the code inside of it."""
+    """Yield the global names that a function's code reads, including nested code."""
     yield from (one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -191,7 +191,7 @@ def _of_object(value: Any) -> Iterator[_Part]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return what of an object goes into its pickle, by the names people know it by."""
+    """Return the parts of an object that are pickled, by their names in the source."""
     kind = type(value)
     try:
         if _overrides(kind, "__reduce__") or _overrides(kind, "__reduce_ex__"):

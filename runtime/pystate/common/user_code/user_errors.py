@@ -1,4 +1,4 @@
-"""What a function of the job's author raises, as a failure for people."""
+"""Converts exceptions of user functions to failures for users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAKEN = (
 
 
 def user_failure(error: BaseException, where: str) -> UserFunctionError:
-    """Return the failure that an exception of a function is.
+    """Return the failure for an exception of a function.
 
     Args:
         error: What it raised.
@@ -28,7 +28,7 @@ def user_failure(error: BaseException, where: str) -> UserFunctionError:
 
 
 def error_sentence(error: BaseException) -> str:
-    """Return the kind of an exception and what it says, of bounded length; of Java's and Spark's the cause, on one line."""
+    """Return class and message of an exception, of bounded length; for Java and Spark errors, the cause on one line."""
     kind, text = type(error).__name__, text_of(error)
     if is_of_java(text):
         said = java_cause(text)  # which begins with the kind

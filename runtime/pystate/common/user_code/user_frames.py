@@ -1,4 +1,4 @@
-"""Stack frames of user code: in the stack trace of a failure, and on the stack while the program is built."""
+"""Finds stack frames of user code, in stack traces and on the current stack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHIPPED = re.compile(r"[/\\](pystate-[0-9a-f]{16}\.zip|site-packages|dist-packa
 
 
 def user_frame(stack_trace: str) -> list[str]:
-    """Return the lines of the last frame that is the user's: `File "...", line N, in f`.
+    """Return the lines of the last user frame: `File "...", line N, in f`.
 
     A syntax error's frame continues with the text of the line and the caret. Empty where there is no such frame.
     """
@@ -45,7 +45,7 @@ def user_frame(stack_trace: str) -> list[str]:
 
 
 def user_stack_trace(error: BaseException) -> str:
-    """Return the stack trace from the first frame that isn't ours on; the whole of it where all frames are."""
+    """Return the stack trace from the first frame outside of pystate; the whole trace if there is none."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next
@@ -53,14 +53,14 @@ def user_stack_trace(error: BaseException) -> str:
 
 
 def add_user_frame(error: PystateError, stack_trace: str) -> None:
-    """Let an error name the user's own last frame in its stack trace, where there is one that it doesn't name yet."""
+    """Add the last user frame of the stack trace to an error, unless it names one already."""
     frame = user_frame(stack_trace)
     if frame and frame[0] not in (error.where or ""):
         error.where = _joined(error.where, frame)
 
 
 def program_line() -> str | None:
-    """Return where the program stands: the first frame of the calling thread that is the author's, as "FILE, line N"."""
+    """Return the program's current line: the innermost user frame of the calling thread, as "FILE, line N"."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - what `inspect` does, at a thousandth of the cost
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -69,7 +69,7 @@ def program_line() -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def is_library(file: str) -> bool:
-    """Whether a file is pystate's, Python's or an installed package's: none that the author of a job wrote."""
+    """Whether a file belongs to pystate, Python or an installed package, and not to the author of a job."""
     if file.startswith(("<frozen ", "<string>")) or _SHIPPED.search(file):
         return True
     path = Path(file)

@@ -1,4 +1,4 @@
-"""When a checkpoint may start: periodic ones by timetable, savepoints at once, all others in turn."""
+"""Decides when a checkpoint may start: periodic ones by timetable, savepoints at once, all others in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_QUEUED_REQUESTS = 1000
 
 
 class QueuedRequest(Protocol):
-    """What the decider needs to know of a request."""
+    """A request as the decider sees it."""
 
     @property
     def checkpoint_type(self) -> CheckpointType:
@@ -23,21 +23,21 @@ R = TypeVar("R", bound=QueuedRequest)
 
 
 class CheckpointRequestDecider(Generic[R]):
-    """Holds the requests that wait and the timetable of the periodic checkpoints.
+    """The queue of waiting requests and the timetable of periodic checkpoints.
 
-    Savepoints go ahead of everything and start beside a running checkpoint. A checkpoint that someone asked for starts when
-    fewer than `max_concurrent` are under way. A periodic one starts when, besides, its time has come and `min_pause_ms` have
-    passed since the last checkpoint completed. Flink's rules: an interval below the pause is raised to it, a pause means one
-    checkpoint at a time, savepoints don't count for the pause, a start that the pause delayed moves the timetable. Ticks
-    that were missed altogether are left out, not made up for.
+    Savepoints precede everything and start while a checkpoint is running. A requested checkpoint starts when fewer than
+    `max_concurrent` are pending. A periodic one starts when, in addition, it is due and `min_pause_ms` have passed since the
+    last checkpoint completed. Flink's rules: an interval below the pause is raised to it, a pause means one checkpoint at a
+    time, savepoints don't count for the pause, a start delayed by the pause shifts the timetable. Missed ticks are skipped,
+    not made up for.
 
     Args:
         clock: Milliseconds, monotonic.
-        periodic_request: Makes the request of a periodic checkpoint.
+        periodic_request: Creates the request of a periodic checkpoint.
         interval_ms: From one periodic start to the next; None for no periodic checkpoints.
         min_pause_ms: From the completion of a checkpoint to the next periodic start.
-        max_concurrent: How many may be under way at once.
-        max_queued: How many requests may wait.
+        max_concurrent: The maximum number of concurrent checkpoints.
+        max_queued: The maximum number of waiting requests.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CheckpointRequestDecider(Generic[R]):
         self._last_completion: int | None = None
 
     def restart(self, now: int | None = None) -> None:
-        """Begin the timetable: the first periodic checkpoint is due one interval from now. Requests that wait stay.
+        """Start the timetable: the first periodic checkpoint is due one interval from now. Waiting requests stay.
 
         Args:
             now: The clock's time, where the caller has it at hand.
@@ -71,7 +71,7 @@ class CheckpointRequestDecider(Generic[R]):
         self._tick = None if self._interval_ms is None else (self._clock() if now is None else now) + self._interval_ms
 
     def stop(self) -> list[R]:
-        """Stop the timetable; return the requests that waited, which nobody will start now."""
+        """Stop the timetable; return the waiting requests, which will not be started."""
         self._tick = None
         waiting = [*self._savepoints, *self._checkpoints]
         self._savepoints.clear()
@@ -80,11 +80,11 @@ class CheckpointRequestDecider(Generic[R]):
 
     @property
     def queued_count(self) -> int:
-        """The number of requests that wait."""
+        """The number of waiting requests."""
         return len(self._savepoints) + len(self._checkpoints)
 
     def submit(self, request: R) -> R | None:
-        """Take a request; return one that has no room: this one, or, to make room for a savepoint, the last checkpoint."""
+        """Enqueue a request; if the queue is full, return the rejected one: this, or the last checkpoint for a savepoint."""
         is_savepoint = request.checkpoint_type is CheckpointType.SAVEPOINT
         rejected: R | None = None
         if self.queued_count >= self._max_queued:
@@ -95,7 +95,7 @@ class CheckpointRequestDecider(Generic[R]):
         return rejected
 
     def next_request(self, in_progress: int) -> R | None:
-        """Take out the request that is to be started now; None if none may.
+        """Remove and return the request that is to be started now; None if none may.
 
         Args:
             in_progress: How many checkpoints and savepoints are under way.
@@ -113,7 +113,7 @@ class CheckpointRequestDecider(Generic[R]):
         return self._periodic_request()
 
     def report_completed(self, checkpoint_type: CheckpointType) -> None:
-        """Record that a checkpoint completed. A failed one doesn't count: Flink measures the pause from completions."""
+        """Record that a checkpoint completed, from which the minimum pause is measured, as in Flink."""
         if checkpoint_type is CheckpointType.CHECKPOINT:
             self._last_completion = self._clock()
 
@@ -126,7 +126,7 @@ class CheckpointRequestDecider(Generic[R]):
         return max(self._tick, self._last_completion + self._min_pause_ms)
 
     def wait_ms(self, in_progress: int) -> int | None:
-        """Return how long nothing can start if nothing else happens; None: until something does."""
+        """Return how long nothing can start unless something happens; None if only an event can change that."""
         if self._savepoints:
             return 0
         if in_progress >= self._max_concurrent:

@@ -1,4 +1,4 @@
-"""What is written when a checkpoint is complete: how far the sources were read, and `_metadata` as the last file."""
+"""Writes the final files of a checkpoint: the source positions, and `_metadata` as the last one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE_LOGS = "spark-logs"
 
 @dataclass(frozen=True)
 class JobDescription:
-    """What every snapshot says of the job that wrote it."""
+    """The description of the job in each of its snapshots."""
 
     job_id: str
     name: str
@@ -32,10 +32,10 @@ class JobDescription:
 
 @dataclass(frozen=True)
 class Parent:
-    """The snapshot that a job was started from, as its own snapshots name it.
+    """The reference to the snapshot that a job was started from, in the job's own snapshots.
 
     Attributes:
-        uri: Its directory, where it was then.
+        uri: Its directory at that time.
         snapshot_id: Its short id; None if unknown.
     """
 
@@ -44,7 +44,7 @@ class Parent:
 
     @staticmethod
     def of(snapshot: Snapshot) -> Parent:
-        """Return what is said of a snapshot."""
+        """Return the reference to a snapshot."""
         metadata, uri = snapshot.metadata, snapshot.location.uri
         return Parent(uri, metadata.snapshot_id or snapshot_id_of(uri, metadata.job_id))
 
@@ -59,17 +59,17 @@ def write_snapshot(
     inline_threshold: int,
     settled: Callable[[CheckpointMetadata], CheckpointMetadata] = lambda metadata: metadata,
 ) -> CheckpointMetadata:
-    """Write what makes a fully acknowledged checkpoint restorable; return its metadata.
+    """Write the final files of a fully acknowledged checkpoint; return its metadata.
 
     Args:
-        pending: Who has acknowledged what.
+        pending: The checkpoint, with its acknowledgements.
         location: The snapshot's directory.
-        cut: How far the sources were read.
-        job: What snapshots say of the job.
+        cut: The source positions.
+        job: The description of the job.
         tasks: The job's tasks.
         parent: The snapshot the job was started from, or None.
         inline_threshold: Up to this many bytes of the sources' logs go into the metadata.
-        settled: Gives the metadata its final handles.
+        settled: Replaces handles in the metadata by the final ones.
 
     Raises:
         PystateError: The storage failed; then there is no `_metadata`.
@@ -111,7 +111,7 @@ def snapshot_metadata(
 
 
 def _operator_states(pending: PendingCheckpoint, task: TaskSpec) -> list[OperatorState]:
-    """Return the state of a task's operators: of a keyed head always, of others where they have any.
+    """Return the state of a task's operators: of a keyed head always, of others if they have any.
 
     A task that stands for itself has what was in flight to it.
     """

@@ -1,1 +1,1 @@
-"""The files of a job's folder: what stands in each, who writes it, and what it may become."""
+"""The files of a job's folder: their content, writers, and legal changes."""

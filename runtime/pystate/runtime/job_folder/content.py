@@ -1,4 +1,4 @@
-"""What the files of a job's folder have in common: a class per file says what stands in it and writes it whole."""
+"""The base of the files of a job's folder: a class per file defines its content and writes it atomically."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _VERSION = "version"
 
 
 class DamagedFileError(PystateError):
-    """A file of a job can't be understood."""
+    """A file of a job is damaged."""
 
 
 @dataclass(frozen=True)
 class FileContent(PlainData):
-    """Base of what stands in one file: JSON, a map whose entries are the fields.
+    """The base class of the content of one file: a JSON object whose entries are the fields.
 
     Attributes:
-        title: What people call it.
+        title: Its name for users.
         version: The version that is written, and the only one that is read; None for files without one.
-        first_without_version: Whether files of version 1 need not say so: the first that were written did not.
+        first_without_version: Whether files of version 1 may lack the version, as the first ones did.
     """
 
     title: ClassVar[str]
@@ -51,7 +51,7 @@ class FileContent(PlainData):
 
     @classmethod
     def from_file(cls: type[F], plain: Any, where: str) -> F:
-        """Rebuild it from what stands in a file.
+        """Rebuild it from the content of a file.
 
         Raises:
             PlainDataError: It is something else.
@@ -69,12 +69,12 @@ class FileContent(PlainData):
         return cls.from_plain({key: value for key, value in plain.items() if key != _VERSION})
 
     def to_file(self) -> dict[str, Any]:
-        """Return what stands in the file."""
+        """Return the content of the file."""
         versioned = {} if self.version is None else {_VERSION: self.version}
         return {**versioned, **self.to_plain()}
 
     def write_to(self, file: JobFile, reserve: Reserve | None = None) -> None:
-        """Write it whole, for the owner of the home only.
+        """Write it atomically, readable for the owner of the home only.
 
         Args:
             file: The file.

@@ -1,7 +1,7 @@
-"""Which driver runs a job: the one that said so last.
+"""The term of a driver: the last driver that began a term runs the job.
 
-A driver that was stopped, or slept with its machine, may go on after another one has taken the job over. It must then
-complete no checkpoint, hand nothing to a sink, and write none of the job's files.
+A driver that was stopped, or whose machine slept, may resume after another one has taken over the job. It must then not
+complete checkpoints, write to sinks, or write the job's files.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def leader_of_this_process() -> int | None:
 
 
 def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> None:
-    """Take a job over from whoever had it.
+    """Begin a new term of a job, which ends the previous one.
 
     Args:
-        path: The file that names the driver whose time it is.
+        path: The file that names the driver in charge.
         leader: The fencing token of the job manager in charge; None if it has no stand-in.
-        driver: The token of the driver whose time begins; None ends the last one's time without another beginning.
+        driver: The token of the driver whose term begins; None only ends the previous term.
 
     Raises:
         DriverReplacedError: A job manager with a higher token has begun another driver's term.
@@ -47,10 +47,10 @@ def begin_term(path: JobFile, leader: int | None, driver: str | None = None) -> 
 
 
 class DriverTerm:
-    """The time in which one driver runs a job.
+    """The term in which one driver runs a job.
 
     Args:
-        path: The file that names the driver whose time it is.
+        path: The file that names the driver in charge.
         leader: The fencing token of the job manager that started the driver; None if it has no stand-in.
     """
 
@@ -65,7 +65,7 @@ class DriverTerm:
         return DriverTerm(path, leader_of_this_process())
 
     def begin(self) -> None:
-        """Take the job over from whoever had it.
+        """Begin the term, which ends the previous one.
 
         Raises:
             DriverReplacedError: The job manager that started this driver has been replaced itself.
@@ -73,7 +73,7 @@ class DriverTerm:
         begin_term(self._path, self._leader, self._token)
 
     def check(self) -> None:
-        """Make sure that nobody has taken the job over since.
+        """Check that no other driver has taken over the job.
 
         Raises:
             DriverReplacedError: Another driver has.
@@ -89,7 +89,7 @@ class DriverTerm:
             raise DriverReplacedError(message, where=str(self._path))
 
     def check_when_told(self, say: Callable[[str], None]) -> None:
-        """Make sure that nobody has taken the job over since, however long it takes until that can be told.
+        """Check that no other driver has taken over the job, waiting until that can be determined.
 
         Args:
             say: Takes a sentence for people when that is not at once.

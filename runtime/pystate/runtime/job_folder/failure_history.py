@@ -1,4 +1,4 @@
-"""The last failures of a job as its status keeps them, the newest first."""
+"""The failure history in a job's status, newest first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RAISED = re.compile(r"[A-Za-z_][\w.$]*(?=: | \(no message\))")
 
 @dataclass(frozen=True)
 class JobFailure(OpenPlainData):
-    """What a job, or an attempt of it, failed of; `PystateError.to_dict` with a stack trace.
+    """The failure of a job or of an attempt: `PystateError.to_dict` with a stack trace.
 
     Attributes:
         message: What happened.
@@ -42,13 +42,13 @@ class JobFailure(OpenPlainData):
 
     @property
     def raised(self) -> str:
-        """The class of what was raised: of what a function of the author's has raised, the author's own."""
+        """The class of the raised exception; of a user function, that of the user's exception."""
         found = _RAISED.match(self.message) if self.error_class == UserFunctionError.__name__ else None
         return self.error_class if found is None else found[0]
 
     @staticmethod
     def of(error: BaseException, stack_trace: str) -> JobFailure:
-        """Return what an error says."""
+        """Return the failure for an error."""
         if isinstance(error, PystateError):
             return JobFailure.from_plain({**error.to_dict(), "stack_trace": stack_trace})
         return JobFailure(str(error) or type(error).__name__, type(error).__name__, stack_trace=stack_trace)
@@ -56,7 +56,7 @@ class JobFailure(OpenPlainData):
 
 @dataclass(frozen=True)
 class AttemptFailure(JobFailure):
-    """One failure of the history.
+    """An entry of the failure history.
 
     Attributes:
         attempt: The number of the execution attempt.
@@ -70,7 +70,7 @@ class AttemptFailure(JobFailure):
 def with_failure(
     failures: Sequence[AttemptFailure], failure: JobFailure, attempt: int, timestamp: int
 ) -> list[AttemptFailure]:
-    """Return a history with one more failure in front.
+    """Return the history with one more failure at the front.
 
     Args:
         failures: The history; not changed.
@@ -84,5 +84,5 @@ def with_failure(
 
 
 def bounded_trace(text: str) -> str:
-    """Return a stack trace without its middle where it is too long."""
+    """Return a stack trace, without its middle if it is too long."""
     return bounded_text(text, MAX_STACK_TRACE, _BEGINNING)

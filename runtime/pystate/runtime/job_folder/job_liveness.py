@@ -1,6 +1,6 @@
-"""Whether a job of this installation has ended, read from its files: neither driver nor job manager has to run for it."""
+"""Determines from its files whether a job of this installation has ended; no driver or job manager needs to run."""
 
-# A program that runs its job itself may end in ways that leave no word (a signal, os._exit): whoever looks next writes it.
+# A program that runs its job itself may end without recording it (a signal, os._exit): the next reader records it.
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pystate.runtime.job_folder.small_files import DriverTermFile, EmbeddedProgr
 
 
 def has_ended(directory: JobDirectory) -> bool:
-    """Whether a job is known to have ended: what can't be read must not cost anybody a snapshot."""
+    """Whether a job is known to have ended; False if its files are unreadable, so that no snapshot is lost."""
     try:
         status, record = JobStatusFile.read_from(directory.status), JobRecord.read(directory)
         if status is not None and status.state.is_terminal:
@@ -36,7 +36,7 @@ def has_ended(directory: JobDirectory) -> bool:
 
 
 def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> JobStatusFile | None:
-    """Return where a job stands that a program runs itself; its end is written down if the program is gone without a word.
+    """Return the status of an embedded job; its end is recorded if the program has died without recording it.
 
     Args:
         directory: The job's files.
@@ -67,7 +67,7 @@ def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> Job
 
 
 def _lives(term: DriverTermFile) -> bool:
-    """Whether the process that has a term lives. Its id may be another one's by now: ids wrap, and begin anew at a boot."""
+    """Whether the process of a term is alive. Its id may be reused by now: ids wrap around, and restart at a boot."""
     if term.started is None:  # an older version has written it
         return is_alive(term.pid)
     return started_at(term.pid) == term.started

@@ -1,4 +1,4 @@
-"""What the job manager itself must remember of a job."""
+"""The job manager's persistent record of a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WITHOUT_CHECKSUM = 1
 
 
 class RecordPhase(str, Enum):
-    """How far the job manager got with a job."""
+    """The phase of a job in the job manager."""
 
     SUBMITTED = "SUBMITTED"  # on disk, no driver was started yet
     STARTED = "STARTED"  # a driver was started
@@ -34,11 +34,11 @@ class RecordPhase(str, Enum):
 
 @dataclass(frozen=True)
 class JobVerdict(PlainData):
-    """How a job ended whose driver left no word.
+    """The end of a job whose driver didn't record it.
 
     Attributes:
         state: The last state.
-        failure: What it failed of; None if it did not fail.
+        failure: Its failure; None if it did not fail.
         end_time: When, ms since 1970.
     """
 
@@ -51,18 +51,18 @@ class JobVerdict(PlainData):
 class JobRecord(FileContent):
     """`record.json`: written by the job manager before and after each step, so that a new one can continue from it.
 
-    Where several job managers stand in for each other, each writes to a file with its own fencing token in its name, and the
-    highest token counts: what a job manager writes that has been replaced is read by nobody.
+    With several job managers for high availability, each writes a file with its fencing token in the name, and the highest
+    token counts: what a replaced job manager writes is never read.
 
     Attributes:
         job_id: 32 hex digits.
-        name: What the job is called until the driver says better.
+        name: The job's name until the driver sets it.
         submitted_at: Milliseconds since 1970.
-        phase: How far the job manager got.
-        pid: The driver's process id, for people.
-        cancel_requested: Whether someone asked to cancel, so that the request outlives this process.
-        exit_code: The driver's exit code, negative for a signal; None while it runs or where nobody saw it.
-        verdict: How the job ended where the driver left no word.
+        phase: The phase of the job in the job manager.
+        pid: The driver's process id, for display.
+        cancel_requested: Whether a cancel was requested, so that the request outlives this process.
+        exit_code: The driver's exit code, negative for a signal; None while it runs, or if unknown.
+        verdict: How the job ended, if the driver didn't record it.
         machine: Where the driver was started, see `this_machine`; None in records of older versions.
     """
 
@@ -125,7 +125,7 @@ class JobRecord(FileContent):
 
     @staticmethod
     def set_aside(directory: JobDirectory) -> Path:
-        """Put a damaged record aside, so that another one can be written; return where it is now."""
+        """Rename a damaged record, so that another one can be written; return its new path."""
         record = directory.latest_record
         aside = directory.path / f"{record.name}.damaged"
         written = os.lstat(record).st_mtime_ns
@@ -144,7 +144,7 @@ def record_token(directory: JobDirectory) -> int | None:
 
 
 def remove_older_records(directory: JobDirectory, token: int) -> None:
-    """Delete the records of job managers that came before one; what they write later counts for nothing."""
+    """Delete the records of earlier job managers; what they write later is ignored."""
     for older in directory.record_tokens():
         if older < token:
             directory.record_of(older).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""`status.json`: where a job stands, for when its driver is gone, and which moves between the states of a job are legal.
+"""`status.json`: the status of a job, which outlives its driver, and the legal transitions between job states.
 
-The driver writes it at each change. While there is no driver, between two of them, the job manager does.
+The driver writes it at each change; between two drivers, the job manager does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.failure_history import AttemptFailure, JobFailure, with_failure
 
 _ENDS = frozenset(state for state in JobStatus if state.is_terminal)
-# Any job that has not ended can be cancelled, can end (behind a savepoint from wherever it stands, too), and is started
-# again when its driver dies. On a full disk the file may be far behind when the job manager continues from it.
+# Any job that has not ended can be cancelled, can end (with a savepoint from any state, too), and is restarted when its
+# driver dies. On a full disk the file may be outdated when the job manager continues from it.
 _ALWAYS = _ENDS | {JobStatus.RESTARTING, JobStatus.CANCELLING}
 LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.INITIALIZING: _ALWAYS | {JobStatus.CREATED},
@@ -39,7 +39,7 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
 
 
 class IllegalJobStatusMoveError(PystateError):
-    """A job can't come from the state it is in to another one."""
+    """The transition between two job states is illegal."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class JobVertexStatus(OpenPlainData):
     Attributes:
         id: Its id, 32 hex digits.
         uid: The uid of the operator.
-        name: What people call it.
-        parallelism: Its subtasks.
-        status: Where it stands, which is where its job does.
+        name: Its displayed name.
+        parallelism: The number of its subtasks.
+        status: Its status, which is that of the job.
     """
 
     id: str
@@ -63,28 +63,28 @@ class JobVertexStatus(OpenPlainData):
 
 @dataclass(frozen=True)
 class JobStatusFile(OpenPlainData, FileContent):
-    """What stands in the file. Times are ms since 1970, -1 for never.
+    """The content of the file. Times are ms since 1970, -1 for never.
 
     Attributes:
-        state: Where the job stands.
+        state: The state of the job.
         name: Its name.
         parallelism: The highest of its vertices; -1 before it has been planned.
         max_parallelism: The same.
         start_time: When its first driver began.
         end_time: When it ended.
-        timestamps: When it last came to each of its states.
+        timestamps: When it last entered each state.
         attempt: The number of the execution attempt that runs, or is to run next.
-        failure: What the last attempt failed of.
+        failure: The failure of the last attempt.
         failures: The last failures, the newest first.
-        failure_count: All of them.
+        failure_count: The total number of failures.
         vertices: Its vertices, once it has been planned.
         plan: The nodes of its plan, see `plan_nodes`.
-        plan_warnings: What people should change.
-        engine: What brings records and barriers to its subtasks; null before it has been planned.
+        plan_warnings: Sentences about what users should change.
+        engine: The engine that it runs on; null before it has been planned.
         checkpoint_config: The options of checkpointing in force.
-        guarantees: What holds for the elements of each source that get to each sink.
+        guarantees: The delivery guarantee of each source and sink.
         application_id: The Spark application that runs it.
-        waits_for: What keeps it from running, until it moves on.
+        waits_for: What keeps it from running, until its next transition.
     """
 
     title: ClassVar[str] = "The job's status"
@@ -111,17 +111,17 @@ class JobStatusFile(OpenPlainData, FileContent):
 
     @staticmethod
     def begun(name: str, now_ms: int) -> JobStatusFile:
-        """Return the status of a job that begins."""
+        """Return the initial status of a job."""
         state = JobStatus.INITIALIZING
         return JobStatusFile(state, name, start_time=now_ms, timestamps={state.value: now_ms})
 
     @property
     def has_failed(self) -> bool:
-        """Whether its attempt has left word of its failure."""
+        """Whether its attempt has recorded a failure."""
         return bool(self.failures) and self.failures[0].attempt == self.attempt
 
     def may_move_to(self, state: JobStatus) -> bool:
-        """Return whether a state may follow that in which the job is."""
+        """Return whether a transition to a state is legal."""
         return state in LEGAL_MOVES[self.state]
 
     def moved_to(self, state: JobStatus, now_ms: int) -> JobStatusFile:
@@ -151,6 +151,6 @@ class JobStatusFile(OpenPlainData, FileContent):
         return replace(self.moved_to(JobStatus.RESTARTING, now_ms), attempt=self.attempt + 1)
 
     def with_failure(self, failure: JobFailure, now_ms: int) -> JobStatusFile:
-        """Return it with one more failure of the attempt in its history; `failure` stays."""
+        """Return it with one more failure in the history; `failure` is unchanged."""
         failures = with_failure(self.failures, failure, self.attempt, now_ms)
         return replace(self, failures=failures, failure_count=self.failure_count + 1)

@@ -1,4 +1,4 @@
-"""Small files of a job that a full disk refuses: what they are to hold counts, and is written as soon as it can be."""
+"""Writes small files of a job even on a full disk: a refused write is retried until it succeeds."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _say(line: str) -> None:
 
 
 class LateWrites:
-    """Writes files at once, or late. Of a file that is written again meanwhile the latest content counts.
+    """Writes files at once, or later if the disk refuses. If a file is written again meanwhile, the latest content counts.
 
     Args:
-        say: Takes a sentence for people: when files begin to be refused, and when all are written.
+        say: Is called with sentences for users: when writes begin to be refused, and when all are written.
     """
 
     def __init__(self, say: Callable[[str], None] = _say) -> None:
@@ -34,12 +34,12 @@ class LateWrites:
         self._thread: threading.Thread | None = None
 
     def write(self, file: JobFile, data: Any, *, mode: int = 0o600, reserve: Reserve | None = None) -> None:
-        """Write JSON; where that is refused, on a thread until it isn't.
+        """Write JSON; if that is refused, retry on a thread until it succeeds.
 
         Args:
             file: The file.
             data: Its content, which must not change any more.
-            mode: Who may read it.
+            mode: The file mode.
             reserve: Room for it on a full disk.
         """
 

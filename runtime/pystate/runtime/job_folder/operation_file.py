@@ -1,4 +1,4 @@
-"""What became of a savepoint, checkpoint or stop that somebody asked a job for."""
+"""The result of a triggered savepoint, checkpoint or stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystate.runtime.job_folder.failure_history import JobFailure
 
 
 class OperationKind(str, Enum):
-    """What was asked for."""
+    """The kind of a triggered operation."""
 
     SAVEPOINT = "savepoint"
     CHECKPOINT = "checkpoint"
@@ -22,7 +22,7 @@ class OperationKind(str, Enum):
 
 
 class OperationStatus(str, Enum):
-    """How far an operation is, in Flink's names (`QueueStatus.Id`). One that is completed stays so."""
+    """The status of an operation, with Flink's names (`QueueStatus.Id`). COMPLETED is final."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -30,14 +30,14 @@ class OperationStatus(str, Enum):
 
 @dataclass(frozen=True)
 class OperationFile(OpenPlainData, FileContent):
-    """`operations/ID.json`, written by the driver once, when the operation has completed: well or not.
+    """`operations/ID.json`, written by the driver once, when the operation has completed, successfully or not.
 
     Attributes:
-        kind: What was asked for.
+        kind: The kind of the operation.
         status: COMPLETED; one that is in progress has no file.
-        location: Where the snapshot is; None, and no entry, where there is none.
-        checkpoint_id: Its id; the same.
-        failure: Why there is none; None, and no entry, where there is one.
+        location: The location of the snapshot; None, without an entry, if there is none.
+        checkpoint_id: Its id; likewise.
+        failure: Why there is none; None, without an entry, if there is one.
     """
 
     title: ClassVar[str] = "The result of the operation"
@@ -52,7 +52,7 @@ class OperationFile(OpenPlainData, FileContent):
 
     @staticmethod
     def failed(kind: OperationKind, error: PystateError) -> OperationFile:
-        """Return what stands in the file of an operation that failed, with texts of bounded length."""
+        """Return the content for an operation that failed, with texts of bounded length."""
         failure = JobFailure.of(error, "")
         bounded = replace(
             failure,

@@ -1,4 +1,4 @@
-"""What a driver leaves behind for the case that it dies: whether another one is to be started, and when."""
+"""The recovery terms that a driver records in case it dies: whether another one is to be started, and when."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class RecoveryTerms(FileContent):
     """`recovery.json`. A program may set options in code, so only its driver knows the strategy in force.
 
     Attributes:
-        strategy: When the job is started again; it stands behind the last failure.
-        end_state: How the job ends behind a savepoint that is complete; then no other driver may be started.
+        strategy: The restart strategy, as of the last failure.
+        end_state: How the job ends after a savepoint that is complete; then no other driver may be started.
     """
 
     title: ClassVar[str] = "The file of the job's recovery terms"
@@ -32,7 +32,7 @@ class RecoveryTerms(FileContent):
 
     @staticmethod
     def read(directory: JobDirectory) -> RecoveryTerms | None:
-        """Read them; None if the driver never came so far as to run a job.
+        """Read them; None if the driver never got to run a job.
 
         Raises:
             PystateError: They are damaged, or of a version this job manager doesn't know.

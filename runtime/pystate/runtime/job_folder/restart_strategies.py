@@ -1,8 +1,8 @@
-"""When a failed job is started again: Flink's restart strategies as pure decisions.
+"""Flink's restart strategies as pure decisions: whether and when a failed job is restarted.
 
-A strategy is immutable: a failure gives a decision, and the strategy as it stands after that failure. So it can be written
-down, and whoever starts the next driver goes on counting where the last one stopped. The rules are those of Flink's
-`RestartBackoffTimeStrategy` classes. Times are ms since 1970, delays are ms.
+A strategy is immutable: a failure gives a decision, and the strategy after that failure. So it can be persisted, and the
+next driver continues the count of the previous one. The rules are those of Flink's `RestartBackoffTimeStrategy` classes.
+Times are ms since 1970, delays are ms.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _FATAL = (ConfigurationError, CorruptSnapshotError, JobGraphError, RestoreError,
 
 
 def is_fatal(error: PystateError) -> bool:
-    """Return whether an error comes back at every start of the same program, so that no restart helps."""
+    """Return whether an error recurs at every start of the same program, so that no restart helps."""
     return isinstance(error, _FATAL) and not isinstance(error, ExternalSystemError)
 
 
 @dataclass(frozen=True)
 class RestartDecision:
-    """What a failure comes to.
+    """The decision about a failure.
 
     Attributes:
-        delay_ms: How long to wait before the next start; None if the job has failed for good.
+        delay_ms: The delay before the next start; None if the job has failed for good.
         strategy: The strategy after the failure.
     """
 
@@ -61,22 +61,22 @@ class RestartBackoffTimeStrategy(ABC):
 
     @property
     def restarts_at_all(self) -> bool:
-        """Whether a first failure is followed by a restart."""
+        """Whether there is a restart after the first failure."""
         return self.after_failure(0).delay_ms is not None
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the strategy in a person's words."""
+        """Return the description of the strategy."""
 
     def fresh(self) -> RestartBackoffTimeStrategy:
-        """Return the same rules without any failure so far."""
+        """Return the same strategy without counted failures."""
         fields = dataclasses.fields(self)
         counters: dict[str, Any] = {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
         return dataclasses.replace(self, **counters)
 
     @staticmethod
     def from_plain(plain: Any) -> RestartBackoffTimeStrategy:
-        """Rebuild a strategy with what it has counted.
+        """Rebuild a strategy with its counts.
 
         Raises:
             PlainDataError: It is none.
@@ -108,7 +108,7 @@ class NoRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
         return RestartDecision(None, self)
 
     def describe(self) -> str:
-        """Return the strategy in a person's words."""
+        """Return the description of the strategy."""
         return "no restarts"
 
 
@@ -128,13 +128,13 @@ class FixedDelayRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
         return RestartDecision(self.delay_ms if after.attempts <= self.max_attempts else None, after)
 
     def describe(self) -> str:
-        """Return the strategy in a person's words."""
+        """Return the description of the strategy."""
         return f"{self.max_attempts} restarts, {self.delay_ms} ms after each failure"
 
 
 @dataclass(frozen=True)
 class FailureRateRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
-    """Restarts after the same delay as long as there are no more than so many failures in an interval.
+    """Restarts after a fixed delay as long as the number of failures in an interval doesn't exceed a limit.
 
     Attributes:
         failures: The times of the last failures, at most one more than may be in an interval.
@@ -148,14 +148,14 @@ class FailureRateRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
     failures: tuple[int, ...] = ()
 
     def after_failure(self, now_ms: int) -> RestartDecision:
-        """Fail the job where the failures of the interval are more than may be."""
+        """Fail the job if the failures in the interval exceed the limit."""
         failures = (*self.failures, now_ms)[-(self.max_failures_per_interval + 1) :]
         after = dataclasses.replace(self, failures=failures)
         too_many = len(failures) > self.max_failures_per_interval and now_ms - failures[0] <= self.interval_ms
         return RestartDecision(None if too_many else self.delay_ms, after)
 
     def describe(self) -> str:
-        """Return the strategy in a person's words."""
+        """Return the description of the strategy."""
         return (
             f"restarts {self.delay_ms} ms after each failure, as long as there are at most {self.max_failures_per_interval} "
             f"within {self.interval_ms} ms"
@@ -168,7 +168,7 @@ def _offset(bound_ms: int) -> int:
 
 @dataclass(frozen=True)
 class ExponentialDelayRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
-    """Waits longer from failure to failure, and begins anew once the job has run well for a while.
+    """Increases the delay with each failure, and resets it once the job has run stably for a while.
 
     Attributes:
         attempts: Restarts since the backoff was reset.
@@ -210,7 +210,7 @@ class ExponentialDelayRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
         return max(self.initial_backoff_ms, min(jittered, self.max_backoff_ms))
 
     def describe(self) -> str:
-        """Return the strategy in a person's words."""
+        """Return the description of the strategy."""
         return (
             f"restarts after {self.initial_backoff_ms} ms, then each time {self.backoff_multiplier:g} times as long, "
             f"up to {self.max_backoff_ms} ms"
@@ -226,7 +226,7 @@ _STRATEGIES: tuple[type[RestartBackoffTimeStrategy], ...] = (
 
 
 def restart_strategy_type(configuration: Configuration) -> RestartStrategyType:
-    """Return which strategy is in force.
+    """Return the type of the effective strategy.
 
     Where none is set, a job with checkpointing gets exponential-delay, one without is not restarted (Flink 2.x,
     `RestartBackoffTimeStrategyFactoryLoader`).
@@ -238,7 +238,7 @@ def restart_strategy_type(configuration: Configuration) -> RestartStrategyType:
 
 
 def restart_strategy(configuration: Configuration) -> RestartBackoffTimeStrategy:
-    """Return the strategy in force, see `restart_strategy_type`.
+    """Return the effective strategy, see `restart_strategy_type`.
 
     Raises:
         ConfigurationError: The initial backoff is above the highest one.
@@ -277,7 +277,7 @@ def restart_strategy(configuration: Configuration) -> RestartBackoffTimeStrategy
 
 
 def restart_warnings(configuration: Configuration) -> list[str]:
-    """Say where a restart begins when there is no checkpoint to begin at."""
+    """Return warnings about restarts of a job without checkpoints."""
     if is_checkpointing_enabled(configuration):
         return []
     savepoint = configuration.get(StateRecoveryOptions.SAVEPOINT_PATH)

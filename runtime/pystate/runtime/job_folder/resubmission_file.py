@@ -1,4 +1,4 @@
-"""What is needed to start a job again that is being stopped for that."""
+"""What is needed to resubmit a job that is being stopped for that."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pystate.runtime.job_folder.content import FileContent
 
 @dataclass(frozen=True)
 class Keeper(PlainData):
-    """Who has asked to keep a submission.
+    """A request to keep a submission.
 
     Attributes:
         keeper_id: 32 hex digits.
-        parallelism: What he wants for the successor.
+        parallelism: The requested parallelism of the successor.
     """
 
     keeper_id: str
@@ -28,9 +28,9 @@ class Resubmission(FileContent):
 
     Attributes:
         environment: The environment variables of the job's driver.
-        parallelism: What the successor is to get, or has got.
+        parallelism: The parallelism of the successor, planned or actual.
         successor: The last job that was started with it; None if there is none yet.
-        keepers: Who has asked to keep it and not taken that back, oldest first.
+        keepers: The requests to keep it that were not withdrawn, oldest first.
     """
 
     title: ClassVar[str] = "The kept submission"

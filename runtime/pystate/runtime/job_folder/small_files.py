@@ -1,4 +1,4 @@
-"""What stands in the smallest files of a job's folder: numbers that are reserved, processes and addresses."""
+"""The content of the smallest files of a job's folder: reserved numbers, processes and addresses."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class DriverTermFile(OpenPlainData, FileContent):
     """`term.json`, written by the driver, and by a job manager that takes the job from one on another machine.
 
     Attributes:
-        driver: The token of the driver whose time it is; None for nobody's.
+        driver: The token of the driver in charge; None for no driver.
         pid: The process that wrote it.
-        leader: The fencing token of the job manager in charge; None, and no entry, where it has no stand-in.
-        started: When that process began, see `started_at`; None, and no entry, where nobody can tell.
+        leader: The fencing token of the job manager in charge; None, without an entry, if it has no stand-in.
+        started: When that process began, see `started_at`; None, without an entry, if unknown.
     """
 
     title: ClassVar[str] = "The term of the job's driver"
@@ -69,9 +69,9 @@ class DriverAddressFile(OpenPlainData, FileContent):
 
     Attributes:
         pid: The driver's process id.
-        host: Where its control endpoint listens.
-        port: The same.
-        started: When the process began, see `started_at`; None if nobody can tell.
+        host: The host of its control endpoint.
+        port: Its port.
+        started: When the process began, see `started_at`; None if unknown.
     """
 
     title: ClassVar[str] = "The address of the job's driver"
@@ -89,8 +89,8 @@ class EmbeddedProgramFile(FileContent):
     Attributes:
         pid: The program's process id.
         host: The name of its machine.
-        machine: Tells that machine, since it was started, from others, see `this_machine`.
-        started: When the process began, see `started_at`; None if nobody can tell.
+        machine: The identity of that machine and its boot, see `this_machine`.
+        started: When the process began, see `started_at`; None if unknown.
         program: Its file; empty where it has none, as in a notebook.
         log_job: The job in whose folder the log of its Spark session is; several may share one.
     """
@@ -107,7 +107,7 @@ class EmbeddedProgramFile(FileContent):
 
     @staticmethod
     def of_this_process(log_job: str) -> EmbeddedProgramFile:
-        """Return what tells the process that calls this.
+        """Return the content for the calling process.
 
         Args:
             log_job: The job in whose folder the log of its Spark session is.
@@ -117,10 +117,10 @@ class EmbeddedProgramFile(FileContent):
         return EmbeddedProgramFile(pid, socket.gethostname(), this_machine(), started_at(pid), path, log_job)
 
     def runs(self) -> bool | None:
-        """Whether the process is there; None if that can't be told from this machine."""
+        """Whether the process exists; None if that can't be determined from this machine."""
         here = this_machine()
         if self.machine != here and (self.host != socket.gethostname() or _boot_of(self.machine) == _boot_of(here)):
-            return None  # another host, or another container of this one, whose processes have other numbers
+            return None  # another host, or another container of this one, with other process ids
         if self.started is None:
             return is_alive(self.pid)
         return started_at(self.pid) == self.started
@@ -132,7 +132,7 @@ class DriverProcessFile(OpenPlainData, FileContent):
 
     Attributes:
         pid: The driver's process id.
-        started: When it began, see `started_at`; None if nobody can tell.
+        started: When it began, see `started_at`; None if unknown.
         spare: The id that it had as a spare driver; None if it was started for the job.
     """
 
@@ -145,10 +145,10 @@ class DriverProcessFile(OpenPlainData, FileContent):
 
 @dataclass(frozen=True)
 class SessionFile(FileContent):
-    """`session.json`, written by the driver when it makes its Spark session; not a word of it outlives the job's folder.
+    """`session.json`, written by the driver when it creates its Spark session; its content never leaves the job's folder.
 
     Attributes:
-        configuration: Key -> text: what the session is made for, by file, command line and program.
+        configuration: Key -> text: the configuration of the session, from file, command line and program.
     """
 
     title: ClassVar[str] = "The configuration of the job's Spark session"
@@ -162,7 +162,7 @@ class ReplicaFile(FileContent):
     """`replica.json`, written by the job manager.
 
     Attributes:
-        uri: The folder where the job's files are a second time.
+        uri: The folder of the job's replicated files.
     """
 
     title: ClassVar[str] = "The place of the job's replica"
@@ -177,7 +177,7 @@ class SourcesInSlotsFile(OpenPlainData, FileContent):
 
     Attributes:
         path: The snapshot that the job was started from; empty for none.
-        uids: The sources that it has as state of slots, so that they stay there.
+        uids: The sources whose position is state of slots, so that they stay there.
     """
 
     title: ClassVar[str] = "The sources that stay in slots"
@@ -218,5 +218,5 @@ class _Variables(PlainData):
 
 
 def _boot_of(machine: str) -> str:
-    """Return which start of which kernel `this_machine` is about."""
+    """Return the boot id of the kernel in `this_machine`."""
     return machine.partition("/")[0]

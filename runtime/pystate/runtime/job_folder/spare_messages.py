@@ -1,7 +1,7 @@
-"""What a job manager and its spare drivers tell each other, a line of JSON each, through the pipes between them.
+"""The messages between a job manager and its spare drivers: lines of JSON through pipes.
 
-A spare driver is asked to get warm (`WarmUp`), says that it is (`SpareReport`), and is given a job (`TakenJob`). The pipe is
-all there is between the two: nobody else can write to it, and a spare whose pipe ends before it has a job ends, too.
+A spare driver is asked to warm up (`WarmUp`), reports the result (`SpareReport`), and is given a job (`TakenJob`). The pipe
+is their only connection: no other process can write to it, and a spare whose pipe ends before it has a job ends, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ M = TypeVar("M", bound="SpareMessage")
 
 @dataclass(frozen=True)
 class SpareMessage(PlainData):
-    """Base of them."""
+    """The base of the messages."""
 
     def to_line(self) -> bytes:
         """Return it as one line."""
@@ -38,11 +38,11 @@ class SpareMessage(PlainData):
 
 @dataclass(frozen=True)
 class WarmUp(SpareMessage):
-    """Get warm.
+    """Request to warm up.
 
     Attributes:
         spare_id: 32 hex digits; the name of the folder that the spare may use.
-        configuration: Key -> text: what the session is made for.
+        configuration: Key -> text: the configuration of the session.
     """
 
     spare_id: str
@@ -51,7 +51,7 @@ class WarmUp(SpareMessage):
 
 @dataclass(frozen=True)
 class SpareReport(SpareMessage):
-    """How the warming went.
+    """The result of the warm-up.
 
     Attributes:
         failure: Why there is no session; None if there is one.
@@ -62,7 +62,7 @@ class SpareReport(SpareMessage):
 
 @dataclass(frozen=True)
 class TakenJob(SpareMessage):
-    """Be the driver of a job.
+    """Request to become the driver of a job.
 
     Attributes:
         job_id: 32 hex digits.

@@ -1,4 +1,4 @@
-"""What somebody wants to run: as it comes in, and as it stands in a job's folder."""
+"""The submission of a job: as received, and as stored in the job's folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOUNDS = f"at most {_MAX_ENTRIES} texts of at most {_MAX_VALUE} characters"
 
 @dataclass(frozen=True)
 class Submission(OpenPlainData):
-    """What somebody wants to run.
+    """The submission of a job.
 
     Attributes:
         job_file: The program, an absolute path.
@@ -34,10 +34,10 @@ class Submission(OpenPlainData):
         parallelism: The value of `-p`.
         savepoint_path: The value of `-s`.
         allow_non_restored_state: Whether `-n` was given.
-        configuration: Key -> text, the file with `-D` above it.
+        configuration: Key -> text: the file, overridden by `-D`.
         attached: Whether the submitter waits and reads what the job prints.
         python: The interpreter that runs the driver.
-        job_name: The value of `--name`, above the name that the program gives.
+        job_name: The value of `--name`, which overrides the program's job name.
     """
 
     job_file: str
@@ -53,7 +53,7 @@ class Submission(OpenPlainData):
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Submission:
-        """Check what came in.
+        """Validate a received submission.
 
         Raises:
             UsageError: A field is missing or of the wrong kind, or the job file or the working directory doesn't exist.
@@ -75,11 +75,11 @@ class Submission(OpenPlainData):
 
     @property
     def initial_name(self) -> str:
-        """What the job is called before its program has said so."""
+        """The name of the job before its program has set one."""
         return self.job_name or Path(self.job_file).stem
 
     def check_paths(self) -> None:
-        """Make sure that all that a driver is started with is there.
+        """Check that everything a driver is started with exists.
 
         Raises:
             UsageError: The job file, the working directory or the interpreter doesn't exist.
@@ -112,7 +112,7 @@ class SubmissionFile(Submission, FileContent):
 
     @staticmethod
     def of(submission: Submission, job_id: str, submitted_at: int) -> SubmissionFile:
-        """Return what stands in the file of a job.
+        """Return the content of a job's file.
 
         Args:
             submission: What it is to run.
@@ -124,7 +124,7 @@ class SubmissionFile(Submission, FileContent):
 
     @staticmethod
     def read(directory: JobDirectory) -> SubmissionFile:
-        """Read it. What it names need not exist any more, see `check_paths`.
+        """Read the file. The paths in it need not exist any more, see `check_paths`.
 
         Raises:
             DamagedFileError: It is damaged or gone.

@@ -1,1 +1,1 @@
-"""What processes print, in files whose size has a bound."""
+"""The logs of processes, in files of bounded size."""

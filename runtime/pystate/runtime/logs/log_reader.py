@@ -19,7 +19,7 @@ class LogGoneError(PystateError):
 
 
 def read_log(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes, bool]:
-    """Return bytes of the whole log, and whether nothing will follow them.
+    """Return bytes of the log, and whether nothing will follow them.
 
     Args:
         log: The file that grows; it need not exist.
@@ -41,7 +41,7 @@ def read_log(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes,
 
 
 def log_extent(log: Path) -> tuple[int, int]:
-    """Return where in the whole log what is left of it begins, and where it ends.
+    """Return the offsets in the whole log at which its remaining part begins and ends.
 
     (0, 0) where there is none, or something else than a file stands in its place.
     """
@@ -75,7 +75,7 @@ def _read(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes, bo
 
 
 class _Growing:
-    """The file that grows, held open: its name may be another file's at any moment."""
+    """The growing file, held open: at any moment its name may refer to another file."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -91,7 +91,7 @@ class _Growing:
             self._file.close()
 
     def pieces(self) -> list[tuple[int, Path]]:
-        """Return the pieces that are older than this very file.
+        """Return the pieces that are older than this file.
 
         Raises:
             FileNotFoundError: It was put aside meanwhile.

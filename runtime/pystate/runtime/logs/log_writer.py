@@ -1,6 +1,6 @@
-"""Writes logs whose bytes on disk, all together, never exceed a bound.
+"""Writes logs whose total size on disk never exceeds a bound.
 
-Imports nothing of pystate but names and how to open files: the process that writes logs is small.
+Imports only a few small modules of pystate, to keep the log process small.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pystate.runtime.logs.pieces import begin_of, piece_of, pieces
 
 @dataclass(frozen=True)
 class LogBounds:
-    """How much of what is printed is kept.
+    """How much of the logs is kept.
 
     Attributes:
-        max_bytes: The bytes of all files of the logs together, at any time.
-        old_pieces: How many old pieces of each log are kept at most.
+        max_bytes: The maximum size of all files of the logs together, at any time.
+        old_pieces: The maximum number of old pieces of each log.
     """
 
     max_bytes: int
@@ -30,15 +30,15 @@ class LogBounds:
 
     @property
     def piece_bytes(self) -> int:
-        """How large the file that grows may become before it is put aside."""
+        """The maximum size of the growing file before it is rotated."""
         return max(1, self.max_bytes // (self.old_pieces + 1))
 
 
 class BoundedLogs:
-    """Appends to logs of one folder. Another process may do so at the same time, as that of an earlier driver.
+    """Appends to logs of one folder. Another process, of an earlier driver, may do so at the same time.
 
     Args:
-        logs: The files that grow; they count together.
+        logs: The growing files, which share the bounds.
         bounds: How much is kept.
     """
 
@@ -48,7 +48,7 @@ class BoundedLogs:
         self._lost = dict.fromkeys(self._logs, 0)
 
     def append(self, log: Path, data: bytes) -> None:
-        """Write to the end of a log; what the disk has no room for is dropped, and told of where there is room again."""
+        """Append to a log; what the disk has no room for is dropped, and reported in the log when there is room again."""
         rest = memoryview(data)
         try:
             if self._lost[log]:
@@ -56,7 +56,7 @@ class BoundedLogs:
                 self._lost[log] = 0
             while rest:
                 rest = rest[self._write(log, rest) :]
-        except OSError:  # a full disk, a folder in its place or none: whoever prints must not be held up, nor fail
+        except OSError:  # a full disk, or a folder in its place or missing: printing processes must neither block nor fail
             self._lost[log] += len(rest)
 
     def _write(self, log: Path, data: bytes | memoryview) -> int:
@@ -80,7 +80,7 @@ class BoundedLogs:
             old.unlink(missing_ok=True)
 
     def _make_room(self, needed: int) -> None:
-        """Delete the oldest pieces until so many more bytes fit."""
+        """Delete the oldest pieces until a number of bytes fits."""
         while self._bytes() + needed > self._bounds.max_bytes:
             found = [(path.stat().st_mtime_ns, begin, path, log) for log in self._logs for begin, path in pieces(log)]
             full = [piece for piece in found if piece[2].stat().st_size]
@@ -100,14 +100,14 @@ class BoundedLogs:
 def _delete(log: Path, piece: Path) -> None:
     older = pieces(log)
     if older[-1][1] == piece:
-        # something must go on to say where the file begins
+        # a marker of where the file begins must remain
         with contextlib.suppress(FileExistsError):
             os.close(os.open(piece_of(log, begin_of(older)), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     piece.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file; 0 where there is none, or something else stands there."""
+    """Return the size of a file; 0 if there is no regular file."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""How the pieces of a log are called, and which there are.
+"""The pieces of a log: their names, and finding them.
 
-A log is one file that grows, and older pieces of it beside it, `<name>.<offset of its first byte in the whole log>`, so that
-those who follow a log by offset are not misled. Where all older pieces are deleted, an empty one says where the file begins.
+A log is one growing file and older pieces beside it, `<name>.<offset of its first byte in the whole log>`, so that readers
+can follow a log by offset. If all older pieces are deleted, an empty one marks where the growing file begins.
 
-Imports nothing of pystate but how to open files: the process that writes logs is small.
+Imports only the opening of files from pystate, to keep the log process small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def piece_of(log: Path, offset: int) -> Path:
 
 
 def pieces(log: Path) -> list[tuple[int, Path]]:
-    """Return the older pieces with the offsets at which they begin, the oldest first; what is no regular file is none."""
+    """Return the older pieces with their start offsets, the oldest first; only regular files count."""
     start = f"{log.name}."
     found = []
     try:
@@ -40,7 +40,7 @@ def pieces(log: Path) -> list[tuple[int, Path]]:
 
 
 def begin_of(older: list[tuple[int, Path]]) -> int:
-    """Return the offset in the whole log at which the file begins that grows.
+    """Return the offset in the whole log at which the growing file begins.
 
     Raises:
         FileNotFoundError: The latest piece was deleted meanwhile.

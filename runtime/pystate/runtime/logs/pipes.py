@@ -1,7 +1,7 @@
 """Redirects stdout and stderr of a process and its children to a log process.
 
-The process that prints holds both ends of each pipe: it starts another writer when one is killed, so that printing neither
-fails nor stops for good, and no signal reaches it for a pipe that nobody reads.
+The printing process holds both ends of each pipe: it starts another writer if one is killed, so that printing neither fails
+nor blocks for good, and it never gets a signal for a pipe without a reader.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pystate.runtim
 
 
 class LogPipes:
-    """Pipes into logs of one folder, and the process that writes them.
+    """The pipes into the logs of one folder, and the process that writes them.
 
     Args:
         logs: The files.
         bounds: How much is kept of them together.
-        pipes: Those that are there already: the two ends, by log.
+        pipes: Existing pipes: the two ends, by log.
 
     Raises:
-        OSError: The pipes can't be made, or the process not be started.
+        OSError: The pipes can't be created, or the process can't be started.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LogPipes:
 
     @property
     def pid(self) -> int:
-        """The process that writes."""
+        """The id of the writing process."""
         return self._process.pid
 
     def writing_end(self, log: Path) -> int:
@@ -59,7 +59,7 @@ class LogPipes:
         return self._pipes[log.absolute()][1]
 
     def close(self) -> None:
-        """Let the pipes end once nobody else holds them, and wait for a while until all is written."""
+        """Close the pipes, and wait for a while until everything is written."""
         self._closed.set()
         for _, writing in self._pipes.values():
             os.close(writing)
@@ -84,7 +84,7 @@ class LogPipes:
         )
 
     def _watch(self) -> None:
-        """Start another process where one was killed; where none can be started, write the logs on this thread."""
+        """Start another process if one was killed; if none can be started, write the logs on this thread."""
         while True:
             self._process.wait()
             if self._closed.wait(_RESTART_SECONDS):
@@ -100,12 +100,12 @@ _of_this_process: dict[Path, LogPipes] = {}
 
 
 def log_bounds(configuration: Configuration) -> LogBounds:
-    """Return how much is kept of logs."""
+    """Return the bounds of logs."""
     return LogBounds(configuration.get(JobManagerOptions.LOG_MAX_SIZE), configuration.get(JobManagerOptions.FLINK_LOG_MAX))
 
 
 def print_into(logs: Sequence[Path], bounds: LogBounds, last: tuple[int, int] | None = None) -> LogPipes:
-    """Lead the stdout of this process into the first one of the logs, and its stderr into the last one.
+    """Redirect the stdout of this process into the first of the logs, and its stderr into the last one.
 
     Args:
         logs: The files.
@@ -125,7 +125,7 @@ def print_into(logs: Sequence[Path], bounds: LogBounds, last: tuple[int, int] | 
 
 
 def descriptor_into(log: Path, bounds: LogBounds) -> int:
-    """Return a descriptor of this process that leads into a log, for children to inherit.
+    """Return a descriptor that writes into a log, for children to inherit.
 
     Raises:
         OSError: Pipes and process can't be had.
@@ -137,7 +137,7 @@ def descriptor_into(log: Path, bounds: LogBounds) -> int:
 
 
 def log_pipe() -> tuple[int, int]:
-    """Return the reading and the writing end of a new pipe, with room for what is printed while nobody reads."""
+    """Return the reading and the writing end of a new pipe, with a buffer for output while nobody reads."""
     reading, writing = os.pipe()
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):  # a user's pipes have a bound in all

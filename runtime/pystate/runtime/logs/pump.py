@@ -1,8 +1,8 @@
-"""The process that writes into logs what other processes print.
+"""The log process, which writes the output of other processes into logs.
 
 Run with `-c 'from pystate.runtime.logs.pump import main; main()' ARGS`.
-It outlives who started it, for as long as anybody holds the other ends of its pipes: what a killed driver has printed, and
-what its JVM says after that, reaches the log. It opens no file but the logs and locks.
+It outlives its starter as long as a process holds the other ends of its pipes: the output of a killed driver, and of its JVM
+after that, still reaches the log. It only opens the logs and locks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCK_RETRY_SECONDS = 0.05
 
 def main() -> None:
     """Pump from `MAX_BYTES OLD_PIECES [DESCRIPTOR LOG]...` until all pipes have ended."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # for those who print; we end behind them
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # for the printing processes; this one ends after them
         signal.signal(number, signal.SIG_IGN)
     bounds = LogBounds(int(sys.argv[1]), int(sys.argv[2]))
     words = sys.argv[3:]
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def pump(pipes: Mapping[int, Path], bounds: LogBounds) -> None:
-    """Write what comes through pipes into logs, until nobody holds the other ends.
+    """Write from pipes into logs, until the other ends are closed.
 
     Args:
         pipes: The log of each pipe's reading end, which is closed at its end.
@@ -63,12 +63,12 @@ def pump(pipes: Mapping[int, Path], bounds: LogBounds) -> None:
 def _append(logs: BoundedLogs, log: Path, data: bytes) -> None:
     try:
         logs.append(log, data)
-    except Exception:  # whatever it is, those who print must not be held up
+    except Exception:  # whatever it is, printing processes must not block
         logs.append(log, traceback.format_exc().encode())
 
 
 def _lock(log: Path) -> int | None:
-    """Lock a log, behind the process of an earlier driver where that soon ends; None if locks can't be had."""
+    """Lock a log, after the process of an earlier driver if that ends soon; None if locks aren't available."""
     try:
         descriptor = open_to_write(lock_of(log), os.O_RDWR)
     except OSError:

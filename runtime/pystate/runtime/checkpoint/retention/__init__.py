@@ -1,1 +1,1 @@
-"""Which checkpoints and files are kept, which may be restored, and which are deleted."""
+"""Retention of checkpoints and their files: which are kept, can be restored, or are deleted."""

@@ -1,4 +1,4 @@
-"""Which completed checkpoints are kept, and which go."""
+"""The store of completed checkpoints, which decides which are kept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _RETAIN_ON_FAILURE = (
 
 
 class CompletedCheckpointStore:
-    """The checkpoints a job can go back to.
+    """The completed checkpoints that a job can restore.
 
-    A savepoint taken while the job runs is not among them (Flink's rule since 1.15: nothing is committed to the outside
-    behind it, and people may move or delete it). A savepoint the job was recovered from is, until the next checkpoint
-    completes.
+    A savepoint taken while the job runs is not among them (Flink's rule since 1.15: its completion commits nothing, and
+    users may move or delete it). A savepoint the job was recovered from is, until the next checkpoint completes.
 
     Args:
         num_retained: How many checkpoints are kept, at least 1.
@@ -33,11 +32,11 @@ class CompletedCheckpointStore:
         self._checkpoints: list[CompletedCheckpoint] = []
 
     def recover(self, checkpoints: Iterable[CompletedCheckpoint]) -> None:
-        """Begin with what an earlier life of the job left; replaces what is here."""
+        """Replace the content by the checkpoints of an earlier driver."""
         self._checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.checkpoint_id)
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
-        """Take in a checkpoint; return those it subsumes, to be deleted by the caller.
+        """Add a checkpoint; return those it subsumes, to be deleted by the caller.
 
         Savepoints are neither kept here, nor do they subsume. What the job doesn't own is let go of, never returned.
         """
@@ -58,7 +57,7 @@ class CompletedCheckpointStore:
         return list(self._checkpoints)
 
     def discard_on(self, job_status: JobStatus, retention: ExternalizedCheckpointRetention) -> list[CompletedCheckpoint]:
-        """Return what is to be deleted now that the job has ended, and let go of everything.
+        """Remove everything at the job's end, and return the checkpoints to be deleted.
 
         Flink's rules: a job that finished, by a stop too, leaves no checkpoint whatever the retention is; a cancelled one
         leaves them with RETAIN_ON_CANCELLATION; a failed one leaves them unless they are not externalized. A job that

@@ -1,4 +1,4 @@
-"""What a new attempt of a job can start from: its checkpoints, the snapshot it was started from."""
+"""The snapshots that a new attempt can start from: the job's checkpoints, and the snapshot it was started from."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from pystate.runtime.checkpoint.snapshot_metadata import Parent
 
 
 class RestorePoints:
-    """The restore points of one job. Its decisions are free of threads: the coordinator holds its lock around them.
+    """The restore points of one job. Its decisions are not thread-safe: the coordinator holds its lock around them.
 
     Args:
-        settings: Where they are, and how many are kept.
+        settings: Their locations, and how many are kept.
         job_id: The job.
 
     Attributes:
         starting: The snapshot the job was started from, or None.
-        parent: What the job's snapshots say of that one, also after it is gone; None for a start from nothing.
+        parent: Its description in the job's snapshots, kept after it is deleted; None for a start without a snapshot.
         shared: The files that several checkpoints refer to.
     """
 
@@ -58,7 +58,7 @@ class RestorePoints:
     def recover(
         self, say: Callable[[str], None], check: CheckFallback = any_fallback, last_completed: int | None = None
     ) -> int:
-        """Take over the checkpoints of an earlier driver of the job; return the highest id of any.
+        """Recover the checkpoints of an earlier driver of the job; return the highest id.
 
         Args:
             say: Takes a sentence about a damaged checkpoint that an older one stands in for.
@@ -89,11 +89,11 @@ class RestorePoints:
     def start_from(
         self, starting: Snapshot, mode: RecoveryClaimMode, job_runs: Callable[[str], bool | None] = lambda _: None
     ) -> None:
-        """Record the snapshot the job was started from; to be called behind `recover`, by each driver of the job.
+        """Set the snapshot the job was started from; to be called after `recover`, by each driver of the job.
 
         Args:
             starting: The snapshot.
-            mode: Whose it is from now on.
+            mode: Who owns it from now on.
             job_runs: Whether a job has not ended; None for one that nobody knows.
 
         Raises:
@@ -122,7 +122,7 @@ class RestorePoints:
         return self._claiming.has_claimed(snapshot)
 
     def delete_orphans(self, next_id: int) -> None:
-        """Delete shared files that no checkpoint refers to, at the start of an attempt: none is under way.
+        """Delete shared files that no checkpoint refers to, at the start of an attempt, when none is pending.
 
         Files of damaged checkpoints stay, and everybody's with them: such a checkpoint doesn't say which are its.
 
@@ -136,7 +136,7 @@ class RestorePoints:
 
     @property
     def _unsure(self) -> bool:
-        """Whether there is a checkpoint on the storage of which nobody knows, or says, which files it refers to."""
+        """Whether there is a checkpoint on the storage whose referenced files are unknown."""
         return self._left_out or self._failed.lowest_base is not None
 
     @property
@@ -145,7 +145,7 @@ class RestorePoints:
         return sorted([*self._store.checkpoints, *held], key=lambda one: one.checkpoint_id)
 
     def check_storage(self) -> None:
-        """Make sure that the job's checkpoints aren't away, where it has some. Reads files, so not under the lock.
+        """Check that the job's checkpoints, if any, are accessible. Reads files, so must not be called under the lock.
 
         Raises:
             SnapshotError: See `CheckpointStorageAccess.check_there`.
@@ -154,16 +154,16 @@ class RestorePoints:
             self._settings.storage.check_there()
 
     def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
-        """Forget the latest checkpoint, which is damaged; return whether an older one of the job is there to restore.
+        """Discard the latest checkpoint, which is damaged; return whether an older one of the job can be restored.
 
-        It stays on the storage, for whoever wants to know what happened to it.
+        It stays on the storage, for investigation.
 
         Args:
-            error: What shows the damage.
-            check: Raises where the job may not go back. Then all stays, whatever the job's end would delete.
+            error: The error that revealed the damage.
+            check: Raises if the job must not fall back. Then all checkpoints are kept, even at the job's end.
 
         Raises:
-            RestoreError: So it is.
+            RestoreError: The job must not fall back.
         """
         points = self._newest_last
         if len(points) < 2:
@@ -181,11 +181,11 @@ class RestorePoints:
         return True
 
     def keep(self) -> None:
-        """Leave all checkpoints to people, whatever the job's end would delete: they are told to continue from one."""
+        """Keep all checkpoints even at the job's end: users are advised to continue from one."""
         self._kept = True
 
     def about_to_hold(self, checkpoint_id: int, location: SnapshotLocation) -> None:
-        """Write down a savepoint that is about to be complete, and behind which the job is to end.
+        """Record a savepoint that is about to complete, and with which the job is to end.
 
         Raises:
             SnapshotError: The storage failed.
@@ -194,31 +194,31 @@ class RestorePoints:
             self._held_file.write(HeldSavepoint(checkpoint_id, location.uri))
 
     def hold(self, completed: CompletedCheckpoint) -> None:
-        """Go back to nothing older than a savepoint from now on: sinks commit what it holds, and the job is to end."""
+        """Forbid restoring anything older than a savepoint: sinks commit what it holds, and the job is to end."""
         self._held = completed
         self._ends_behind = completed.checkpoint_id
 
     def ends_behind(self, snapshot: Snapshot | None) -> bool:
-        """Whether the job is to end at a snapshot, as this driver knows."""
+        """Whether the job ends with a snapshot, as far as this driver knows."""
         return snapshot is not None and snapshot.metadata.checkpoint_id == self._ends_behind
 
     def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
-        """Take in a checkpoint; return those it subsumes, which are to be discarded."""
+        """Add a checkpoint; return those it subsumes, which are to be discarded."""
         return self._store.add(completed)
 
     def discard_subsumed(
         self, subsumed: list[CompletedCheckpoint], lowest_base: int | None = None
     ) -> list[CompletedCheckpoint]:
-        """Delete checkpoints that `add` returned, and the shared files that nobody can name any more.
+        """Delete checkpoints that `add` returned, and the shared files that nothing can refer to any more.
 
-        A file stays for each checkpoint that is kept, is under way and may name it, or could not be deleted.
+        A file is kept as long as a checkpoint that is kept, is pending, or could not be deleted may refer to it.
 
         Args:
             subsumed: The checkpoints.
-            lowest_base: The oldest checkpoint whose files may be named by one under way; None if there is none.
+            lowest_base: The oldest checkpoint whose files a pending one may refer to; None if there is none.
 
         Returns:
-            Those that are gone. The others are tried again the next time.
+            The deleted ones. The others are retried the next time.
         """
         gone = self._discards.discard(subsumed)
         self.discard_failed({})
@@ -231,7 +231,7 @@ class RestorePoints:
     def note_failed(
         self, checkpoint_id: int, location: SnapshotLocation, told: Confirmed | None, *, held: bool = False
     ) -> None:
-        """Keep the files that a failed checkpoint may name until it is deleted.
+        """Keep the files that a failed checkpoint may refer to until it is deleted.
 
         Args:
             checkpoint_id: Which.
@@ -242,12 +242,12 @@ class RestorePoints:
         self._failed.add(checkpoint_id, location, 0 if told is None else told.base, held=held)
 
     def finalizing_over(self, checkpoint_id: int) -> None:
-        """Delete a failed checkpoint whose metadata was being written; does nothing if it isn't the job's."""
+        """Delete a failed checkpoint whose metadata was being written; only if it is the job's."""
         self._failed.release(checkpoint_id)
         self.discard_failed({})
 
     def discard_failed(self, failed: Mapping[int, SnapshotLocation], told: Confirmed | None = None) -> None:
-        """Delete what failed checkpoints have left; where the storage failed, that is tried again with the next one.
+        """Delete the remains of failed checkpoints; if the storage fails, that is retried with the next one.
 
         Args:
             failed: Where they were written, by number.
@@ -266,7 +266,7 @@ class RestorePoints:
         return Snapshot(snapshot_location(latest.path), latest.metadata, starting=False)
 
     def discard_on(self, status: JobStatus) -> list[CompletedCheckpoint]:
-        """Delete what the end of the job leaves to nobody; return the checkpoints that are gone."""
+        """Delete what isn't retained after the job's end; return the deleted checkpoints."""
         before = self._store.checkpoints
         gone = [] if self._kept else self._store.discard_on(status, self._settings.retention)
         if before and before[-1] in gone and before[-1].claimed:

@@ -1,7 +1,7 @@
-"""The files that several checkpoints of a job refer to: where they go, and which of them are deleted when.
+"""The files shared by several checkpoints of a job: their location, and when they are deleted.
 
-The names of the files say which checkpoint of which driver wrote them. So what a checkpoint that failed has left is found
-even where the slot that wrote it is dead, and a driver never takes another one's files for its own.
+The names of the files contain the checkpoint and the driver that wrote them. So the remains of a failed checkpoint are found
+even if the slot that wrote them is dead, and a driver never takes another one's files for its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SharedStateFiles:
     """The shared files of one job. Its methods may be called from any thread.
 
     Args:
-        storage: Where checkpoints go.
+        storage: The checkpoint storage.
         job_id: The job.
         writes: Whether checkpoints are to be incremental.
     """
@@ -51,7 +51,7 @@ class SharedStateFiles:
         return self._location.uri, self._prefix(checkpoint_id)
 
     def settled(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """Return the metadata that a checkpoint gets: what the one before holds already is not held a second time.
+        """Return the metadata of a checkpoint without duplicates of files that the previous checkpoint has.
 
         Two checkpoints that were under way at the same time may both have written a file. It is the one before that counts,
         not any that is there: slots decide the same when they confirm the checkpoint, see `UploadedFiles`, and must not be
@@ -75,7 +75,7 @@ class SharedStateFiles:
         return settled
 
     def completed(self, metadata: CheckpointMetadata) -> None:
-        """Take in the files of a checkpoint that is complete with what `settled` gave."""
+        """Register the files of a checkpoint that completed with the metadata of `settled`."""
         with self._lock:
             self._register(metadata)
             if metadata.checkpoint_type is CheckpointType.CHECKPOINT:
@@ -86,18 +86,18 @@ class SharedStateFiles:
         self._delete(duplicates)
 
     def begin_attempt(self) -> None:
-        """Record that slots begin with the files they are restored from."""
+        """Register that slots begin with the files they are restored from."""
         with self._lock:
             self._latest = {}
 
     def subsumed(self, lowest: int) -> None:
-        """Delete the files that no checkpoint from that one on refers to."""
+        """Delete the files that neither that checkpoint nor a newer one refers to."""
         with self._lock:
             unused = self._registry.unregister_unused(lowest)
         self._delete(unused)
 
     def discard_failed(self, checkpoint_id: int) -> None:
-        """Delete the files that a failed checkpoint has brought; no other one ever refers to them."""
+        """Delete the files that a failed checkpoint has created; no other one ever refers to them."""
         with self._lock:
             self._duplicates.pop(checkpoint_id, None)
         if self._writes:
@@ -105,19 +105,19 @@ class SharedStateFiles:
             self._delete_names(name for name in self._names() if name.removeprefix(".").startswith(prefix))
 
     def recover(self, retained: Iterable[CompletedCheckpoint]) -> None:
-        """Begin with the checkpoints that an earlier life of the job has left; replaces what is here."""
+        """Replace the content by the files of an earlier driver's checkpoints."""
         with self._lock:
             self._registry = SharedStateRegistry()
             for checkpoint in sorted(retained, key=lambda one: one.checkpoint_id):
                 self._register(checkpoint.metadata)
 
     def adopt(self, metadata: CheckpointMetadata, *, claimed: bool) -> None:
-        """Continue with the shared files of the checkpoint the job starts from.
+        """Adopt the shared files of the checkpoint the job starts from.
 
-        A note beside the files tells others that this job uses them, for as long as any of its checkpoints may.
+        A note beside the files declares that this job uses them, as long as any of its checkpoints may.
 
         Args:
-            metadata: Of that checkpoint.
+            metadata: The metadata of that checkpoint.
             claimed: Whether the files are the job's from now on; else they are never deleted.
 
         Raises:
@@ -134,7 +134,7 @@ class SharedStateFiles:
             self._registry.register_restored(files, metadata.checkpoint_id, claimed=claimed)
 
     def end(self, retained: Iterable[CheckpointMetadata]) -> None:
-        """Delete the files that nobody needs when the job has ended, but for those it has left in other jobs' folders.
+        """Delete the files that aren't needed after the job's end, except for those in other jobs' folders.
 
         Args:
             retained: The job's checkpoints that stay.
@@ -150,7 +150,7 @@ class SharedStateFiles:
         self.delete_orphans()
 
     def delete_orphans(self, below: int | None = None) -> None:
-        """Delete the job's files that no retained checkpoint refers to, while no checkpoint is under way.
+        """Delete the job's files that no retained checkpoint refers to, while no checkpoint is pending.
 
         Args:
             below: Only those of checkpoints with a lower number; None for all.
@@ -196,7 +196,7 @@ class SharedStateFiles:
         self._delete_foreign(handle for handle in handles if self._name(handle) is None)
 
     def _delete_foreign(self, handles: Iterable[FileStateHandle]) -> None:
-        """Delete files that other jobs wrote: those that this job has claimed, and no other one needs.
+        """Delete files written by other jobs that this job has claimed and no other one needs.
 
         The job leaves a folder with the last file in it that its checkpoints refer to.
         """

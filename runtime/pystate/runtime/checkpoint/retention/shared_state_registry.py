@@ -1,11 +1,11 @@
-"""Which files of the shared directory are still needed: those that a retained checkpoint or a savepoint refers to.
+"""Tracks the files of the shared directory that are still needed by retained checkpoints or savepoints.
 
-After Flink's `SharedStateRegistryImpl`, as pure decisions: methods return what is to be deleted, and delete nothing. An
-entry knows the last checkpoint that uses it instead of a count of uses; so checkpoints are subsumed by one number, and
-registering twice does no harm.
+Like Flink's `SharedStateRegistryImpl`, but as pure decisions: methods return what is to be deleted, and delete nothing. An
+entry has the last checkpoint that uses it instead of a reference count; so subsuming checkpoints needs only one number, and
+registering twice is harmless.
 
-Other than in Flink a checkpoint is registered when it completes, not at each acknowledgement, and a file is known by its
-place: the same content that two checkpoints have written is two files.
+Unlike in Flink, a checkpoint is registered when it completes, not at each acknowledgement, and a file is identified by its
+location: the same content written by two checkpoints is two files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SharedStateEntry(Generic[H]):
 
     Attributes:
         handle: Where it is.
-        created_by: The checkpoint that brought it.
+        created_by: The checkpoint that created it.
         last_used_by: The newest checkpoint that refers to it.
     """
 
@@ -35,7 +35,7 @@ class SharedStateEntry(Generic[H]):
 
 
 class SharedStateRegistry(Generic[H]):
-    """The shared files of one job, by key. A key stands for one file for ever."""
+    """The shared files of one job, by key. A key always identifies the same file."""
 
     def __init__(self) -> None:
         self._entries: dict[str, SharedStateEntry[H]] = {}
@@ -46,15 +46,15 @@ class SharedStateRegistry(Generic[H]):
         return len(self._entries)
 
     def __contains__(self, key: str) -> bool:
-        """Whether a complete checkpoint refers to a file, or has and nobody has forgotten it."""
+        """Whether a file is registered."""
         return key in self._entries
 
     def handles(self) -> list[H]:
-        """Return where all files are."""
+        """Return the handles of all files."""
         return [entry.handle for entry in self._entries.values()]
 
     def register(self, key: str, handle: H, checkpoint_id: int) -> None:
-        """Record that a complete checkpoint refers to a file.
+        """Register a file of a completed checkpoint.
 
         Args:
             key: Which file.
@@ -65,7 +65,7 @@ class SharedStateRegistry(Generic[H]):
         entry.last_used_by = max(entry.last_used_by, checkpoint_id)
 
     def register_restored(self, files: Iterable[tuple[str, H]], checkpoint_id: int, *, claimed: bool) -> None:
-        """Take over the files of the checkpoint a job starts from.
+        """Register the files of the checkpoint a job starts from.
 
         Args:
             files: Key and handle of each.
@@ -78,13 +78,13 @@ class SharedStateRegistry(Generic[H]):
             self._highest_not_claimed = max(self._highest_not_claimed, checkpoint_id)
 
     def unregister_unused(self, lowest: int) -> list[H]:
-        """Forget what only older checkpoints refer to.
+        """Unregister the files that only older checkpoints refer to.
 
         Args:
-            lowest: The oldest checkpoint whose files anybody may still name.
+            lowest: The oldest checkpoint whose files may still be referred to.
 
         Returns:
-            What is to be deleted.
+            The files to be deleted.
         """
         unused = [key for key, entry in self._entries.items() if entry.last_used_by < lowest]
         removed = [self._entries.pop(key) for key in unused]

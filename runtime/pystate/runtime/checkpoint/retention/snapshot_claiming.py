@@ -1,4 +1,4 @@
-"""Making the snapshot that a job is started from the job's own."""
+"""Claims the snapshot that a job is started from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SnapshotClaiming:
         self._checkpoints = checkpoints
 
     def claim(self, snapshot: Snapshot, job_runs: Callable[[str], bool | None]) -> None:
-        """Claim a snapshot; again does nothing.
+        """Claim a snapshot; idempotent.
 
         Args:
             snapshot: Which.
@@ -48,7 +48,7 @@ class SnapshotClaiming:
         ownership.claim(location, self._job_id, self._checkpoints, lambda other: job_runs(other) is False)
 
     def warn_of_owner(self, snapshot: Snapshot) -> None:
-        """Say so where a snapshot is to be only read that another job may delete."""
+        """Warn if a snapshot that is only read may be deleted by another job."""
         try:
             owner = ownership.claimant(snapshot.location)
         except PystateError as error:
@@ -68,7 +68,7 @@ class SnapshotClaiming:
         return self._job_id in Notes(snapshot.location, NoteKind.CLAIM).read()
 
     def release(self, location: SnapshotLocation) -> None:
-        """Let a snapshot go that outlives the job; where that fails, say so."""
+        """Release the claim of a snapshot that outlives the job; a failure is logged."""
         try:
             Notes(location, NoteKind.CLAIM).remove(self._job_id)
         except PystateError as error:

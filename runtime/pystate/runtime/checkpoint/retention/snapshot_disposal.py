@@ -1,4 +1,4 @@
-"""Deleting the files of checkpoints that nobody needs: subsumed ones, and what failed ones have left."""
+"""Deletes the files of obsolete checkpoints: of subsumed and of failed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 
 def discard(location: SnapshotLocation) -> bool:
-    """Delete a snapshot; where that fails, say so, leave it and return False."""
+    """Delete a snapshot; if that fails, log it and return False."""
     try:
         location.discard()
     except PystateError as error:
@@ -23,10 +23,10 @@ def discard(location: SnapshotLocation) -> bool:
 
 
 class FailedRemains:
-    """Deletes the directories of failed checkpoints, and tries again with the next ones where the storage failed.
+    """Deletes the directories of failed checkpoints, and retries with the next ones if the storage failed.
 
-    Writing `_metadata` may have failed behind its last byte: as long as the directory can't be deleted, a later driver may
-    take the checkpoint for a complete one, whose files must then be there. Any thread may call it.
+    Writing `_metadata` may have failed after its last byte: as long as the directory can't be deleted, a later driver may
+    consider the checkpoint complete, so its files must be kept. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class FailedRemains:
         self._lock = threading.Lock()
 
     def add(self, checkpoint_id: int, location: SnapshotLocation, base: int, *, held: bool) -> None:
-        """Take in a failed checkpoint that is to be deleted.
+        """Add a failed checkpoint that is to be deleted.
 
         Args:
-            checkpoint_id: Which.
+            checkpoint_id: Its id.
             location: Where it was written.
-            base: The oldest checkpoint whose files it may name.
-            held: Somebody still writes there: it isn't deleted before `release`.
+            base: The oldest checkpoint whose files it may refer to.
+            held: Whether it is still being written: then it isn't deleted before `release`.
         """
         with self._lock:
             self._left[checkpoint_id] = (location, base)
@@ -49,16 +49,16 @@ class FailedRemains:
                 self._held.add(checkpoint_id)
 
     def release(self, checkpoint_id: int) -> None:
-        """Record that nobody writes there any more."""
+        """Record that it isn't being written any more."""
         with self._lock:
             self._held.discard(checkpoint_id)
 
     def discard(self, failed: Mapping[int, SnapshotLocation], base: int = 0) -> list[int]:
-        """Delete what failed checkpoints have left; return the numbers of those that are gone, earlier ones among them.
+        """Delete the remains of failed checkpoints; return the ids of the deleted ones, including earlier ones.
 
         Args:
-            failed: Where they were written, by number.
-            base: The oldest checkpoint whose files they may name.
+            failed: Their locations, by id.
+            base: The oldest checkpoint whose files they may refer to.
         """
         with self._lock:
             for checkpoint_id, location in failed.items():
@@ -72,23 +72,23 @@ class FailedRemains:
 
     @property
     def lowest_base(self) -> int | None:
-        """The oldest checkpoint whose files may be named by one that could not be deleted; None if there is none."""
+        """The oldest checkpoint whose files an undeleted one may refer to; None if there is none."""
         with self._lock:
             return min((base for _, base in self._left.values()), default=None)
 
 
 class Discards:
-    """Deletes completed checkpoints, and tries again with the next ones where the storage failed. Not locked.
+    """Deletes completed checkpoints, and retries with the next ones if the storage failed. Not thread-safe.
 
     Attributes:
-        left: Those that could not be deleted yet: what they refer to must stay.
+        left: Those that could not be deleted yet: the files they refer to must be kept.
     """
 
     def __init__(self) -> None:
         self.left: list[CompletedCheckpoint] = []
 
     def discard(self, checkpoints: Iterable[CompletedCheckpoint]) -> list[CompletedCheckpoint]:
-        """Delete checkpoints; return those that are gone, earlier ones that were left among them."""
+        """Delete checkpoints; return the deleted ones, including earlier ones."""
         gone: list[CompletedCheckpoint] = []
         waiting, self.left = [*self.left, *checkpoints], []
         for checkpoint in waiting:

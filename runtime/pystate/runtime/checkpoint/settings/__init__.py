@@ -1,1 +1,1 @@
-"""The checkpointing options: how they are read, shown, and commented on."""
+"""The checkpointing options: reading, displaying, and notices."""

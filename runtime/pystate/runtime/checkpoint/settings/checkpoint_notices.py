@@ -1,4 +1,4 @@
-"""What a person should know at the start of a job about the checkpointing options: nothing is ignored in silence."""
+"""Notices at the start of a job about its checkpointing options: no option is ignored silently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pystate.core.state.base.loader import takes_native_snapshots
 
 
 def checkpoint_notices(configuration: Configuration) -> list[str]:
-    """Return a sentence for each option that has no effect, or another one than its value says."""
+    """Return a sentence for each option that has no effect, or a different one than its value says."""
     get, options = configuration.get, CheckpointingOptions
     interval, pause = get(options.CHECKPOINTING_INTERVAL), get(options.MIN_PAUSE_BETWEEN_CHECKPOINTS)
     concurrent, engine_triggers = get(options.MAX_CONCURRENT_CHECKPOINTS), get(options.EVERY_EPOCH)

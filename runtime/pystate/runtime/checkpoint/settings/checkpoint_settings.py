@@ -1,4 +1,4 @@
-"""What the coordinator reads from the configuration."""
+"""The checkpointing settings read from the configuration."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class CheckpointSettings:
 
     Attributes:
         interval_ms: Time between periodic checkpoints; None if there are none.
-        engine_triggers: Whether the engine brings each checkpoint itself, in the place of an interval, and needs them all.
+        engine_triggers: Whether the engine triggers each checkpoint itself instead of an interval, and needs them all.
         timeout_s: How long a checkpoint may take.
-        min_pause_ms: Least time between the end of one and the trigger of the next.
-        max_concurrent: How many may be under way at once.
-        tolerable_failures: How many may fail in a row.
-        file_threshold: State up to this many bytes stands in `_metadata` itself, where larger state goes to files.
-        max_state_size: The most bytes of one state of one subtask, where there are no files.
-        max_checkpoint_size: The most bytes of one checkpoint, where there are no files.
+        min_pause_ms: The minimum time between the end of one and the trigger of the next.
+        max_concurrent: The maximum number of concurrent checkpoints.
+        tolerable_failures: The tolerable number of consecutive failures.
+        file_threshold: State up to this many bytes is stored in `_metadata` itself; larger state goes to files.
+        max_state_size: The maximum size of one state of one subtask in bytes, if there are no files.
+        max_checkpoint_size: The maximum size of one checkpoint in bytes, if there are no files.
         retained: How many completed checkpoints are kept.
-        retention: What the end of the job does to them.
+        retention: What happens to them at the end of the job.
         history_size: How many checkpoints the statistics remember.
-        incremental: Whether checkpoints write only what has changed, as far as the state backend can do so.
-        storage: Where snapshots go.
+        incremental: Whether checkpoints write only changes, if the state backend supports that.
+        storage: The snapshot storage.
         batch: Whether the job runs in BATCH mode, in which there are no snapshots.
     """
 
@@ -100,11 +100,11 @@ class CheckpointSettings:
 
     @property
     def enabled(self) -> bool:
-        """Whether the job takes checkpoints without being asked."""
+        """Whether the job takes periodic checkpoints."""
         return self.engine_triggers or self.interval_ms is not None
 
     def check_streaming(self, job_id: str) -> None:
-        """Reject snapshots of a job in BATCH mode: while it runs it has no state that another could begin with.
+        """Reject snapshots of a job in BATCH mode: its state can't be restored by another job.
 
         Raises:
             CheckpointFailedError: It is one.
@@ -114,11 +114,11 @@ class CheckpointSettings:
             raise CheckpointFailedError(message, hint="cancel a job in BATCH mode, and start it again from nothing")
 
     def inline_threshold(self, location: SnapshotLocation) -> int:
-        """Return how many bytes of one state may travel in its handle."""
+        """Return how many bytes of one state may be stored in its handle."""
         return self.max_state_size if location.inline_only else self.file_threshold
 
     def check_size(self, location: SnapshotLocation, size: int) -> SnapshotError | None:
-        """Return what is wrong with a snapshot of `size` bytes so far; None if it is well.
+        """Return why a snapshot of `size` bytes so far is too large; None if it isn't.
 
         Args:
             location: Where it goes; a bound there is for memory only.

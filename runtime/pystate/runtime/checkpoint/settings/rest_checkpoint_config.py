@@ -1,4 +1,4 @@
-"""The checkpointing options of a job in the shape of Flink's `GET /jobs/:id/checkpoints/config`."""
+"""The checkpointing options of a job in the format of Flink's `GET /jobs/:id/checkpoints/config`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _MODES: dict[CheckpointingMode, Literal["exactly_once", "at_least_once"]] = {
 
 
 def checkpoint_config(configuration: Configuration) -> CheckpointConfigInfo:
-    """Return what is in force, with Flink's names of backend and storage; times in ms.
+    """Return the effective options, with Flink's names of backend and storage; times in ms.
 
-    What there is no option for here has the value it has in a Flink that doesn't use it: there is no changelog.
+    Fields without an option here have the value of a Flink that doesn't use the feature: there is no changelog.
 
     Raises:
         ConfigurationError: The options contradict each other.

@@ -1,1 +1,1 @@
-"""Statistics of a job's checkpoints: what each one took, numbers over all, and the file that outlives the driver."""
+"""Statistics of a job's checkpoints: of each one, summaries, and the file that outlives the driver."""

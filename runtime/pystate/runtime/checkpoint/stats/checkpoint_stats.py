@@ -1,4 +1,4 @@
-"""What is known of a checkpoint while it runs and afterwards: who acknowledged when, how long it took, how large it was."""
+"""The statistics of one checkpoint, pending or ended: acknowledgements, durations, and sizes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ C = TypeVar("C", bound="CheckpointStats")
 
 @dataclass(frozen=True)
 class CheckpointedTask:
-    """An operator as checkpoints know it.
+    """An operator in the statistics.
 
     Attributes:
         uid: Its uid.
         vertex_id: Its id in Flink's REST, 32 hex digits.
-        name: What people call it.
+        name: Its displayed name.
     """
 
     uid: str
@@ -51,7 +51,7 @@ class TaskStateStats(StatsData):
     subtasks: dict[int, SubtaskCheckpointMetrics] = left_out(default_factory=dict)
 
     def to_columns(self, triggered: int) -> dict[str, Any]:
-        """Return it as plain data, its subtasks in columns: of a thousand of them most figures are the same or short.
+        """Return it as plain data, with subtasks in columns, since most figures are equal or short.
 
         Args:
             triggered: What times of acknowledgements count from, ms since 1970.
@@ -89,10 +89,10 @@ def _columns() -> list[str]:
 
 @dataclass(kw_only=True)
 class CheckpointStats(StatsData):
-    """One checkpoint, as one of the classes below.
+    """The statistics of one checkpoint; see the classes below.
 
     Attributes:
-        tasks: By uid, in the order of the job.
+        tasks: The tasks by uid, in the order of the job.
         restore_timestamp: When the job last started from it; None if it never did.
     """
 
@@ -124,7 +124,7 @@ class CheckpointStats(StatsData):
         return self.duration_until(latest_ack(self.acknowledged()))
 
     def duration_until(self, timestamp: int) -> int:
-        """Return the ms from the trigger to a moment; UNKNOWN where that is."""
+        """Return the ms from the trigger to a moment; UNKNOWN if the moment is."""
         return UNKNOWN if timestamp == UNKNOWN else max(0, timestamp - self.trigger_timestamp)
 
     def to_plain(self) -> dict[str, Any]:
@@ -166,11 +166,11 @@ class PendingCheckpointStats(CheckpointStats):
     waits_since: int = left_out(0)
 
     def completed(self) -> CompletedCheckpointStats:
-        """Return it as one that has completed."""
+        """Return it as a completed checkpoint."""
         return CompletedCheckpointStats(**self._common())
 
     def failed(self, reason: CheckpointFailureReason, message: str | None, timestamp: int) -> FailedCheckpointStats:
-        """Return it as one that has failed.
+        """Return it as a failed checkpoint.
 
         Args:
             reason: Why.
@@ -191,7 +191,7 @@ class CompletedCheckpointStats(CheckpointStats):
 
 @dataclass(kw_only=True)
 class FailedCheckpointStats(CheckpointStats):
-    """A checkpoint that failed, when (ms since 1970), and why."""
+    """A checkpoint that failed, with the time (ms since 1970) and the reason."""
 
     status = CheckpointStatsStatus.FAILED
     failure_timestamp: Natural
@@ -220,7 +220,7 @@ class RestoredCheckpointStats(StatsData):
 
 @dataclass(frozen=True)
 class CheckpointStatsCounts(StatsData):
-    """How many checkpoints and savepoints there were; of those in progress the file says which they are."""
+    """The counts of checkpoints and savepoints; those in progress are listed in the file."""
 
     restored: Natural = 0
     total: Natural = 0

@@ -1,4 +1,4 @@
-"""What the subtasks of a checkpoint, or of one operator in it, say together."""
+"""Aggregates of the metrics of subtasks, of a checkpoint or of one operator in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))
 
 
 def figures_of(stats: CheckpointStats) -> CheckpointFigures:
-    """Return what all subtasks of a checkpoint say together."""
+    """Return the aggregates over all subtasks of a checkpoint."""
     subtasks = sum(task.num_subtasks for task in stats.tasks.values())
     return figures(stats, stats.acknowledged(), stats.end_to_end_duration, subtasks)
 
@@ -22,7 +22,7 @@ def figures_of(stats: CheckpointStats) -> CheckpointFigures:
 def figures(
     stats: CheckpointStats, metrics: Sequence[SubtaskCheckpointMetrics], duration: int, num_subtasks: int
 ) -> CheckpointFigures:
-    """Return what some subtasks of a checkpoint say together.
+    """Return the aggregates over some subtasks of a checkpoint.
 
     Args:
         stats: The checkpoint.
@@ -55,7 +55,7 @@ def _largest(values: Iterable[int | None]) -> int | None:
 
 
 def summarized(stats: CheckpointStats) -> dict[str, int | None]:
-    """Return what a completed checkpoint adds to the summary; None adds nothing."""
+    """Return the values that a completed checkpoint adds to the summary; None adds nothing."""
     found = figures_of(stats)
     values = {name: getattr(found, name) for name in SUMMARIZED}
     return {**values, "end_to_end_duration": max(0, found.end_to_end_duration)}

@@ -1,4 +1,4 @@
-"""The file with the statistics of a job's checkpoints: what the next driver continues from, and what is left of a dead one.
+"""The file with the statistics of a job's checkpoints, which outlives the driver and is continued by the next one.
 
 JSON: a version, a checksum, and the statistics as `CheckpointStatsTracker.to_plain` gives them.
 """
@@ -46,9 +46,9 @@ def read_statistics(
 
     Args:
         path: The file.
-        history_size: How many checkpoints are listed from now on.
-        clock: Now, ms since 1970.
-        driver_is_gone: What it had in progress has failed, when it wrote the last time or soon after.
+        history_size: The number of listed checkpoints.
+        clock: Returns the current time, ms since 1970.
+        driver_is_gone: Whether its pending checkpoints have failed, at its last write or soon after.
 
     Raises:
         CorruptSnapshotError: The file is damaged, or of another version.
@@ -92,16 +92,15 @@ def _text(plain: Any) -> str:
 
 
 class StatisticsFile:
-    """The statistics of a job and their file, which is written on a thread of its own, so that nobody waits for a disk.
+    """The statistics of a job and their file, which is written on its own thread, so that callers don't wait for a disk.
 
-    A small file is written at each change. A large one, of many subtasks or thousands of checkpoints, is written no more
-    often than costs a twentieth of the time and 128 KB a second; what a change has to say then comes with a later one, or
-    with `close`.
+    A small file is written at each change. Writes of a large one, of many subtasks or thousands of checkpoints, are limited
+    to a twentieth of the time and 128 KB per second; a change is then written with a later one, or with `close`.
 
     Args:
         path: The file.
-        history_size: How many checkpoints are listed.
-        clock: Now, ms since 1970.
+        history_size: The number of listed checkpoints.
+        clock: Returns the current time, ms since 1970.
 
     Attributes:
         tracker: The statistics.
@@ -119,10 +118,10 @@ class StatisticsFile:
         self._complained = False
 
     def recover(self, say: Callable[[str], None]) -> CheckpointStatsTracker:
-        """Go on from what an earlier driver of the job left, and return the statistics; to be called before anything else.
+        """Load the statistics of an earlier driver of the job and return them; to be called first.
 
         Args:
-            say: Takes a sentence about a file that can't be read: the statistics begin anew.
+            say: Is called with a sentence about an unreadable file: the statistics begin anew.
         """
         try:
             left = read_statistics(self._path, self._history_size, self._clock, driver_is_gone=True)
@@ -134,7 +133,7 @@ class StatisticsFile:
         return self.tracker
 
     def changed(self) -> None:
-        """Have it written soon; returns at once."""
+        """Schedule a write; returns at once."""
         with self._lock:
             self._changed = True
             if self._thread is None and not self._closed:
@@ -163,13 +162,13 @@ class StatisticsFile:
             pause_s = self._write()
 
     def _write(self) -> float:
-        """Write it, and return how long to wait before it may be written again."""
+        """Write the file, and return how long to wait before the next write."""
         started = time.monotonic()
         try:
             data = encode_statistics(self.tracker.to_plain())
             write_file_atomically(self._path, data)
         except (OSError, PystateError) as error:
-            # the job can do without; whoever looks at it learns why it stands still
+            # the job doesn't depend on it; the log tells readers why it isn't updated
             if not self._complained:
                 print(f"WARNING: {self._path} can't be written: {error}", file=sys.stderr, flush=True)
             self._complained = True
@@ -181,7 +180,7 @@ class StatisticsFile:
 
 
 def pause_after(seconds: float, size: int) -> float:
-    """Return how many seconds to wait behind a write.
+    """Return how many seconds to wait after a write.
 
     Args:
         seconds: How long it took.

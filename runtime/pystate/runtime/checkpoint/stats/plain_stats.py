@@ -1,4 +1,4 @@
-"""How statistics of checkpoints lie in a file: by their fields; rows of numbers packed, since most of them are alike."""
+"""The file format of checkpoint statistics: by fields, with packed sequences of numbers, since most are equal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pystate.core.snapshot.plain import unsound
 
 
 def packed(numbers: Iterable[int | None]) -> Any:
-    """Return a row of numbers as plain data; one number over and over is that number."""
+    """Return a sequence of numbers as plain data; a repeated number is stored once."""
     row = list(numbers)
     return row[0] if row and all(number == row[0] for number in row) else row
 
 
 def unpacked(plain: Any, length: int, name: str, *, gaps: bool = False) -> list[Any]:
-    """Return a row of numbers that `packed` gave.
+    """Return a sequence of numbers packed by `packed`.
 
     Args:
-        plain: What it gave.
-        length: How many there are.
-        name: What they are, for people.
+        plain: The packed data.
+        length: The number of values.
+        name: Their name, for errors.
         gaps: Whether some may be None.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Checkpoint statistics as answers of REST."""
+"""Checkpoint statistics as REST answers."""
 
 from __future__ import annotations
 

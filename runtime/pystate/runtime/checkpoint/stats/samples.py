@@ -1,4 +1,4 @@
-"""What is measured of a job's checkpoints, as metrics."""
+"""The metrics of a job's checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NS = 1_000_000
 
 
 def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
-    """Return the metrics of a job that its checkpoints' statistics say; -1 is Flink's word for what there is not yet."""
+    """Return the metrics of a job from its checkpoint statistics; -1, as in Flink, for values that don't exist yet."""
     counts, last, restored = snapshot.counts, snapshot.latest_completed, snapshot.restored
     sums = None if last is None else figures_of(last)
     return [
@@ -34,7 +34,7 @@ def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
 
 
 def subtask_samples(metrics: SubtaskCheckpointMetrics) -> list[MetricSample]:
-    """Return the metrics of a subtask that its part of the last completed checkpoint says."""
+    """Return the metrics of a subtask from its part of the last completed checkpoint."""
     alignment_ms = metrics.alignment_ms
     return [
         gauge("checkpointStartDelayNanos", metrics.start_delay_ms * _NS),

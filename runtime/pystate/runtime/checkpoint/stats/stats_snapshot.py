@@ -1,4 +1,4 @@
-"""All that is known of a job's checkpoints at one moment: in memory, and as it lies in the file for the next driver."""
+"""The statistics of a job's checkpoints at one moment: in memory, and in the format of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CheckpointStatsSnapshot:
     Attributes:
         summaries: By the names in `SUMMARIZED`.
         latest: The last one that is `completed`, a completed `savepoint`, `failed`; None if there is none.
-        history: The last ones of all, the newest first.
+        history: The last checkpoints, the newest first.
     """
 
     counts: CheckpointStatsCounts
@@ -36,7 +36,7 @@ class CheckpointStatsSnapshot:
 
 @dataclass
 class KeptStatistics(StatsData):
-    """The same as the file has it: each checkpoint once, oldest first, and otherwise named by its number."""
+    """The same in the format of the file: each checkpoint once, oldest first, referred to by its id."""
 
     counts: CheckpointStatsCounts
     summaries: dict[str, StatsSummary]

@@ -1,4 +1,4 @@
-"""Minimum, maximum, average and percentiles of a row of numbers, computed as Flink does."""
+"""Minimum, maximum, average and percentiles of numbers, computed as in Flink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_SIZE = 10_000
 
 
 def percentile(ordered: Sequence[int], p: float) -> float:
-    """Return the p-th percentile of an ascending row; NaN of an empty one.
+    """Return the p-th percentile of an ascending sequence; NaN for an empty one.
 
     The estimate is the one of Apache Commons Math that Flink uses: the value at p * (n + 1) / 100, counted from one,
     interpolated.

@@ -1,4 +1,4 @@
-"""Keeps the statistics of a job's checkpoints: the last ones, and numbers over all."""
+"""Tracks the statistics of a job's checkpoints: the latest ones, and summaries of all."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _LATEST = ("completed", "savepoint", "failed")
 
 
 class CheckpointStatsTracker:
-    """Keeps the last checkpoints, and numbers over all. Safe to use from many threads.
+    """Tracks the latest checkpoints, and summaries of all. Thread-safe.
 
     Args:
-        history_size: How many checkpoints are listed.
-        clock: Now, ms since 1970.
+        history_size: The number of listed checkpoints.
+        clock: Returns the current time, ms since 1970.
     """
 
     def __init__(self, history_size: int, clock: Callable[[], int]) -> None:
@@ -92,7 +92,7 @@ class CheckpointStatsTracker:
                 self._history.popitem(last=False)
 
     def report_waiting(self, checkpoint_id: int, epoch: int | None) -> None:
-        """Record that a checkpoint's barrier waits for the end of an epoch; None: it waits no longer."""
+        """Record that a checkpoint's barrier waits for the end of an epoch; None if it doesn't wait any more."""
         with self._lock:
             stats = self._in_progress.get(checkpoint_id)
             if stats is not None and stats.waits_for_epoch != epoch:
@@ -106,7 +106,7 @@ class CheckpointStatsTracker:
                 stats.tasks[uid].subtasks[subtask] = metrics
 
     def report_alignment(self, checkpoint_id: int, milliseconds: Mapping[str, int | None]) -> None:
-        """Take note, by uid, of alignment durations that were measured outside of the subtasks."""
+        """Record alignment durations that were measured outside of the subtasks, by uid."""
         with self._lock:
             stats = self._in_progress.get(checkpoint_id)
             for task in [] if stats is None else stats.tasks.values():
@@ -136,7 +136,7 @@ class CheckpointStatsTracker:
         Args:
             pending: Which; None if it failed before it was triggered: it is counted, and listed nowhere.
             reason: Why.
-            message: The particulars, for people.
+            message: The details, for users.
         """
         with self._lock:
             if pending is None:
@@ -146,18 +146,18 @@ class CheckpointStatsTracker:
                 self._fail(pending.checkpoint_id, reason, message, self._clock())
 
     def withdraw(self, checkpoint_id: int) -> None:
-        """Forget a checkpoint in progress that nobody wants any more: it has neither completed nor failed."""
+        """Remove a pending checkpoint that isn't wanted any more: it has neither completed nor failed."""
         with self._lock:
             if self._in_progress.pop(checkpoint_id, None) is not None:
                 self._history.pop(checkpoint_id, None)
                 self._count(total=-1)
 
     def give_up_in_progress(self, reason: CheckpointFailureReason, message: str, timestamp: int) -> None:
-        """Record that whoever coordinated the checkpoints is gone, and those in progress with it.
+        """Record that the coordinator is gone, and that its pending checkpoints have failed.
 
         Args:
             reason: Why.
-            message: The particulars, for people.
+            message: The details, for users.
             timestamp: Since when, ms since 1970.
         """
         with self._lock:
@@ -214,12 +214,12 @@ class CheckpointStatsTracker:
             return rest_json.overview(self.snapshot()).to_plain()
 
     def samples(self) -> list[MetricSample]:
-        """Return what is measured of checkpoints, by the names of Flink's metrics."""
+        """Return the metrics of checkpoints, by Flink's names."""
         with self._lock:
             return checkpoint_samples(self.snapshot())
 
     def subtask_samples(self) -> dict[tuple[str, int], list[MetricSample]]:
-        """Return what is measured of each subtask's part of the last completed checkpoint, by (uid, subtask)."""
+        """Return the metrics of each subtask's part of the last completed checkpoint, by (uid, subtask)."""
         with self._lock:
             last = self.snapshot().latest_completed
             tasks = [] if last is None else last.tasks.values()
@@ -268,7 +268,7 @@ class CheckpointStatsTracker:
         Args:
             plain: What `to_plain` gave.
             history_size: How many checkpoints are listed from now on.
-            clock: Now, ms since 1970.
+            clock: Returns the current time, ms since 1970.
 
         Raises:
             CorruptSnapshotError: It is something else.
