@@ -1,1 +1,1 @@
-"""What sources and sinks are made of, and those that need no Spark."""
+"""Interfaces of sources and sinks, and the connectors that need no Spark."""

@@ -1,7 +1,7 @@
-"""How far a collection of the program is read, and whether it is the one that was read.
+"""Offsets of a collection source, with a checksum that detects a changed collection.
 
-The program carries the elements, so every driver of the job can read them again, on any machine. An offset says how many of
-them have been read, and a checksum of those: what a savepoint has read must be in the collection still.
+The program carries the elements, so every driver of the job can read them again, on any machine. An offset is the number of
+    elements read and their checksum: the elements that a savepoint has read must still be in the collection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pystate.common.row import Row
 
 
 def collection_offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
-    """Return what says that the first `count` elements have been read."""
+    """Return the offset after the first `count` elements."""
     digest = hashlib.sha256()
     for element in elements[:count]:
         digest.update(_digest(element))
@@ -25,7 +25,7 @@ def collection_offset(elements: Sequence[Any], count: int) -> dict[str, Any]:
 
 
 def parse_offset(offset: str, where: str) -> tuple[int, str]:
-    """Return how many elements were read, and their checksum.
+    """Return the number of elements read and their checksum.
 
     Args:
         offset: As Spark's log has it.
@@ -43,7 +43,7 @@ def parse_offset(offset: str, where: str) -> tuple[int, str]:
 
 
 def check_offset(elements: Sequence[Any], count: int, checksum: str, where: str) -> None:
-    """Refuse to go on in a collection that is not the one whose first elements were read.
+    """Check that the collection still begins with the elements that were read.
 
     Args:
         elements: The collection as it is now.

@@ -28,11 +28,11 @@ _MOST_AT_ONCE = 1000
 
 
 class CollectionSplit(SourceSplit):
-    """The elements from one on.
+    """The elements from a given index on.
 
     Attributes:
-        index: How many were read.
-        checksum: Of those.
+        index: The number of elements read.
+        checksum: The checksum of those elements.
     """
 
     def __init__(self, index: int, checksum: str) -> None:
@@ -40,11 +40,11 @@ class CollectionSplit(SourceSplit):
         self.checksum = checksum
 
     def split_id(self) -> str:
-        """Return that it is all there is."""
+        """Return the id of the only split."""
         return "elements"
 
     def to_plain(self) -> list[Any]:
-        """Return how far it is read."""
+        """Return the position in plain form."""
         return [self.index, self.checksum]
 
 
@@ -76,22 +76,22 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
         return Boundedness.BOUNDED
 
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
-        """Begin behind the elements that Spark has read."""
+        """Start after the elements that Spark has read."""
         del log
         self._begin = self.restore_split(parse_offset(offset, self._name))
 
     def begin_anew(self) -> None:
-        """Begin with the first element."""
+        """Start with the first element."""
         self._begin = CollectionSplit(**self.offset(0))
 
     def create_enumerator(self, context: SplitEnumeratorContext[CollectionSplit]) -> SplitEnumerator[CollectionSplit]:
-        """Return what gives all to the first who asks."""
+        """Return an enumerator that assigns all elements to the first reader that requests a split."""
         return _OneSplit(context, [CollectionSplit(self._begin.index, self._begin.checksum)])
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[CollectionSplit], checkpoint: Any
     ) -> SplitEnumerator[CollectionSplit]:
-        """Return what gives the rest to the first who asks, where nobody had it."""
+        """Return an enumerator that assigns the rest, if unassigned, to the first reader that requests a split."""
         return _OneSplit(context, [self.restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, CollectionSplit]:
@@ -100,17 +100,17 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
         return _CollectionReader(self, context, batch, RecordCodec(self._type, self._name))
 
     def restore_split(self, plain: Any) -> CollectionSplit:
-        """Return the rest.
+        """Return the split of the remaining elements.
 
         Raises:
-            RestoreError: What was read of the collection is another one now.
+            RestoreError: The part of the collection that was read has changed.
         """
         index, checksum = plain
         check_offset(self._elements, int(index), str(checksum), self._name)
         return CollectionSplit(int(index), str(checksum))
 
     def offset(self, count: int) -> dict[str, Any]:
-        """Return what says that so many were read."""
+        """Return the offset after `count` elements."""
         return collection_offset(self._elements, count)
 
 
@@ -128,7 +128,7 @@ class _OneSplit(SplitEnumerator[CollectionSplit]):
             self._context.signal_no_more_splits(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return what nobody has."""
+        """Return the split if it is unassigned."""
         del checkpoint_id
         return [split.to_plain() for split in self._splits]
 
@@ -147,7 +147,7 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
         self._no_more = False
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Hand on the next elements."""
+        """Emit the next elements."""
         split = self._split
         if split is None:
             if self._no_more:
@@ -167,14 +167,14 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def snapshot_state(self, checkpoint_id: int) -> list[CollectionSplit]:
-        """Return how far it is."""
+        """Return the split at the current position."""
         del checkpoint_id
         return [] if self._split is None else [CollectionSplit(**self._source.offset(self._split.index))]
 
     def add_splits(self, splits: Sequence[CollectionSplit]) -> None:
-        """Take what is to be read."""
+        """Add the split to read."""
         self._split = next(iter(splits), self._split)
 
     def notify_no_more_splits(self) -> None:
-        """End where there is nothing to read."""
+        """End the input if there is nothing to read."""
         self._no_more = True

@@ -1,4 +1,4 @@
-"""What one subtask of a sink has still to commit, by checkpoint."""
+"""The committables of one subtask of a sink that are still to be committed, by checkpoint."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class _Request(CommitRequest[Any]):
     """A committable in the hands of a committer.
 
     Attributes:
-        committable: What it is by now.
-        retries: How often it was tried in vain.
-        again: It asks for another try.
-        dropped: It can't be committed, and the job goes on.
-        error: Why the job can't go on.
-        known: It was committed before.
-        why: Why the last try was in vain, where its committer says.
+        committable: Its current value.
+        retries: The number of failed tries.
+        again: Whether another try is requested.
+        dropped: It can't be committed, and the job continues without it.
+        error: Why the job has to fail.
+        known: Whether it had been committed before.
+        why: Why the last try failed, if the committer gave a reason.
     """
 
     def __init__(self, committable: Any) -> None:
@@ -35,20 +35,20 @@ class _Request(CommitRequest[Any]):
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was said at the last try."""
+        """Reset the result of the last try."""
         self.again = self.known = self.dropped = False
         self.error: BaseException | None = None
 
     def get_committable(self) -> Any:
-        """Return it."""
+        """Return the committable."""
         return self.committable
 
     def get_number_of_retries(self) -> int:
-        """Return how often it was tried in vain."""
+        """Return the number of failed tries."""
         return self.retries
 
     def signal_already_committed(self) -> None:
-        """Say that this was done before."""
+        """Signal that it had been committed before."""
         self.known = True
 
     def signal_failed_with_known_reason(self, error: BaseException) -> None:
@@ -79,11 +79,11 @@ class Committables:
         self._counters: dict[str, Counter] = {}
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of committables."""
         return sum(map(len, self._waiting.values()))
 
     def register(self, group: MetricGroup) -> None:
-        """Register the figures that Flink's committers have (SinkCommitterMetricGroup)."""
+        """Register the metrics of Flink's committers (SinkCommitterMetricGroup)."""
         names = ("totalCommittables", "successfulCommittables", "alreadyCommittedCommittables")
         for name in (*names, "failedCommittables", "retriedCommittables"):
             self._counters[name] = group.counter(name)
@@ -91,18 +91,18 @@ class Committables:
 
     @property
     def why(self) -> BaseException | None:
-        """Why the oldest of them had to be tried again; None where nobody says."""
+        """Why the oldest one had to be tried again; None if no reason was given."""
         waiting = (request.why for number in sorted(self._waiting) for request in self._waiting[number])
         return next(waiting, None)
 
     def add(self, checkpoint_id: int, committables: Sequence[Any]) -> None:
-        """Keep what is to be committed once a checkpoint is complete."""
+        """Add committables to commit once a checkpoint is complete."""
         if committables:
             self._waiting.setdefault(checkpoint_id, []).extend(map(_Request, committables))
             self._count("totalCommittables", len(committables))
 
     def snapshot(self) -> list[tuple[int, list[Any]]]:
-        """Return all as plain values, for `restore`."""
+        """Return all committables as plain values, for `restore`."""
         return [(number, [one.committable for one in requests]) for number, requests in sorted(self._waiting.items())]
 
     def restore(self, of_subtask: Sequence[tuple[int, list[Any]]]) -> None:
@@ -111,9 +111,9 @@ class Committables:
             self._waiting.setdefault(checkpoint_id, []).extend(map(_Request, committables))
 
     def commit(self, committer: Committer[Any], checkpoint_id: int | None, where: str) -> bool:
-        """Commit what checkpoints up to one hold, all for None; return whether any asks for another try.
+        """Commit the committables of checkpoints up to the given one (None: all); return whether any requests another try.
 
-        Where one asks for it, those behind it wait: what comes out keeps its order.
+        If one requests it, the later ones wait, so the order of the output is kept.
 
         Raises:
             CommitError: One can't be committed; those that could be aren't kept any more.

@@ -1,4 +1,4 @@
-"""A generator of elements as a source: a function of a number, at a rate."""
+"""A source that generates elements by a function of a number, at a given rate."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class GeneratorFunction(ABC):
-    """Makes elements; a plain function of a number does as well."""
+    """Makes elements from numbers; a plain function works as well."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
-        """Return the element of a number."""
+        """Return the element for a number."""
 
 
 class RateLimiterStrategy:
-    """How fast a source may be. All subtasks together keep to it.
+    """The rate limit of a source, for all subtasks together.
 
     Args:
         per_second: Elements a second; None for as fast as the job takes them.
@@ -47,7 +47,7 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """Let so many elements come a second."""
+        """Limit the rate to this number of elements per second."""
         return RateLimiterStrategy(records_per_second)
 
     @staticmethod
@@ -57,11 +57,11 @@ class RateLimiterStrategy:
 
 
 class Pace:
-    """The rate of one subtask: as many elements as its time allows, and no more than a second's at once.
+    """The rate limiter of one subtask, with bursts of at most one second's elements.
 
     Args:
-        per_second: Its share of the rate.
-        clock: The time.
+        per_second: The subtask's share of the rate.
+        clock: Returns the time.
     """
 
     def __init__(self, per_second: float, clock: SourceClock) -> None:
@@ -71,7 +71,7 @@ class Pace:
         self._at = clock.now_ms()
 
     def allowed(self, wanted: int) -> int:
-        """Return how many of `wanted` elements may come now; they count as come."""
+        """Return how many of `wanted` elements may be emitted now; they count as emitted."""
         now = self._clock.now_ms()
         self._saved = min(max(1.0, self._rate), self._saved + self._rate * max(0, now - self._at) / 1000)
         self._at = now
@@ -80,19 +80,19 @@ class Pace:
         return count
 
     def next_at(self) -> int:
-        """Return when the next element may come, ms since 1970."""
+        """Return when the next element may be emitted, ms since 1970."""
         return self._at + int(max(0.0, 1.0 - self._saved) * 1000 / self._rate) + 1
 
 
 class DataGeneratorSource(Source[Any, NumberSequenceSplit]):
-    """The elements that a function makes of 0, 1, 2, ... Names and order of arguments are those of Flink's Java class.
+    """Elements that a function makes from 0, 1, 2, ... Names and order of arguments are those of Flink's Java class.
 
     A number's element is made again after a failure: a function that gives the same one each time makes the source
     exactly-once.
 
     Args:
         generator_function: A `GeneratorFunction`, or a function of a number.
-        count: How many elements there are; None for no end.
+        count: The number of elements; None for an unbounded source.
         rate_limiter_strategy: How fast; None for as fast as the job takes them.
         type_info: The type of the elements; without it they travel pickled.
     """
@@ -114,20 +114,20 @@ class DataGeneratorSource(Source[Any, NumberSequenceSplit]):
         self._clock = SourceClock()
 
     def get_boundedness(self) -> Boundedness:
-        """Return BOUNDED where a count is given."""
+        """Return BOUNDED if a count is given."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def create_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit]
     ) -> SplitEnumerator[NumberSequenceSplit]:
-        """Cut the numbers into a part per subtask."""
+        """Split the numbers into one part per subtask."""
         last = _LONG_MAX if self._count is None else self._count - 1
         return RangeEnumerator(context, split_range(0, last, context.current_parallelism()))
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit], checkpoint: Any
     ) -> SplitEnumerator[NumberSequenceSplit]:
-        """Go on with the parts that nobody had."""
+        """Resume with the unassigned parts."""
         return RangeEnumerator(context, [restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> RangeReader:

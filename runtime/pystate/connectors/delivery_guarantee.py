@@ -1,4 +1,4 @@
-"""How often an element gets to the outside world."""
+"""Delivery guarantees of sinks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class DeliveryGuarantee(Enum):
-    """How often an element gets to a sink."""
+    """How often an element reaches the external system."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -1,4 +1,4 @@
-"""About how large the elements of a source are, so that what waits and what an epoch takes is bounded in bytes, too."""
+"""Estimates the size of a source's elements, so that buffers and epochs are bounded in bytes, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ElementSizes:
     """A running average of pickled sizes.
 
     Args:
-        most_bytes: How much there may be at once.
+        most_bytes: The bound in bytes.
 
     Attributes:
         most_bytes: As given; may be changed.
@@ -27,7 +27,7 @@ class ElementSizes:
         self._average = 0.0
 
     def measure(self, element: Any) -> None:
-        """Take an element's size into the average."""
+        """Add an element's size to the average."""
         try:
             size = len(pickle.dumps(element, protocol=5))
         except Exception:  # whoever sends it on says why it can't be sent
@@ -35,7 +35,7 @@ class ElementSizes:
         self._average = size if self._average == 0 else (1 - _WEIGHT) * self._average + _WEIGHT * size
 
     def bound(self, most: int) -> int:
-        """Return how many elements there may be at once, at least one, where `most` are the limit for small ones."""
+        """Return the allowed number of elements, from 1 to `most`, by their average size."""
         if self._average * most <= self.most_bytes:
             return most
         return max(1, int(self.most_bytes / self._average))

@@ -1,9 +1,9 @@
-"""A `SourceFunction` at work: its thread, its lock, and the elements that wait for an epoch.
+"""Runs a `SourceFunction`: its thread, its lock, and the elements that wait for an epoch.
 
     run(), on its thread -- collect, under the lock --> waiting elements -- take, in an epoch --> the stream
 
-A snapshot holds the function's state and the elements that wait, both as they are under the lock. So the function runs on
-while epochs and checkpoints take their time, and what an epoch took and what the snapshot says agree exactly.
+A snapshot holds the function's state and the elements that wait, both as they are under the lock. So the function runs
+during epochs and checkpoints, and snapshots agree exactly with what epochs have taken.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _NO_TIME = -(1 << 63)
 
 
 class SourceClosedError(JobExecutionError):
-    """The attempt is over: there is nobody to take an element. Ends a `run` that doesn't hear of `cancel`."""
+    """The attempt is over and takes no more elements. Ends a `run` that ignores `cancel`."""
 
 
 class _Watermark:
-    """Stands among the elements: a watermark, or None for an idle source."""
+    """A watermark among the elements; None for an idle source."""
 
     __slots__ = ("mark",)
 
@@ -76,10 +76,10 @@ _Item = tuple[Any, int | None]
 
 
 class CheckpointLock(AbstractContextManager["CheckpointLock"]):
-    """What `get_checkpoint_lock` returns: taken when there is room, so that who holds it needn't wait inside.
+    """The lock of `get_checkpoint_lock`: acquired only when there is room, so that its holder needn't wait for room.
 
     Args:
-        await_room: Waits until an element may be handed on.
+        await_room: Waits until an element may be emitted.
     """
 
     def __init__(self, await_room: Callable[[], None]) -> None:
@@ -90,17 +90,17 @@ class CheckpointLock(AbstractContextManager["CheckpointLock"]):
 
     @property
     def is_mine(self) -> bool:
-        """Whether the current thread holds it."""
+        """Return whether the current thread holds the lock."""
         return self._owner == threading.get_ident()
 
     def acquire(self) -> None:
-        """Take it, once there is room for an element."""
+        """Acquire the lock once there is room for an element."""
         if not self.is_mine:
             self._await_room()
         self.acquire_at_once(-1)
 
     def acquire_at_once(self, timeout_s: float) -> bool:
-        """Take it whether there is room or not; return whether that was done in time."""
+        """Acquire the lock regardless of room; return whether that succeeded within the timeout."""
         if not self._lock.acquire(timeout=timeout_s):
             return False
         self._owner = threading.get_ident()
@@ -108,10 +108,10 @@ class CheckpointLock(AbstractContextManager["CheckpointLock"]):
         return True
 
     def release(self) -> None:
-        """Let go.
+        """Release the lock.
 
         Raises:
-            JobExecutionError: This thread doesn't hold it.
+            JobExecutionError: The current thread doesn't hold it.
         """
         if not self.is_mine:
             message = "The checkpoint lock is released by a thread that does not hold it."
@@ -132,15 +132,15 @@ class CheckpointLock(AbstractContextManager["CheckpointLock"]):
 
 
 class WaitingElements(SourceContext[Any]):
-    """The elements between a function's thread and the epochs: bounded, so that the function waits where epochs don't.
+    """A bounded buffer between a function's thread and the epochs; the function waits when it is full.
 
     Args:
-        most: How many may wait.
+        most: The capacity.
 
     Attributes:
         lock: The checkpoint lock.
-        wake: Called where an element comes and nobody looks for one.
-        copies: Elements may be of types that can be changed in place.
+        wake: Called when an element arrives while the epochs sleep.
+        copies: Whether elements may be mutable, and are copied.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
@@ -155,29 +155,29 @@ class WaitingElements(SourceContext[Any]):
         self._closed = False
         self._done = False
         self._error: BaseException | None = None
-        self._freezing = False  # a snapshot wants the lock: who holds it gets room, and nobody else gets the lock
+        self._freezing = False  # a snapshot wants the lock: its holder gets room, and nobody else gets the lock
         self._asleep = False
 
     # -- the function's side
 
     def collect(self, element: Any) -> None:
-        """Hand an element on."""
+        """Add an element."""
         self._put(self._own(element), None)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-        """Hand an element on with its time."""
+        """Add an element with its timestamp."""
         self._put(self._own(element), timestamp)
 
     def _own(self, element: Any) -> Any:
-        """Return what the function may change no more: it goes on while an element waits."""
+        """Return a copy that the function can't change: it continues while the element waits."""
         return copied(element) if self.copies and type(element) not in UNCHANGING else element
 
     def emit_watermark(self, mark: int) -> None:
-        """Say that no element of an older time follows."""
+        """Add a watermark."""
         self._put(_Watermark(mark), None)
 
     def mark_as_temporarily_idle(self) -> None:
-        """Let nobody wait for this subtask."""
+        """Mark the subtask as idle."""
         self._put(_Watermark(None), None)
 
     def get_checkpoint_lock(self) -> CheckpointLock:
@@ -185,14 +185,14 @@ class WaitingElements(SourceContext[Any]):
         return self.lock
 
     def close(self) -> None:
-        """Take no more."""
+        """Reject further elements."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def await_room(self) -> None:
-        """Wait until an element may be handed on, and no snapshot waits for the lock."""
-        if len(self._items) < self._most and not (self._closed or self._freezing):  # to be off by a few does no harm
+        """Wait until an element may be emitted, and no snapshot waits for the lock."""
+        if len(self._items) < self._most and not (self._closed or self._freezing):  # being off by a few does no harm
             return
         self._await(lambda: not self._freezing and len(self._items) < self._most)
 
@@ -223,7 +223,7 @@ class WaitingElements(SourceContext[Any]):
             self._rouse()
 
     def ended(self, error: BaseException | None) -> None:
-        """Take note that `run` is over.
+        """Record that `run` is over.
 
         Args:
             error: What it raised; None where it returned.
@@ -243,11 +243,11 @@ class WaitingElements(SourceContext[Any]):
     # -- the epochs' side
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return the number of waiting elements."""
         return len(self._items)
 
     def take(self, most: int) -> list[_Item]:
-        """Take up to so many, the oldest first."""
+        """Take up to this many elements, oldest first."""
         items = self._items
         taken = [items.popleft() for _ in range(min(most, len(items)))]
         if taken:
@@ -256,7 +256,7 @@ class WaitingElements(SourceContext[Any]):
         return taken
 
     def put_back(self, items: list[_Item]) -> None:
-        """Put elements of a snapshot in front, before the function runs."""
+        """Restore the elements of a snapshot, before the function runs."""
         self._items.extendleft(reversed(items))
 
     @property
@@ -265,28 +265,28 @@ class WaitingElements(SourceContext[Any]):
         return self._done and not self._items
 
     def check(self) -> None:
-        """Raise what `run` raised, once all that it handed on before is taken."""
+        """Raise what `run` raised, once all elements emitted before are taken."""
         if self._error is not None and not self._items:
             raise self._error
 
     def sleep(self) -> bool:
-        """Have `wake` called when something comes; return whether there is nothing yet."""
+        """Have `wake` called for the next element; return whether there is none yet."""
         with self._changed:
             self._asleep = not (self._items or self._done)
             return self._asleep
 
     def await_more(self, timeout_s: float) -> None:
-        """Wait until something comes, or the end, but not for ever."""
+        """Wait for an element or the end, with a timeout."""
         with self._changed:
             self._asleep = True
             self._changed.wait_for(lambda: bool(self._items) or self._done or self._closed, timeout_s)
             self._asleep = False
 
     def freeze(self, timeout_s: float) -> None:
-        """Take the lock for a snapshot: the function may hold it while it waits for room, and gets that then.
+        """Acquire the lock for a snapshot; if the function holds it while it waits for room, it gets the room.
 
         Raises:
-            StateError: It holds the lock for too long.
+            StateError: The function holds the lock for too long.
         """
         self._set_freezing(freezing=True)
         if not self.lock.acquire_at_once(timeout_s):
@@ -295,7 +295,7 @@ class WaitingElements(SourceContext[Any]):
             raise StateError(message, hint="hold get_checkpoint_lock() per element, and wait for input outside of it")
 
     def thaw(self) -> None:
-        """Let the function go on."""
+        """Release the lock after a snapshot."""
         self.lock.release()
         self._set_freezing(freezing=False)
 
@@ -305,7 +305,7 @@ class WaitingElements(SourceContext[Any]):
             self._changed.notify_all()
 
     def waiting(self) -> list[_Item]:
-        """Return the elements that wait; watermarks come again."""
+        """Return the waiting elements without watermarks, which are emitted again after a restore."""
         return [item for item in list(self._items) if not isinstance(item[0], _Watermark)]
 
 
@@ -313,9 +313,9 @@ class FunctionFeed(SourceFeed):
     """One subtask of a `SourceFunction`.
 
     Args:
-        function: The user's.
+        function: The user's function.
         type_info: The type of its elements.
-        most_waiting: How many elements may wait for an epoch.
+        most_waiting: The capacity of the buffer.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class FunctionFeed(SourceFeed):
         self._thread: threading.Thread | None = None
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Let the function take over its position, and find the elements that had waited."""
+        """Restore the function's position, and the elements that were waiting."""
         store = context.get_operator_state_store()
         kept = self._kept = store.get_list_state(ListStateDescriptor(WAITING, Types.TUPLE([Types.LONG(), self._type])))
         self.elements.put_back([(element, None if at == _NO_TIME else at) for at, element in kept.get()])
@@ -343,11 +343,11 @@ class FunctionFeed(SourceFeed):
                 function.restore_state(list(parts.get()))
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the function; it runs from the first epoch on."""
+        """Open the function; it starts to run with the first epoch."""
         self._function.open(runtime_context)
 
     def take(self, output: ReaderOutput[Any], limit: EpochLimit, *, wait: bool) -> None:
-        """Hand on what waits, and what comes meanwhile."""
+        """Emit the waiting elements, and those that arrive meanwhile."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="source-function", daemon=True)
             self._thread.start()
@@ -383,16 +383,16 @@ class FunctionFeed(SourceFeed):
         error: BaseException | None = None
         try:
             self._function.run(self.elements)
-        except BaseException as raised:  # told on the subtask's thread, with its trace
+        except BaseException as raised:  # raised on the subtask's thread, with its trace
             error = raised
         self.elements.ended(error)
 
     def next_due(self, now: int) -> int | None:
-        """Return `now` where something waits; else the function wakes the job."""
+        """Return `now` if elements wait; else the function wakes the job."""
         return None if self.ended or self.elements.sleep() else now
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Keep the function's state and what waits, both under the lock."""
+        """Snapshot the function's state and the waiting elements, under the lock."""
         self.elements.freeze(LOCK_TIMEOUT_S)
         try:
             function, kept = self._function, self._kept
@@ -408,17 +408,17 @@ class FunctionFeed(SourceFeed):
             self.elements.thaw()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the function."""
+        """Notify the function."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell the function."""
+        """Notify the function."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """Cancel the function, wait a little for it to return, and close it where it has."""
+        """Cancel the function, wait briefly for it to return, and close it if it has."""
         self.elements.wake = lambda: None
         thread = self._thread
         try:

@@ -1,4 +1,4 @@
-"""Sources that follow each other: each but the last has an end, behind which the next begins.
+"""Reads a list of sources one after the other; all but the last are bounded.
 
 Source: Flink's HybridSource, HybridSourceSplitEnumerator and HybridSourceReader (FLIP-150).
 """
@@ -27,10 +27,10 @@ _SWITCH, _NO_MORE = "switch", "no more splits"
 
 
 class HybridSplit(SourceSplit):
-    """A split of one of the sources.
+    """A split of one of the underlying sources.
 
     Args:
-        number: Which source.
+        number: The index of the source.
         inner: Its split.
     """
 
@@ -43,12 +43,12 @@ class HybridSplit(SourceSplit):
         return f"{self.number}-{self.inner.split_id()}"
 
     def to_plain(self) -> list[Any]:
-        """Return source and split."""
+        """Return the plain form of source and split."""
         return [self.number, self.inner.to_plain()]
 
 
 class _Enumerator(SplitEnumerator[HybridSplit], SplitEnumeratorContext[SourceSplit]):
-    """Runs the enumerator of one source after the other: the next begins when all readers are behind the one before."""
+    """Runs the enumerators of the sources in order; the next starts when all readers have finished the current one."""
 
     def __init__(
         self, sources: Sequence[Source[Any, Any]], context: SplitEnumeratorContext[HybridSplit], checkpoint: Any = None
@@ -62,23 +62,23 @@ class _Enumerator(SplitEnumerator[HybridSplit], SplitEnumeratorContext[SourceSpl
         self._inner: SplitEnumerator[Any] | None = None
 
     def start(self) -> None:
-        """Begin with the source that is read."""
+        """Start with the current source."""
         source = self._sources[self._number]
         made = source.restore_enumerator(self, self._checkpoint) if self._restored else source.create_enumerator(self)
         self._inner, self._restored = made, False
         made.start()
 
     def add_reader(self, subtask_id: int) -> None:
-        """Tell a reader which source it is about."""
+        """Tell a reader the current source."""
         self._context.send_event_to_source_reader(subtask_id, [_SWITCH, self._number])
         if self._inner is not None:
             self._inner.add_reader(subtask_id)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Do nothing: readers ask by events, which say of which source."""
+        """Do nothing: readers send requests as events, which name the source."""
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
-        """Take a request, the end of a source in a reader, or what the reader of a source has sent."""
+        """Handle a split request, the end of a source in a reader, or an event of an underlying reader."""
         word, number, about = source_event
         inner = self._inner
         if number != self._number or inner is None:
@@ -107,39 +107,39 @@ class _Enumerator(SplitEnumerator[HybridSplit], SplitEnumeratorContext[SourceSpl
                 self._inner.add_reader(subtask)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return which source is read, and what its enumerator goes on from."""
+        """Return the current source and the state of its enumerator."""
         return [self._number, None if self._inner is None else self._inner.snapshot_state(checkpoint_id)]
 
     def close(self) -> None:
-        """Close the enumerator of the source that is read."""
+        """Close the enumerator of the current source."""
         if self._inner is not None:
             self._inner.close()
 
-    # -- the context of the enumerator within
+    # -- the context of the inner enumerator
 
     def current_parallelism(self) -> int:
         """Return the number of readers."""
         return self._context.current_parallelism()
 
     def registered_readers(self) -> list[int]:
-        """Return the subtasks that have called."""
+        """Return the registered subtasks."""
         return self._context.registered_readers()
 
     def assign_split(self, split: SourceSplit, subtask: int) -> None:
-        """Give a split to a reader."""
+        """Assign a split to a reader."""
         self._context.assign_split(HybridSplit(self._number, split), subtask)
 
     def signal_no_more_splits(self, subtask: int) -> None:
-        """Tell a reader that this source has no more."""
+        """Tell a reader that this source has no more splits."""
         self._context.send_event_to_source_reader(subtask, [_NO_MORE, self._number])
 
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Send a value to the reader of this source."""
+        """Send an event to the reader of this source."""
         self._context.send_event_to_source_reader(subtask_id, [_EVENT, self._number, event])
 
 
 class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
-    """Reads one source after the other."""
+    """Reads the sources in order."""
 
     def __init__(self, sources: Sequence[Source[Any, Any]], context: SourceReaderContext) -> None:
         self._sources = sources
@@ -147,10 +147,10 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         self._number = -1
         self._inner: SourceReader[Any, Any] | None = None
         self._finished = False
-        self._waiting: dict[int, list[SourceSplit]] = {}  # splits of sources whose turn hasn't come
+        self._waiting: dict[int, list[SourceSplit]] = {}  # splits of later sources
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Poll the reader of the source that is read."""
+        """Poll the reader of the current source."""
         if self._inner is None or self._finished:
             return InputStatus.NOTHING_AVAILABLE
         status = self._inner.poll_next(output)
@@ -161,7 +161,7 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         return InputStatus.NOTHING_AVAILABLE
 
     def add_splits(self, splits: Sequence[HybridSplit]) -> None:
-        """Take splits, also of a source whose turn comes later."""
+        """Add splits, also of later sources."""
         for split in splits:
             if split.number == self._number and self._inner is not None:
                 self._inner.add_splits([split.inner])
@@ -169,7 +169,7 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
                 self._waiting.setdefault(split.number, []).append(split.inner)
 
     def handle_source_events(self, source_event: Any) -> None:
-        """Take what the enumerator has sent."""
+        """Handle events of the enumerator."""
         word, number, *about = source_event
         if word == _SWITCH:
             self._switch(min([number, *self._waiting]), number)
@@ -180,7 +180,7 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
                 self._inner.handle_source_events(about[0])
 
     def _switch(self, number: int, current: int) -> None:
-        """Begin to read a source; one before the current gets no more than the splits at hand."""
+        """Switch to a source; one before the current source gets only the splits that are already here."""
         if number == self._number and not self._finished:
             return
         if self._inner is not None:
@@ -195,44 +195,44 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
             self._inner.notify_no_more_splits()
 
     def notify_no_more_splits(self) -> None:
-        """Do nothing: each source says so by itself."""
+        """Do nothing: each source signals this by itself."""
 
     def available_at(self) -> int | None:
         """Return when to poll again."""
         return None if self._inner is None or self._finished else self._inner.available_at()
 
     def snapshot_state(self, checkpoint_id: int) -> list[HybridSplit]:
-        """Return the splits at hand."""
+        """Return the current splits."""
         own = [] if self._inner is None or self._finished else self._inner.snapshot_state(checkpoint_id)
         later = [HybridSplit(number, split) for number, splits in self._waiting.items() for split in splits]
         return [*(HybridSplit(self._number, split) for split in own), *later]
 
     def describe_position(self) -> str | None:
-        """Ask the reader of the source that is read."""
+        """Delegate to the reader of the current source."""
         return None if self._inner is None else self._inner.describe_position()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the reader of the source that is read."""
+        """Notify the reader of the current source."""
         if self._inner is not None:
             self._inner.notify_checkpoint_complete(checkpoint_id)
 
     def close(self) -> None:
-        """Close the reader of the source that is read."""
+        """Close the reader of the current source."""
         if self._inner is not None:
             self._inner.close()
 
-    # -- the context of the reader within
+    # -- the context of the inner reader
 
     def get_index_of_subtask(self) -> int:
-        """Return which subtask this is."""
+        """Return the index of this subtask."""
         return self._context.get_index_of_subtask()
 
     def current_parallelism(self) -> int:
-        """Return how many there are."""
+        """Return the number of subtasks."""
         return self._context.current_parallelism()
 
     def metric_group(self) -> MetricGroup:
-        """Return the operator's group."""
+        """Return the operator's metric group."""
         return self._context.metric_group()
 
     def notify_available(self) -> None:
@@ -240,22 +240,22 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         self._context.notify_available()
 
     def send_split_request(self) -> None:
-        """Ask the enumerator of this source for a split."""
+        """Request a split from the enumerator of this source."""
         self._context.send_source_event_to_coordinator([_REQUEST, self._number, None])
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Send a value to the enumerator of this source."""
+        """Send an event to the enumerator of this source."""
         self._context.send_source_event_to_coordinator([_EVENT, self._number, source_event])
 
 
 class HybridSource(Source[Any, HybridSplit]):
-    """Sources that follow each other; made by `HybridSource.builder(first).add_source(next).build()`.
+    """A list of sources that are read one after the other; made by `HybridSource.builder(first).add_source(next).build()`.
 
     Args:
-        sources: In their order.
+        sources: The sources, in order.
 
     Raises:
-        JobGraphError: One isn't a split-based source of pystate's, or one without an end isn't the last.
+        JobGraphError: One isn't a split-based source of pystate, or an unbounded one isn't the last.
     """
 
     def __init__(self, sources: Sequence[Source[Any, Any]]) -> None:
@@ -277,33 +277,33 @@ class HybridSource(Source[Any, HybridSplit]):
 
     @property
     def unlike_again(self) -> str | None:
-        """Why one of them may go on with other elements."""
+        """Why one of them may continue with different elements."""
         return next((one.unlike_again for one in self._sources if one.unlike_again is not None), None)
 
     def get_boundedness(self) -> Boundedness:
-        """Return that of the last source."""
+        """Return the boundedness of the last source."""
         return self._sources[-1].get_boundedness()
 
     def create_enumerator(self, context: SplitEnumeratorContext[HybridSplit]) -> _Enumerator:
-        """Return the enumerator of all."""
+        """Return the enumerator of all sources."""
         return _Enumerator(self._sources, context)
 
     def restore_enumerator(self, context: SplitEnumeratorContext[HybridSplit], checkpoint: Any) -> _Enumerator:
-        """Go on with the source that was read."""
+        """Resume with the source that was current."""
         return _Enumerator(self._sources, context, checkpoint)
 
     def create_reader(self, context: SourceReaderContext) -> _Reader:
-        """Return a reader of all."""
+        """Return a reader of all sources."""
         return _Reader(self._sources, context)
 
     def restore_split(self, plain: Any) -> HybridSplit:
-        """Return a split of a checkpoint."""
+        """Return the split from its plain form."""
         number, inner = plain
         return HybridSplit(number, self._sources[number].restore_split(inner))
 
 
 class HybridSourceBuilder:
-    """Gathers the sources.
+    """Builds a `HybridSource`.
 
     Args:
         first_source: The first.

@@ -1,4 +1,4 @@
-"""Ranges of numbers as splits: what `NumberSequenceSource` and `DataGeneratorSource` are made of.
+"""Splits that are ranges of numbers, for `NumberSequenceSource` and `DataGeneratorSource`.
 
 Source: Flink's IteratorSourceReader, IteratorSourceEnumerator and NumberSequenceSource.
 """
@@ -24,12 +24,12 @@ _MOST_AT_ONCE = 500
 
 
 class NumberSequenceSplit(SourceSplit):
-    """The numbers from one to another, both among them.
+    """An inclusive range of numbers.
 
     Attributes:
         name: Its id.
-        current: The next to be read.
-        last: As said; below `current` where all are read.
+        current: The next number to read.
+        last: The last number; below `current` if all are read.
     """
 
     def __init__(self, name: str, current: int, last: int) -> None:
@@ -47,7 +47,7 @@ class NumberSequenceSplit(SourceSplit):
 
 
 def split_range(first: int, last: int, parts: int) -> list[NumberSequenceSplit]:
-    """Return a range in so many parts, of nearly one size; fewer where it has fewer numbers."""
+    """Split a range into this many parts of about equal size; fewer if it has fewer numbers."""
     count = max(0, last - first + 1)
     parts = min(parts, count)
     bounds = [first + count * part // parts for part in range(parts + 1)] if parts else []
@@ -55,11 +55,11 @@ def split_range(first: int, last: int, parts: int) -> list[NumberSequenceSplit]:
 
 
 class RangeEnumerator(SplitEnumerator[NumberSequenceSplit]):
-    """Gives each reader that asks the next part.
+    """Assigns the next part to each reader that requests one.
 
     Args:
         context: Of the enumerator.
-        splits: Those that nobody has.
+        splits: The unassigned splits.
     """
 
     def __init__(self, context: SplitEnumeratorContext[NumberSequenceSplit], splits: Sequence[NumberSequenceSplit]) -> None:
@@ -67,7 +67,7 @@ class RangeEnumerator(SplitEnumerator[NumberSequenceSplit]):
         self._splits = deque(splits)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Assign a split, or say that there are no more."""
+        """Assign a split, or signal that there are no more."""
         del requester_hostname
         if self._splits:
             self._context.assign_split(self._splits.popleft(), subtask_id)
@@ -75,19 +75,19 @@ class RangeEnumerator(SplitEnumerator[NumberSequenceSplit]):
             self._context.signal_no_more_splits(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the splits that nobody has."""
+        """Return the unassigned splits."""
         del checkpoint_id
         return [split.to_plain() for split in self._splits]
 
 
 class RangeReader(SourceReader[Any, NumberSequenceSplit]):
-    """Reads parts one after the other, and asks for the next when it has none.
+    """Reads parts in order, and requests the next when it has none.
 
     Args:
         context: Of the reader.
-        element: Makes the element of a number; None for the number itself.
-        allowed: Returns how many elements may come at a time; None for no bound.
-        available_at: Returns when the next may come, ms since 1970.
+        element: Makes an element from a number; None for the number itself.
+        allowed: Returns how many elements may be emitted at a time; None for no bound.
+        available_at: Returns when the next may be emitted, ms since 1970.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         self._no_more = False
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Hand on the next numbers of the first part."""
+        """Emit the next elements of the first part."""
         splits, element, collect = self._splits, self._element, output.collect
         while splits and splits[0].current > splits[0].last:
             splits.popleft()
@@ -132,25 +132,25 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def available_at(self) -> int | None:
-        """Return when the rate allows the next element."""
+        """Return when the rate limit allows the next element."""
         return self._available_at() if self._available_at is not None and self._splits else None
 
     def snapshot_state(self, checkpoint_id: int) -> list[NumberSequenceSplit]:
-        """Return what is left of the parts."""
+        """Return the rest of the parts."""
         del checkpoint_id
         return [NumberSequenceSplit(one.name, one.current, one.last) for one in self._splits if one.current <= one.last]
 
     def add_splits(self, splits: Sequence[NumberSequenceSplit]) -> None:
-        """Take parts to read."""
+        """Add parts to read."""
         self._splits.extend(splits)
         self._asked = False
 
     def notify_no_more_splits(self) -> None:
-        """End behind the parts at hand."""
+        """End the input after the current parts."""
         self._no_more = True
 
 
 def restore_split(plain: Any) -> NumberSequenceSplit:
-    """Return the split that `to_plain` made plain."""
+    """Return the split from its plain form."""
     name, current, last = plain
     return NumberSequenceSplit(str(name), int(current), int(last))

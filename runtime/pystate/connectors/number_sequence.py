@@ -1,4 +1,4 @@
-"""A sequence of numbers as a source."""
+"""A source of a sequence of numbers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class NumberSequenceSource(Source[int, NumberSequenceSplit]):
-    """The numbers from one to another, both among them; the type is LONG.
+    """An inclusive range of numbers; the type is LONG.
 
-    Each subtask reads a part of them in order, so one subtask reads all in order.
+    Each subtask reads a part in order, so a single subtask reads all in order.
 
     Args:
-        start: The first.
-        end: The last; below `start` there are none.
+        start: The first number.
+        end: The last number; the source is empty if it is below `start`.
 
     Raises:
-        JobGraphError: One is no LONG.
+        JobGraphError: A bound isn't a LONG.
     """
 
     produced_type: TypeInformation = Types.LONG()
@@ -42,13 +42,13 @@ class NumberSequenceSource(Source[int, NumberSequenceSplit]):
     def create_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit]
     ) -> SplitEnumerator[NumberSequenceSplit]:
-        """Cut the sequence into a part per subtask."""
+        """Split the sequence into one part per subtask."""
         return RangeEnumerator(context, split_range(self._start, self._end, context.current_parallelism()))
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit], checkpoint: Any
     ) -> SplitEnumerator[NumberSequenceSplit]:
-        """Go on with the parts that nobody had."""
+        """Resume with the unassigned parts."""
         return RangeEnumerator(context, [restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> RangeReader:
@@ -56,5 +56,5 @@ class NumberSequenceSource(Source[int, NumberSequenceSplit]):
         return RangeReader(context)
 
     def restore_split(self, plain: Any) -> NumberSequenceSplit:
-        """Return a part of a checkpoint."""
+        """Return the part from its plain form."""
         return restore_split(plain)

@@ -1,4 +1,4 @@
-"""How many elements a reader brings at once: what stands behind it may take long for each, and a barrier waits meanwhile."""
+"""Adapts how many elements a reader emits per poll: downstream may be slow, and a barrier waits meanwhile."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST_GROWTH = 4.0
 
 
 class PollSize:
-    """Counts how many elements go in some milliseconds.
+    """Measures how many elements are processed in some milliseconds.
 
     Args:
-        most: At once, however fast they go.
-        clock: Seconds.
+        most: The maximum per poll.
+        clock: Returns seconds.
 
     Attributes:
-        count: How many to bring next.
+        count: The number for the next poll.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -30,11 +30,11 @@ class PollSize:
         self._began = 0.0
 
     def begin(self) -> None:
-        """Begin to bring some."""
+        """Begin a poll."""
         self._began = self._clock()
 
     def end(self, count: int) -> None:
-        """Take note of how many were brought."""
+        """End a poll, with the number of elements emitted."""
         took = self._clock() - self._began
         if count >= self.count or took > POLL_S:
             growth = min(_MOST_GROWTH, POLL_S / max(took, 1e-6))

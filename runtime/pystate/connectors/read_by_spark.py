@@ -1,4 +1,4 @@
-"""Sources in slots that read what a source of Spark's reads in the other engine, and go on where that one was."""
+"""Sources in slots that can resume where a Spark source of the micro-batch engine stopped."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 
 
 class GoesOnBehindSpark(ABC):
-    """A `Source` that can begin where one of Spark's has ended, without state of its own."""
+    """A `Source` that can start at a Spark offset when it has no state of its own."""
 
     @abstractmethod
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
-        """Begin, where there is no state, behind what Spark has read. It is called in front of each start.
+        """Start after what Spark has read, if there is no state. Called before each start.
 
         Args:
-            offset: How far that is, as Spark's offset log has it.
-            log: The files of Spark's log of this source up to there, by their names.
+            offset: The position in Spark's offset log.
+            log: The files of Spark's log of this source up to there, by name.
 
         Raises:
-            RestoreError: This source can't go on there.
+            RestoreError: This source can't start there.
         """
 
     @abstractmethod
     def begin_anew(self) -> None:
-        """Begin with the first element, where there is no state."""
+        """Start with the first element, if there is no state."""

@@ -1,4 +1,4 @@
-"""One folder that a subtask writes to: the part file in progress, and those that wait for a checkpoint."""
+"""A bucket of the file sink in one subtask: its part file in progress, and the files pending for a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pystate.core.file_systems.recoverable_files import Recoverable
 
 
 class Bucket:
-    """A bucket.
+    """A folder with part files; see the module.
 
     Args:
         bucket_id: The folder below the base path.
-        policy: Says when a file ends.
+        policy: Decides when a file is rolled.
     """
 
     def __init__(self, bucket_id: str, policy: RollingPolicy) -> None:
@@ -32,7 +32,7 @@ class Bucket:
         return self._part is not None
 
     def begin(self, part: PartWriter, created: int, *, persisted: bool = False) -> None:
-        """Go on in this file.
+        """Make this the file in progress.
 
         Args:
             part: Writes to it.
@@ -44,15 +44,15 @@ class Bucket:
         self._info = PartFileInfo(self.bucket_id, created, created)
 
     def write(self, element: Any, now: int) -> bool:
-        """Write an element to the file in progress.
+        """Write an element to the file in progress, if it has room.
 
         Args:
             element: The element.
-            now: The time by the clock, ms since 1970.
+            now: The processing time, ms since 1970.
 
         Returns:
-            Whether it is written. If not, a file has to be begun for it (`begin`, `write_first`): there was none, or the one
-            in progress was full, and is ended.
+            Whether it was written. If not, a new file has to be begun for it (`begin`, `write_first`): there was none, or
+                the one in progress was full and was closed.
         """
         part, info = self._part, self._info
         if part is None:
@@ -77,13 +77,13 @@ class Bucket:
         self._info.last_update_time = now
 
     def roll(self) -> None:
-        """End the file in progress."""
+        """Close the file in progress."""
         part, self._part = self._part, None
         if part is not None:
             self._pending.append((part, part.close_for_commit(), self._persisted))
 
     def roll_by_the_clock(self, now: int) -> None:
-        """End the file in progress where it is time."""
+        """Close the file in progress if the policy rolls it at this processing time."""
         if self._part is not None:
             self._info.size = self._part.file.tell()
             if self._policy.should_roll_on_processing_time(self._info, now):
@@ -99,7 +99,7 @@ class Bucket:
         return [kept for _, kept, _ in pending]
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return what a restored bucket needs; None where nothing is in progress."""
+        """Return the state of the bucket; None if no file is in progress."""
         if self._part is None:
             return None
         kept = self._part.file.persist()
@@ -107,7 +107,7 @@ class Bucket:
         return {"bucket": self.bucket_id, "created": self._info.creation_time, "file": kept}
 
     def close(self) -> None:
-        """Let go of all files; those that no checkpoint knows of are deleted."""
+        """Release all files; those that no checkpoint contains are deleted."""
         part, self._part = self._part, None
         pending, self._pending = self._pending, []
         open_ones = [] if part is None else [(part, self._persisted)]

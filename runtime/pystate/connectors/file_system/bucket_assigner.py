@@ -1,4 +1,4 @@
-"""Which folder below the base path an element goes to."""
+"""Bucket assigners: which folder below the base path an element goes to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystate.connectors.sink import SinkWriter
 
 
 class BucketAssigner(ABC):
-    """Says which folder an element goes to; one of your own is a subclass."""
+    """Determines the folder of an element; subclass it for your own."""
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: SinkWriter.Context) -> str:
@@ -18,12 +18,12 @@ class BucketAssigner(ABC):
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """Return what puts all files into the base path."""
+        """Return an assigner that puts all files into the base path."""
         return BasePathBucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Return what puts elements into folders by the clock of the machine.
+        """Return an assigner that names folders by processing time.
 
         Args:
             format_str: A pattern of Java's DateTimeFormatter.
@@ -44,7 +44,7 @@ class BasePathBucketAssigner(BucketAssigner):
 
 
 class DateTimeBucketAssigner(BucketAssigner):
-    """Puts elements into folders by the clock of the machine; see `BucketAssigner.date_time_bucket_assigner`."""
+    """Names folders by processing time; see `BucketAssigner.date_time_bucket_assigner`."""
 
     def __init__(self, format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> None:
         self._pattern = DatePattern(format_str)
@@ -55,7 +55,7 @@ class DateTimeBucketAssigner(BucketAssigner):
         self._bucket = ""
 
     def get_bucket_id(self, element: Any, context: SinkWriter.Context) -> str:
-        """Return the folder of this moment."""
+        """Return the folder for the current time."""
         now = context.current_processing_time()
         if not self._since <= now < self._until:
             self._bucket = self._pattern.text(now, zone_of(self._timezone_id))

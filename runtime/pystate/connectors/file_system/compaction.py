@@ -1,4 +1,4 @@
-"""Small part files become large ones before anybody sees them."""
+"""Compaction of small part files into large ones before they become visible."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pystate.core.file_systems.recoverable_files import Recoverable
 
 
 class FileCompactStrategy:
-    """Says when the part files that wait are compacted; made by `builder()`.
+    """Defines when pending part files are compacted; made by `builder()`.
 
     Args:
-        num_checkpoints: At each so many checkpoints; -1 for no such limit.
-        size_threshold: Once the files of a bucket have so many bytes; -1 for no such limit.
+        num_checkpoints: Compact every so many checkpoints; -1 for no such limit.
+        size_threshold: Compact once a bucket's pending files have this many bytes; -1 for no such limit.
     """
 
     def __init__(self, num_checkpoints: int, size_threshold: int) -> None:
@@ -24,23 +24,23 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
-        """Begin to describe one."""
+        """Return a builder."""
         return FileCompactStrategy.Builder()
 
     class Builder:
-        """Collects when files are compacted."""
+        """Builds a `FileCompactStrategy`."""
 
         def __init__(self) -> None:
             self._num_checkpoints = -1
             self._size_threshold = -1
 
         def enable_compaction_on_checkpoint(self, num_checkpoints_before_compaction: int) -> FileCompactStrategy.Builder:
-            """Compact at each so many checkpoints."""
+            """Compact every so many checkpoints."""
             self._num_checkpoints = _above_0("enable_compaction_on_checkpoint", num_checkpoints_before_compaction)
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact once the files of a bucket that wait have so many bytes, at the checkpoint that comes then."""
+            """Compact at the next checkpoint once a bucket's pending files have this many bytes."""
             self._size_threshold = _above_0("set_size_threshold", size_threshold)
             return self
 
@@ -67,25 +67,25 @@ class FileCompactor(ABC):
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """Return what puts files one behind the other.
+        """Return a compactor that concatenates files.
 
         Args:
-            file_delimiter: Stands between two of them; None for nothing.
+            file_delimiter: Written between two files; None for nothing.
         """
         return ConcatFileCompactor(file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Return what leaves each file as it is: files wait for their turn, and appear together."""
+        """Return a compactor that leaves files as they are: they only wait, and become visible together."""
         return IdenticalFileCompactor()
 
     @abstractmethod
     def compact(self, files: Sequence[Iterator[bytes]]) -> Iterator[bytes] | None:
-        """Return the bytes of the one file; None where files stay as they are."""
+        """Return the content of the combined file; None if files stay as they are."""
 
 
 class ConcatFileCompactor(FileCompactor):
-    """Puts files one behind the other; see `FileCompactor.concat_file_compactor`."""
+    """Concatenates files; see `FileCompactor.concat_file_compactor`."""
 
     def __init__(self, delimiter: bytes) -> None:
         self._delimiter = bytes(delimiter)
@@ -99,7 +99,7 @@ class ConcatFileCompactor(FileCompactor):
 
 
 class IdenticalFileCompactor(FileCompactor):
-    """Leaves each file as it is; see `FileCompactor.identical_file_compactor`."""
+    """Leaves files as they are; see `FileCompactor.identical_file_compactor`."""
 
     def compact(self, files: Sequence[Iterator[bytes]]) -> None:
         """Return nothing."""
@@ -107,13 +107,13 @@ class IdenticalFileCompactor(FileCompactor):
 
 
 class WaitingFiles:
-    """The ended part files of a writer that wait to be compacted. They are state of the writer, and nobody sees them.
+    """The closed part files of a writer that wait for compaction. They are state of the writer, and not visible.
 
     Args:
-        strategy: Says when.
-        compactor: Makes one file of several.
-        read: Returns the bytes of a file that waits.
-        write: Makes a file of a bucket, with these bytes.
+        strategy: When to compact.
+        compactor: Combines several files into one.
+        read: Returns the bytes of a waiting file.
+        write: Makes a file in a bucket, with these bytes.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class WaitingFiles:
         self._checkpoints = 0
 
     def add(self, files: Iterable[tuple[str, Recoverable]]) -> None:
-        """Let files wait.
+        """Add waiting files.
 
         Args:
             files: Each with its bucket.
@@ -140,10 +140,10 @@ class WaitingFiles:
             self._waiting.setdefault(bucket_id, []).append(file)
 
     def at_checkpoint(self, *, end_of_input: bool) -> tuple[list[Recoverable], list[Recoverable]]:
-        """Compact what it is time for.
+        """Compact the files that are due.
 
         Returns:
-            The files that become visible with the checkpoint at hand, and those whose bytes are in them.
+            The files that become visible with the current checkpoint, and those that were combined into them.
         """
         self._checkpoints += 1
         everything = end_of_input or self._checkpoints == self._strategy.num_checkpoints
@@ -162,7 +162,7 @@ class WaitingFiles:
         return made, used_up
 
     def snapshot(self) -> list[dict[str, Any]]:
-        """Return what a restored writer needs."""
+        """Return the waiting files as state."""
         waiting = ((bucket_id, file) for bucket_id, files in self._waiting.items() for file in files)
         return [{"bucket": bucket_id, "created": 0, "file": file, "ended": True} for bucket_id, file in waiting]
 

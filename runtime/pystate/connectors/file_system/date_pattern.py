@@ -1,4 +1,4 @@
-"""Moments in the patterns of Java's DateTimeFormatter: the numbers among its letters."""
+"""Formats times by the numeric patterns of Java's DateTimeFormatter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DatePattern:
     """A pattern such as "yyyy-MM-dd--HH".
 
     Args:
-        pattern: Letters for numbers (y u M L d D H k K h m s S), all else as it is, letters in quotes.
+        pattern: Letters for numbers (y u M L d D H k K h m s S), anything else literal, letters in quotes.
 
     Attributes:
         step_ms: The text changes at whole multiples of this only.
@@ -46,12 +46,12 @@ class DatePattern:
         self.step_ms = 1 if "S" in letters else 1_000 if "s" in letters else 60_000
 
     def text(self, epoch_ms: int, zone: dt.tzinfo | None) -> str:
-        """Return the text of a moment in a time zone; None for the machine's own."""
+        """Return the text of a time in a time zone; None for the machine's zone."""
         at = dt.datetime.fromtimestamp(epoch_ms // 1000, dt.timezone.utc).astimezone(zone)
         return "".join(_number(name, text, at, epoch_ms % 1000) if name else text for name, text in self._parts())
 
     def _parts(self) -> list[tuple[str, str]]:
-        """Return (letter, the run of it), or ("", a literal)."""
+        """Return pairs: (letter, its repetitions), or ("", a literal)."""
         parts, end = [], 0
         for match in _TOKENS.finditer(self._pattern):
             if match.start() != end:
@@ -85,10 +85,10 @@ def _number(letter: str, run: str, at: dt.datetime, millis: int) -> str:
 
 
 def zone_of(timezone_id: str | None) -> dt.tzinfo | None:
-    """Return a time zone by Java's name of it; None for the machine's own.
+    """Return the time zone of a Java name; None for the machine's zone.
 
     Raises:
-        JobGraphError: There is none.
+        JobGraphError: There is no such zone.
     """
     if timezone_id is None:
         return None

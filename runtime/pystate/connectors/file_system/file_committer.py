@@ -1,4 +1,4 @@
-"""Gives part files their names once their checkpoint is complete."""
+"""Renames part files to their final names once their checkpoint is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAG = re.compile(r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
 
 class FileCommitter(Committer[dict[str, Any]]):
-    """Commits what `FileWriter` prepares: files, and what is left of files that others have gone on with.
+    """Commits what `FileWriter` prepares: finished files, and the cleanup of files that other writers took over.
 
     Args:
         open_files: Opens a place.
@@ -33,7 +33,7 @@ class FileCommitter(Committer[dict[str, Any]]):
 
         Raises:
             CommitError: A file is gone, or another file has its name.
-            CorruptSnapshotError: What the checkpoint has isn't known here.
+            CorruptSnapshotError: The checkpoint holds an unknown kind of committable.
         """
         for request in requests:
             one = request.get_committable()
@@ -59,7 +59,7 @@ class FileCommitter(Committer[dict[str, Any]]):
             request.signal_already_committed()
 
     def _sweep(self, files: RecoverableFiles, one: dict[str, Any]) -> None:
-        """Delete what earlier attempts of the job have begun.
+        """Delete the unfinished files of earlier attempts of the job.
 
         A checkpoint of this attempt is complete: all subtasks have committed or copied what earlier attempts left to them.
         """

@@ -1,4 +1,4 @@
-"""Finds files and hands them to readers in turn, one by one, each once."""
+"""Discovers files and assigns each to one reader, in turn."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
 
     Args:
         context: Of the enumerator.
-        list_files: Returns the files that are there now, but those whose names it is given.
+        list_files: Returns the files that exist now, except those whose names it is given.
         interval_ms: How often to look for new ones; None for once, when it starts.
-        known: The files that are read, or are a reader's.
-        waiting: Those that nobody has yet.
+        known: The files that are read or assigned.
+        waiting: The unassigned files.
         clock: Returns the time, ms since 1970.
     """
 
@@ -39,20 +39,20 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
         self._waiting = deque(waiting)
         self._found = dict.fromkeys([*known, *(split.file.uri for split in waiting)])
         self._asking: dict[int, None] = {}  # readers without a file, in the order in which they have asked
-        self._served: set[int] = set()  # have a file in their mail that they hadn't when they asked last
+        self._served: set[int] = set()  # have been assigned a file since their last request
         self._has_mail = False  # one of them may not look for it soon
         self._clock = clock
         self._next = 0
 
     def start(self) -> None:
-        """Look which files are there."""
+        """Discover the files."""
         self._look()
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Give the oldest file that nobody has to the reader that has asked first, as Flink does.
+        """Assign the oldest unassigned file to the reader that has waited longest, as Flink does.
 
-        Readers of a source that watches ask again and again. Were a new file the first one's to ask then, one could get them
-        all, and event time would wait for the others.
+        Readers of a continuous source request splits repeatedly. If each new file went to the next request, one reader could
+        get them all, and event time would wait for the others.
         """
         del requester_hostname
         if subtask_id in self._served:
@@ -73,15 +73,15 @@ class FileSplitEnumerator(SplitEnumerator[FileSourceSplit]):
             self._context.signal_no_more_splits(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the files that readers have or had, and those that nobody has."""
+        """Return the assigned and the unassigned files."""
         del checkpoint_id
         waiting = {split.file.uri for split in self._waiting}
         return [[uri for uri in self._found if uri not in waiting], [split.to_plain() for split in self._waiting]]
 
     def has_news(self) -> bool:
-        """Return whether an epoch is wanted: there are files that weren't there at the last look, or one waits to be read.
+        """Return whether an epoch is needed: there are new files, or one waits to be read.
 
-        For any thread; the next request looks.
+        Thread-safe; the next request does the discovery.
         """
         if self._has_mail:
             self._has_mail = False

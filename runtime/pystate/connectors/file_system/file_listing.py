@@ -1,11 +1,11 @@
-"""Which files a source reads, on both engines: Flink's rules, and patterns as Hadoop has them.
+"""Lists the files that a source reads, on both engines: by Flink's rules, and with Hadoop's patterns.
 
-A folder stands for all files in it and in its folders. Names that begin with `_` or a dot, of files and of folders, are
-passed over (Flink's `DefaultFileFilter`), and so are those that `hdfs dfs -put` is copying. What the program names itself is
-read whatever it is called. Links are followed, but to a folder that they are in; what is no file is passed over.
+A folder stands for all files in it and in its folders. Files and folders whose names begin with `_` or a dot are skipped
+(Flink's `DefaultFileFilter`), and so are those that `hdfs dfs -put` is copying. Paths that the program names itself are read
+whatever their name. Links are followed, except to a folder that contains them; special files are skipped.
 
-Patterns are `*`, `?`, `[...]`, `[^...]`, `{a,b}`, and a backslash in front of what is none. A path that is there as it is
-written is no pattern.
+Patterns are `*`, `?`, `[...]`, `[^...]`, `{a,b}`, and a backslash as escape. A path that exists exactly as written is not a
+pattern.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _S3 = re.compile(r"s3[anp]?://", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that is to be read.
+    """A file to read.
 
     Attributes:
-        uri: Its one name.
+        uri: Its canonical name.
         modified_ms: When it was written, ms since 1970; 0 where its file system doesn't say.
     """
 
@@ -53,18 +53,18 @@ class _Child:
 def found_files(
     paths: tuple[str, ...], known: Collection[str] = frozenset(), columns: Collection[str] = frozenset()
 ) -> list[FoundFile]:
-    """Return the files of paths, each once, in the order they were written.
+    """Return the files of paths, without duplicates, oldest first.
 
     Args:
         paths: Folders, files and patterns.
-        known: The names of files that are left out. They cost no look at the file.
-        columns: Those that rows are to have. A folder `column=value` is refused: the value is in no file of it.
+        known: The names of files to leave out; they aren't accessed.
+        columns: The columns of the rows. A folder `column=value` is rejected: its files don't contain the value.
 
     Raises:
-        ExternalSystemError: A path that is no pattern leads nowhere, as where its disk isn't mounted.
+        ExternalSystemError: A path without a pattern doesn't exist, e.g. because its disk isn't mounted.
         JobGraphError: A folder stands for a value of a column.
-        RecordError: The name of a file is no text.
-        SnapshotError: A path names no place of a file system.
+        RecordError: The name of a file can't be decoded.
+        SnapshotError: A path is not valid in any file system.
     """
     listing = _Listing(known, columns)
     for path in paths:
@@ -73,31 +73,31 @@ def found_files(
 
 
 def canonical_uri(uri: str) -> str:
-    """Return the one name of a file: `file:/path` on this machine, `s3://...` however S3 is called, others as they are."""
+    """Return the canonical name of a file: `file:/path` for local files, `s3://...` for any scheme of S3, others as is."""
     if _LOCAL.match(uri):
         return _LOCAL.sub("file:/", uri, count=1)
     return _S3.sub("s3://", uri, count=1)
 
 
 def uri_of_spark(encoded: str) -> str:
-    """Return the name of a file that Spark's log names."""
+    """Return the canonical name of a file in Spark's log."""
     return canonical_uri(urllib.parse.unquote(encoded))
 
 
 def is_pattern(path: str) -> bool:
-    """Whether it stands for any number of files."""
+    """Return whether a path has a pattern in it."""
     return bool(_SPECIAL.search(path))
 
 
 class _Listing:
-    """Collects files.
+    """Collects the files of several paths.
 
     Args:
-        known: Those that are left out.
+        known: The files to leave out.
         columns: See `found_files`.
 
     Attributes:
-        found: By name.
+        found: The files found, by name.
     """
 
     def __init__(self, known: Collection[str], columns: Collection[str]) -> None:
@@ -106,7 +106,7 @@ class _Listing:
         self.found: dict[str, FoundFile] = {}
 
     def add(self, text: str) -> None:
-        """Take the files that a path or a pattern stands for."""
+        """Add the files of a path or a pattern."""
         fs, path, uri = parse_location(text)
         kind = kind_of(fs, path)
         if kind is not None:
@@ -167,7 +167,7 @@ class _Listing:
 
 
 def _children(fs: Any, path: str) -> list[_Child]:
-    """Return what is in a folder; nothing where it is gone since it was seen."""
+    """Return the entries of a folder; nothing if it was deleted since it was listed."""
     try:
         return _on_disk(path) if isinstance(fs, LocalFileSystem) else _elsewhere(fs, path)
     except (FileNotFoundError, NotADirectoryError):
@@ -217,7 +217,7 @@ def _passed_over(name: str) -> bool:
 
 
 def _without_braces(pattern: str) -> Iterator[str]:
-    """Yield the patterns that one with alternatives stands for."""
+    """Yield the expansions of a pattern with alternatives."""
     start = _unescaped(pattern, "{", 0)
     if start is None:
         yield pattern
@@ -256,14 +256,14 @@ def _unescaped(text: str, char: str, start: int) -> int | None:
 
 
 def _cut(pattern: str) -> tuple[str, list[str]]:
-    """Return the folder in front of the first part with a pattern in it, and the parts from there on."""
+    """Split a path before the first part with a pattern: return the folder, and the remaining parts."""
     parts = pattern.split("/")
     first = next((index for index, part in enumerate(parts) if is_pattern(part)), len(parts) - 1)
     return "/".join(parts[:first]) or "/", [part for part in parts[first:] if part]
 
 
 def _matching(fs: Any, root: str, parts: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield path and kind of what a pattern stands for; a name that is passed over only where the pattern begins like it."""
+    """Yield path and kind of each match; hidden names match only a pattern that begins with the same character."""
     places = [(root, "directory")]
     for number, part in enumerate(parts):
         last = number == len(parts) - 1

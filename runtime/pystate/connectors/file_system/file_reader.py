@@ -1,4 +1,4 @@
-"""Reads the files of one subtask, one after the other."""
+"""Reads the files of one subtask, one at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
     Args:
         context: Of the reader.
         split_format: Makes elements of files.
-        interval_ms: How often to ask for another file while there is none.
+        interval_ms: How often to request another file while there is none.
         clock: Returns the time, ms since 1970.
         most_files: See `FilesOfEpoch`.
         has_news: Whether there are new files; asked in the first subtask.
@@ -56,10 +56,10 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         self._of_epoch = FilesOfEpoch(most_files)
         self._has_news = has_news
         self._watch: FileWatch | None = None
-        self._is_woken = False  # epochs come about by new files, not by the clock
+        self._is_woken = False  # new files trigger epochs, not the time
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Hand on the next elements of the first file."""
+        """Emit the next elements of the first file."""
         self._of_epoch.begin(output.epoch)
         if output.epoch is not None and self._interval_ms is not None and not self._is_woken:
             self._is_woken = True
@@ -108,13 +108,13 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         return 1000 if self._interval_ms is None else max(1, self._interval_ms)
 
     def describe_position(self) -> str | None:
-        """Return the file and which of its elements can't be handed on."""
+        """Return the file, and which of its elements can't be emitted."""
         return self._failed_at
 
     def available_at(self) -> int | None:
-        """Return when to ask for another file: in the next epoch, where this one must not have any more.
+        """Return when to request another file: in the next epoch, if this one has reached its bound.
 
-        An idle one brings no epochs about: the first subtask's watch does, and each epoch asks all.
+        An idle reader triggers no epochs: the first subtask's watch does, and each epoch polls all readers.
         """
         if self._splits or self._of_epoch.is_full:
             return self._clock()
@@ -127,17 +127,17 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         self._context.notify_available()
 
     def snapshot_state(self, checkpoint_id: int) -> list[FileSourceSplit]:
-        """Return the files that aren't read to their end, each as far as it is read."""
+        """Return the files that aren't fully read, with their positions."""
         del checkpoint_id
         return [FileSourceSplit(split.file, split.position) for split in self._splits]
 
     def add_splits(self, splits: Sequence[FileSourceSplit]) -> None:
-        """Take files to read."""
+        """Add files to read."""
         self._splits.extend(splits)
         self._ask_at = 0
 
     def notify_no_more_splits(self) -> None:
-        """End behind the files at hand."""
+        """End the input after the current files."""
         self._no_more = True
 
     def close(self) -> None:

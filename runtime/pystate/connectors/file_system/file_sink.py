@@ -1,4 +1,4 @@
-"""`FileSink`: a stream's elements as files that appear, whole, when a checkpoint completes."""
+"""`FileSink`: writes a stream to files that become visible when a checkpoint completes."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class FileSink(
     SupportsCommitter[dict[str, Any]],
     SupportsElementType,
 ):
-    """Writes elements to files; `for_row_format` and `for_bulk_format` begin to describe one.
+    """Writes elements to files; made by `for_row_format` or `for_bulk_format`.
 
     Args:
-        base_path: Below it are buckets, and in them part files.
+        base_path: The folder of the buckets, which contain the part files.
         file_format: An `Encoder`, or a `BulkWriterFactory`.
-        assigner: Says which bucket an element goes to.
-        policy: Says when a file ends.
-        config: What files are called.
-        check_interval_ms: How often files are looked at by the clock.
-        compaction: When files are compacted, and how; None for never.
+        assigner: Determines the bucket of an element.
+        policy: Decides when a file is rolled.
+        config: The prefix and suffix of file names.
+        check_interval_ms: The interval of the processing-time checks for rolling.
+        compaction: When and how files are compacted; None for never.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FileSink(
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Begin a sink that writes element by element.
+        """Return a builder of a sink that encodes element by element.
 
         Args:
             base_path: A folder, or a URL of `hdfs://`, `s3://` and the like.
@@ -83,7 +83,7 @@ class FileSink(
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
-        """Begin a sink whose files are written as a whole, such as Parquet's: each ends with its checkpoint.
+        """Return a builder of a sink for bulk formats such as Parquet: every checkpoint closes the files.
 
         Args:
             base_path: A folder, or a URL of `hdfs://`, `s3://` and the like.
@@ -92,10 +92,10 @@ class FileSink(
         return FileSink.BulkFormatBuilder(base_path, _checked(writer_factory, BulkWriterFactory, "for_bulk_format"))
 
     def get_transformer(self) -> None:
-        """Return None: the stream comes as it is."""
+        """Return None: the stream is not transformed."""
 
     def for_elements_of(self, type_info: TypeInformation | None) -> FileSink:
-        """Return the sink for a stream's type, which says what text an element is."""
+        """Return the sink for a stream's type, which determines how elements become text."""
         base_path, assigner, policy, config, interval = self._settings
         sink = FileSink(
             base_path=base_path,
@@ -111,7 +111,7 @@ class FileSink(
 
     @property
     def guarantee_reason(self) -> str:
-        """Why each element is in one visible file."""
+        """Why each element is in exactly one visible file."""
         return "files appear when a checkpoint completes"
 
     # -- in a slot
@@ -123,13 +123,13 @@ class FileSink(
         return FileWriter(base_path, self._part_writer, assigner, policy, config, interval, context, compaction)
 
     def restore_writer(self, context: WriterInitContext, recovered_state: Sequence[dict[str, Any]]) -> FileWriter:
-        """Return the writer of one subtask, which goes on with files in progress."""
+        """Return the writer of one subtask, which resumes files in progress."""
         writer = self.create_writer(context)
         writer.restore(recovered_state)
         return writer
 
     def create_committer(self, context: CommitterInitContext) -> Committer[dict[str, Any]]:
-        """Return what makes files visible."""
+        """Return the committer, which makes files visible."""
         return FileCommitter()
 
     def _part_writer(self, file: RecoverableFile) -> PartWriter:
@@ -142,7 +142,7 @@ class FileSink(
         return RowPartWriter(file, made.encode)
 
     class BaseBuilder:
-        """Collects what both kinds of sinks have.
+        """Base of both builders.
 
         Args:
             base_path: See `FileSink`.
@@ -164,7 +164,7 @@ class FileSink(
             self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
         def with_bucket_check_interval(self: B, interval: int) -> B:
-            """Say how often files are looked at by the clock, ms; as elements come, and at each checkpoint in any case."""
+            """Set the interval of the processing-time checks for rolling, ms; elements and checkpoints check in any case."""
             if not isinstance(interval, int) or isinstance(interval, bool) or interval <= 0:
                 message = f"with_bucket_check_interval() takes milliseconds, not {interval!r}."
                 raise JobGraphError(message)
@@ -172,25 +172,25 @@ class FileSink(
             return self
 
         def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
-            """Say which folder an element goes to; by default one for each hour."""
+            """Set the bucket assigner; by default there is a bucket for each hour."""
             self._assigner = _checked(bucket_assigner, BucketAssigner, "with_bucket_assigner")
             return self
 
         def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
-            """Say what files are called."""
+            """Set the prefix and suffix of file names."""
             self._config = _checked(output_file_config, OutputFileConfig, "with_output_file_config")
             return self
 
         def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
-            """Say when a file ends."""
+            """Set the rolling policy."""
             self._policy = _checked(rolling_policy, RollingPolicy, "with_rolling_policy")
             return self
 
         def enable_compact(self: B, strategy: FileCompactStrategy, compactor: FileCompactor) -> B:
-            """Have files that have ended wait, and make one of them before they are visible.
+            """Hold finished files back, and combine them before they become visible.
 
             Raises:
-                JobGraphError: Files of this format can't stand one behind the other.
+                JobGraphError: Files of this format can't be concatenated.
             """
             strategy = _checked(strategy, FileCompactStrategy, "enable_compact")
             compactor = _checked(compactor, FileCompactor, "enable_compact")
@@ -202,7 +202,7 @@ class FileSink(
             return self
 
         def disable_compact(self: B) -> B:
-            """Leave files as they are written. Those that a savepoint has waiting appear as they are."""
+            """Don't compact files. Files that wait in a savepoint become visible as they are."""
             self._compaction = None
             return self
 
@@ -219,20 +219,20 @@ class FileSink(
             )
 
     class RowFormatBuilder(BaseBuilder):
-        """Describes a sink that writes element by element."""
+        """Builds a sink that encodes element by element."""
 
         _policy = RollingPolicy.default_rolling_policy()
 
     class BulkFormatBuilder(BaseBuilder):
-        """Describes a sink whose files are written as a whole."""
+        """Builds a sink for bulk formats."""
 
         _policy = RollingPolicy.on_checkpoint_rolling_policy()
 
         def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
-            """Say when a file ends besides at each checkpoint.
+            """Set when a file is rolled, in addition to each checkpoint.
 
             Raises:
-                JobGraphError: The policy may leave a file open over a checkpoint.
+                JobGraphError: The policy may keep a file open across a checkpoint.
             """
             if not isinstance(rolling_policy, CheckpointRollingPolicy):
                 message = "A file of a bulk format can't stay open over a checkpoint."

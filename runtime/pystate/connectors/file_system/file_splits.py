@@ -1,4 +1,4 @@
-"""Files as splits: which one, and how far it is read."""
+"""The splits of a file source: a file and the position in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FileSourceSplit(SourceSplit):
 
     Attributes:
         file: As said.
-        position: What it counts is the format's; 0 for the begin.
+        position: In the unit of the format; 0 for the beginning.
     """
 
     def __init__(self, file: FoundFile, position: int = 0) -> None:
@@ -30,6 +30,6 @@ class FileSourceSplit(SourceSplit):
 
     @staticmethod
     def of(plain: Any) -> FileSourceSplit:
-        """Return the split of which `to_plain` returned this."""
+        """Return the split from its plain form."""
         uri, modified_ms, position = plain
         return FileSourceSplit(FoundFile(str(uri), int(modified_ms)), int(position))

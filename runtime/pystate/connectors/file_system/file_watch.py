@@ -1,4 +1,4 @@
-"""Looks for new files between epochs, so that a source that has nothing brings no epoch about."""
+"""Looks for new files between epochs, so that an idle source triggers no epochs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _REST = 10
 
 
 class FileWatch:
-    """A thread that asks again and again.
+    """A thread that checks for new files at an interval.
 
     Args:
         interval_ms: How often.
-        has_news: Whether there are new files. What it raises, the next epoch meets as well, and tells.
-        wake: Has an epoch run.
+        has_news: Returns whether there are new files. Errors are ignored: the next epoch meets and reports them.
+        wake: Triggers an epoch.
     """
 
     def __init__(self, interval_ms: int, has_news: Callable[[], bool], wake: Callable[[], object]) -> None:
@@ -27,7 +27,7 @@ class FileWatch:
         threading.Thread(target=self._run, name="file-watch", daemon=True).start()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop the thread."""
         self._closed.set()
 
     def _run(self) -> None:
@@ -36,7 +36,7 @@ class FileWatch:
             begun = time.monotonic()
             try:
                 news = self._has_news()
-            except Exception:  # a file system says no in many classes
+            except Exception:  # file systems raise many kinds of errors
                 news = True
             pause_s = max(self._interval_s, _REST * (time.monotonic() - begun))
             if news and not self._closed.is_set():

@@ -30,34 +30,34 @@ OpenFiles = Callable[[str, str], tuple[RecoverableFiles, str]]
 
 
 def now_ms() -> int:
-    """Return the time by the clock, ms since 1970."""
+    """Return the processing time, ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def owner_of(context: WriterInitContext) -> str:
-    """Return what stands in the names of one job's files of one sink."""
+    """Return the part of file names that identifies a job and a sink."""
     return hashlib.sha256(f"{context.get_job_id()}/{context.get_operator_uid()}".encode()).hexdigest()[:8]
 
 
 class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[Any, dict[str, Any]]):
     """Writes elements to part files.
 
-    The names of part files have a random part of the writer's own and a number, so that no two writers ever make the same.
+    The names of part files have a random part per writer and a number, so no two writers use the same name.
 
     Args:
         base: The base path, as a place.
-        part_writer: Makes what writes to a file.
-        assigner: Says which bucket an element goes to.
-        policy: Says when a file ends.
-        config: What files are called.
-        check_interval_ms: How often files are looked at by the clock.
-        context: Where the writer is.
-        compaction: When files are compacted that have ended, and how; None for never.
+        part_writer: Makes the writer of a file.
+        assigner: Determines the bucket of an element.
+        policy: Decides when a file is rolled.
+        config: The prefix and suffix of file names.
+        check_interval_ms: The interval of the processing-time checks for rolling.
+        context: The context of the sink.
+        compaction: When and how finished files are compacted; None for never.
         open_files: Opens the place.
         clock: The time, ms since 1970.
 
     Raises:
-        JobGraphError: Files are to be compacted in a place where they can't be read before they are visible.
+        JobGraphError: Compaction is set for a file system where files can't be read before they are visible.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
             bucket.write_first(element, now)
 
     def flush(self, end_of_input: bool) -> None:
-        """Take note of the end of the input."""
+        """Remember whether the input has ended."""
         self._end_of_input = self._end_of_input or end_of_input
 
     def _check_buckets(self, now: int) -> None:
@@ -130,7 +130,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
     # -- checkpoints
 
     def prepare_commit(self) -> Sequence[dict[str, Any]]:
-        """Return the files that have ended."""
+        """Return the finished files."""
         self._check_buckets(self._clock())
         must_roll = self._end_of_input or not self._files.resumable
         ended = [(bucket_id, kept) for bucket_id, kept, _ in self._copied]
@@ -151,15 +151,15 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         """Return the files in progress."""
         del checkpoint_id
         kept = [bucket.snapshot() for bucket in self._buckets.values()]
-        if self._waiting is not None:  # first of all, so that a restored writer has them in front of what follows them
+        if self._waiting is not None:  # first, so that a restored writer has them before later files
             kept = [*self._waiting.snapshot(), *kept]
         return [{"version": VERSION, "base": self._base, **state} for state in kept if state is not None]
 
     def restore(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on with files in progress, of whichever writers they were.
+        """Resume the files in progress of any writers.
 
         Raises:
-            CommitError: What is in one of them is gone.
+            CommitError: The content of one of them is gone.
         """
         for state in states:
             bucket_id = state["bucket"]
@@ -174,7 +174,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
             bucket.begin(self._part_writer(file), state["created"], persisted=persisted)
 
     def close(self) -> None:
-        """Let go of the files in progress."""
+        """Release the files in progress."""
         for bucket in self._buckets.values():
             bucket.close()
         for _, _, file in self._copied:
@@ -203,7 +203,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         return {"version": VERSION, "kind": kind, "base": self._base, **content}
 
     def _taken_over(self, state: dict[str, Any]) -> tuple[RecoverableFile | None, bool]:
-        """Return the file with which to go on, None where its bytes are visible; and whether the checkpoint knows of it."""
+        """Return the file to continue, None if its bytes are already visible; and whether the checkpoint contains it."""
         kept, stays = state["file"], state["base"] == self._base
         files = self._files if stays else self._open_files(state["base"], self._tag)[0]
         try:
@@ -223,7 +223,7 @@ class FileWriter(CommittingSinkWriter[Any, dict[str, Any]], StatefulSinkWriter[A
         except UncommittableError as error:
             message = f"A part file that the checkpoint has in progress can't be gone on with: {error.strerror}."
             raise CommitError(message, where=state["base"], hint=_GONE) from error
-        if stays:  # elsewhere the job may still run that the savepoint is of
+        if stays:  # the job that took the savepoint may still be running
             self._beside.append(self._committable("left", kept))
         return file, False
 
@@ -235,10 +235,10 @@ def _check_readable(files: RecoverableFiles, base: str) -> None:
 
 
 def _checked(bucket_id: Any) -> str:
-    """Return a bucket's folder.
+    """Return a bucket's folder after checking it.
 
     Raises:
-        CommitError: It is none below the base path.
+        CommitError: It isn't below the base path.
     """
     if isinstance(bucket_id, str) and "\0" not in bucket_id:
         parts = bucket_id.split("/")

@@ -1,4 +1,4 @@
-"""How many files of a source an epoch of the micro-batch engine reads in one subtask."""
+"""Bounds the number of files that one subtask reads in an epoch of the micro-batch engine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pystate.connectors.source import EpochBound
 
 
 class FilesOfEpoch:
-    """Counts the files that the running epoch reads, be it in parts.
+    """Counts the files that the current epoch reads, completely or in part.
 
     Args:
-        most_files: How many all subtasks may read together; None leaves it to their bytes.
+        most_files: The bound for all subtasks together; None bounds by bytes only.
     """
 
     def __init__(self, most_files: int | None) -> None:
@@ -21,10 +21,10 @@ class FilesOfEpoch:
         self._is_counted = False
 
     def begin(self, epoch: EpochBound | None) -> None:
-        """Take note of the epoch that runs: in another one than before nothing has been read.
+        """Set the current epoch; the count restarts if it is a new one.
 
         Args:
-            epoch: Which; None for none, and no bound.
+            epoch: The epoch; None for none, and no bound.
         """
         if epoch is not self._epoch:
             self._epoch = epoch
@@ -33,12 +33,12 @@ class FilesOfEpoch:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the file at hand is one of the epoch's."""
+        """Whether the current file is counted in the epoch."""
         return self._epoch is None or self._is_counted
 
     @property
     def share(self) -> int | None:
-        """How many files this subtask may read in the epoch; None for no bound. All subtasks have their turn."""
+        """The number of files that this subtask may read in the epoch; None for no bound. It rotates among subtasks."""
         epoch, most = self._epoch, self._most_files
         if epoch is None or most is None:
             return None
@@ -47,18 +47,18 @@ class FilesOfEpoch:
 
     @property
     def needs_size(self) -> bool:
-        """Whether it matters how large the next file is."""
+        """Whether the bound depends on the size of the next file."""
         return self._epoch is not None and self._most_files is None and self._epoch.most_bytes > 0
 
     def has_room(self) -> bool:
-        """Return whether there may be another file."""
+        """Return whether another file may be read."""
         share = self.share
         room = share is None or self._files < share
         self.is_full = self.is_full or not room and self._files > 0
         return room
 
     def admit(self, size: int) -> bool:
-        """Count another file, and return whether it is to be read now; at least one is.
+        """Count another file, and return whether to read it in this epoch; the first one always is.
 
         Args:
             size: Its bytes; 0 where they don't matter.
@@ -75,5 +75,5 @@ class FilesOfEpoch:
         return True
 
     def file_ended(self) -> None:
-        """Take note that the file at hand is read to its end."""
+        """Record that the current file is fully read."""
         self._is_counted = False

@@ -1,4 +1,4 @@
-"""What part files are called."""
+"""Prefix and suffix of the names of part files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pystate.common.errors import JobGraphError
 
 
 class OutputFileConfig:
-    """How the names of part files begin and end.
+    """The prefix and the suffix of the names of part files.
 
     Args:
-        part_prefix: How they begin.
-        part_suffix: How they end, such as ".csv".
+        part_prefix: The prefix.
+        part_suffix: The suffix, such as ".csv".
 
     Raises:
-        JobGraphError: It can't stand in a name, or would hide the files from their readers.
+        JobGraphError: It isn't valid in a file name, or would hide the files from readers.
     """
 
     def __init__(self, part_prefix: str, part_suffix: str) -> None:
@@ -31,34 +31,34 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Begin with Flink's names, `part-...`."""
+        """Return a builder with Flink's default names, `part-...`."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """Return how the names begin."""
+        """Return the prefix."""
         return self._prefix
 
     def get_part_suffix(self) -> str:
-        """Return how the names end."""
+        """Return the suffix."""
         return self._suffix
 
     class OutputFileConfigBuilder:
-        """Collects the two."""
+        """Builds an `OutputFileConfig`."""
 
         def __init__(self) -> None:
             self.part_prefix = "part"
             self.part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Say how the names begin."""
+            """Set the prefix."""
             self.part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Say how the names end."""
+            """Set the suffix."""
             self.part_suffix = suffix
             return self
 
         def build(self) -> OutputFileConfig:
-            """Return both."""
+            """Return the configuration."""
             return OutputFileConfig(self.part_prefix, self.part_suffix)

@@ -1,4 +1,4 @@
-"""When a part file is closed, and another one begun."""
+"""Rolling policies: when a part file is closed and the next one begun."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pystate.common.errors import JobGraphError
 
 @dataclass
 class PartFileInfo:
-    """What is known of a part file that is being written.
+    """The state of a part file in progress, as rolling policies see it.
 
     Attributes:
         bucket_id: Its bucket.
-        creation_time: By the clock, ms since 1970.
-        last_update_time: When the last element came, ms since 1970.
-        size: Its bytes.
+        creation_time: In processing time, ms since 1970.
+        last_update_time: When the last element was written, ms since 1970.
+        size: Its size in bytes.
     """
 
     bucket_id: str
@@ -27,44 +27,44 @@ class PartFileInfo:
 
 
 class RollingPolicy(ABC):
-    """Says when a part file is closed; one of your own is a subclass."""
+    """Decides when a part file is rolled; subclass it for your own."""
 
     @abstractmethod
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
-        """Whether a checkpoint ends the file, so that it is visible when the checkpoint is complete."""
+        """Return whether a checkpoint rolls the file, so that it becomes visible when the checkpoint completes."""
 
     @abstractmethod
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
-        """Whether the file ends before this element."""
+        """Return whether the file is rolled before this element."""
 
     @abstractmethod
     def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
-        """Whether the file ends by the clock, ms since 1970."""
+        """Return whether the file is rolled at this processing time, ms since 1970."""
 
     @staticmethod
     def default_rolling_policy(
         part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> RollingPolicy:
-        """Return what ends a file by its size or its age.
+        """Return a policy that rolls files by size, age and inactivity.
 
         Args:
-            part_size: Bytes.
-            rollover_interval: A file is open for no longer, ms.
-            inactivity_interval: A file that gets no element for so long is ended, ms.
+            part_size: The maximum size in bytes.
+            rollover_interval: How long a file stays open at most, ms.
+            inactivity_interval: How long a file stays open without a new element, ms.
         """
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """Return what ends all files at each checkpoint, and never else."""
+        """Return a policy that rolls files only at checkpoints."""
         return OnCheckpointRollingPolicy()
 
 
 class DefaultRollingPolicy(RollingPolicy):
-    """Ends a file by its size or its age; see `RollingPolicy.default_rolling_policy`.
+    """Rolls files by size, age and inactivity; see `RollingPolicy.default_rolling_policy`.
 
     Raises:
-        JobGraphError: One of them is no number above 0.
+        JobGraphError: An argument isn't a positive number.
     """
 
     def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
@@ -78,15 +78,15 @@ class DefaultRollingPolicy(RollingPolicy):
         self._inactivity_interval = inactivity_interval
 
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
-        """Whether it is too large."""
+        """Return whether the size is reached."""
         return part_file_state.size > self._part_size
 
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
-        """Whether it is too large."""
+        """Return whether the size is reached."""
         return part_file_state.size > self._part_size
 
     def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
-        """Whether it is too old, or too long without an element."""
+        """Return whether the file is too old or inactive."""
         return (
             current_time - part_file_state.creation_time >= self._rollover_interval
             or current_time - part_file_state.last_update_time >= self._inactivity_interval
@@ -94,7 +94,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 
 class CheckpointRollingPolicy(RollingPolicy):
-    """Ends all files at each checkpoint: what a bulk format needs. One of your own says when else."""
+    """Rolls all files at each checkpoint, as bulk formats need; subclasses can roll at other times, too."""
 
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
         """Return true."""
@@ -102,7 +102,7 @@ class CheckpointRollingPolicy(RollingPolicy):
 
 
 class OnCheckpointRollingPolicy(CheckpointRollingPolicy):
-    """Ends all files at each checkpoint, and never else."""
+    """Rolls files only at checkpoints."""
 
     def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
         """Return false."""

@@ -1,4 +1,4 @@
-"""Files as a source of splits: what `FileSource` is on both engines."""
+"""The split-based file source, which `FileSource` uses on both engines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LOG = re.compile(r"([0-9]+)(\.compact)?")
 
 
 class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
-    """The records of files.
+    """Reads records from files.
 
     Args:
         paths: Folders, files and patterns, as URIs or absolute.
-        interval_ms: None reads what is there and ends; else folders are watched for new files.
-        split_format: How to read them.
+        interval_ms: How often to look for new files; None reads the existing files and ends.
+        split_format: The file format.
         name: Of the source, for errors.
-        most_files: How many an epoch of the micro-batch engine reads at most; None leaves it to their bytes.
+        most_files: The maximum number of files per epoch of the micro-batch engine; None bounds by bytes only.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
         self._enumerator_here: FileSplitEnumerator | None = None  # in the slot that has it
 
     def get_boundedness(self) -> Boundedness:
-        """Return whether it watches for no new files."""
+        """Return BOUNDED unless the source looks for new files."""
         return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
-        """Leave out the files that Spark has read: those of its log."""
+        """Skip the files that Spark has read, by its log."""
         try:
             upto = int(parse_json(offset)["logOffset"])
             entries = [entry for name, data in log.items() if _is_read(name, upto) for entry in _entries(data)]
@@ -67,11 +67,11 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
         self._known = []
 
     def create_enumerator(self, context: SplitEnumeratorContext[FileSourceSplit]) -> FileSplitEnumerator:
-        """Return what hands out the files that are there."""
+        """Return an enumerator of the existing files."""
         return self._enumerator(context, self._known, [])
 
     def restore_enumerator(self, context: SplitEnumeratorContext[FileSourceSplit], checkpoint: Any) -> FileSplitEnumerator:
-        """Return what hands out those that nobody had, and what has come since."""
+        """Return an enumerator of the unassigned and the new files."""
         known, waiting = checkpoint
         return self._enumerator(context, [str(uri) for uri in known], [self.restore_split(plain) for plain in waiting])
 
@@ -93,12 +93,12 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
         )
 
     def restore_split(self, plain: Any) -> FileSourceSplit:
-        """Return the file and its position."""
+        """Return the split from its plain form."""
         return FileSourceSplit.of(plain)
 
 
 def _is_read(name: str, upto: int) -> bool:
-    """Whether a file of the log is about batches up to one; `9.compact` has those of all files up to it."""
+    """Return whether a log file covers batches up to the given one; `9.compact` covers all batches up to 9."""
     found = _LOG.fullmatch(name)
     return found is not None and int(found[1]) <= upto
 

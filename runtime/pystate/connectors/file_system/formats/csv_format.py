@@ -1,4 +1,4 @@
-"""Files of CSV in slots: RFC 4180, read by Python's parser; what isn't of it is refused."""
+"""Reads CSV files in slots: RFC 4180, by Python's parser; invalid input is rejected."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ReadColumn = Callable[[Sequence[str]], list[Any]]
 
 
 class CsvFormat(SplitFormat):
-    """Rows of CSV.
+    """Reads rows from CSV files.
 
     Args:
-        schema: Their columns.
-        zone: Of timestamps that name none.
+        schema: The columns.
+        zone: The time zone of timestamps without one.
         encoding: Of their texts.
     """
 
@@ -45,7 +45,7 @@ class CsvFormat(SplitFormat):
         """Return the rows.
 
         Raises:
-            RecordError: The header isn't that of the schema, and has to be.
+            RecordError: The header has to match the schema, and doesn't.
         """
         schema = self._schema
         lines = Lines(self._encoding.as_utf8(content_of(file, name)), position)
@@ -56,7 +56,7 @@ class CsvFormat(SplitFormat):
         return _CsvRecords(rows, name, RecordCodec(self.element_type, name), columns)
 
     def _column(self, index: int, part: TypeInformation) -> _ReadColumn:
-        """Return what makes values of fields; an empty one is null, unless it is a text and null is written otherwise."""
+        """Return a parser of fields; an empty field is null, unless it is a string and `null_value` is set."""
         separator = self._schema.array_separators.get(self._schema.row_type.get_field_names()[index], ";")
         read, null = _column(part, separator, self._zone), self._schema.null_value
         if part.kind is TypeKind.STRING:
@@ -76,16 +76,16 @@ class CsvFormat(SplitFormat):
 
 
 class CsvRows(Iterator[str]):
-    """Cuts lines into rows of fields. A row has as many lines as its quotes hold together.
+    """Parses lines into rows of fields. Quoted fields may span lines.
 
     Args:
-        lines: Of the file.
-        schema: How rows are written.
+        lines: The lines of the file.
+        schema: The dialect of the file.
         encoding: Of their texts.
 
     Attributes:
         position: Where the next row begins.
-        first_line: Of the row that was begun last, for errors.
+        first_line: The first line of the current row, for errors.
     """
 
     def __init__(self, lines: Lines, schema: CsvSchema, encoding: TextEncoding) -> None:
@@ -108,10 +108,10 @@ class CsvRows(Iterator[str]):
         )
 
     def read(self, most: int) -> list[list[str]]:
-        """Return the next rows, those that begin in so many lines or at least one; none at the end.
+        """Return the rows that begin in the next lines, at least one; none at the end.
 
         Raises:
-            ValueError: What stands there is no row.
+            ValueError: The input isn't a valid row.
         """
         rows: list[list[str]] = []
         while not rows and (lines := self._lines.read(most)):
@@ -130,7 +130,7 @@ class CsvRows(Iterator[str]):
         return next(self._reader, None)
 
     def __next__(self) -> str:
-        """Return the next line of a row, with its end; it stops in front of a row that begins in no line at hand."""
+        """Return the next line with its end; stops before a row that begins after the current lines."""
         while True:
             line, end = next(self._at_hand, None) or self._line_behind()
             text = self._encoding.text(line)
@@ -183,7 +183,7 @@ class _CsvRecords(RowRecords):
             fields = zip(*rows, strict=True)
             return self.decode([read(column) for read, column in zip(self._columns, fields, strict=True)])
         except (ValueError, OverflowError, TypeError) as error:
-            if len(rows) > 1:  # row by row, so that the one that fails is named
+            if len(rows) > 1:  # row by row, to name the one that fails
                 return [element for row in rows for element in self._elements([row])]
             row, wanted = rows[0], len(self._columns)
             reason: Exception = error
@@ -217,7 +217,7 @@ def _column(part: TypeInformation, separator: str, zone: str) -> Callable[[str],
 
 
 def _list(part: TypeInformation, separator: str, zone: str) -> Callable[[str], list[Any]]:
-    """Return what reads a list: its parts are cast, which takes spaces around a number."""
+    """Return a parser of lists; their elements are cast, which allows spaces around numbers."""
     of_part = _column(part, separator, zone)
     numeric = part.kind in text_values.RANGES or part.kind in (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.BOOLEAN)
 

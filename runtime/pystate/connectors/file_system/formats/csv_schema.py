@@ -1,4 +1,4 @@
-"""The columns of CSV files, and how they are written down; in the names of `pyflink.datastream.formats.csv`."""
+"""The columns and the dialect of CSV files; the names are those of `pyflink.datastream.formats.csv`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _NUMBERS = (
 
 
 class CsvSchema:
-    """The columns of CSV files.
+    """The columns and the dialect of CSV files.
 
     Args:
         row_type: A named ROW: the columns.
-        column_separator: Stands between two fields.
-        line_separator: Ends a row that is written.
-        quote_char: Stands around a field that has a separator in it; None for never.
-        escape_char: Stands before a quote in such a field; None doubles the quote.
-        null_value: What null is.
-        array_separators: By column, what stands between the elements of an array.
-        use_header: The first line has the names of the columns.
-        strict_headers: They have to be those of the schema.
-        allow_comments: Lines that begin with # are skipped.
+        column_separator: Separates fields.
+        line_separator: Ends each row when writing.
+        quote_char: Quotes fields that contain a separator; None for no quoting.
+        escape_char: Escapes a quote in a quoted field; None doubles the quote.
+        null_value: The text of null.
+        array_separators: The separator of an array's elements, by column.
+        use_header: Whether the first line has the column names.
+        strict_headers: Whether these have to match the schema.
+        allow_comments: Whether lines that begin with # are skipped.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class CsvSchema:
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
-        """Begin with no columns, commas between them, and quotes where they are needed."""
+        """Return a builder without columns, with commas as separators and quotes where needed."""
         return CsvSchemaBuilder()
 
     def size(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return len(self.row_type.get_field_names())
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class CsvSchema:
 
 
 class CsvSchemaBuilder:
-    """Collects the columns."""
+    """Builds a `CsvSchema`."""
 
     def __init__(self) -> None:
         self._fields: list[tuple[str, TypeInformation]] = []
@@ -85,7 +85,7 @@ class CsvSchemaBuilder:
         self._array_separator: str | None = None
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
-        """Add a column of texts."""
+        """Add a column of strings."""
         return self._add(name, Types.STRING())
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
@@ -96,7 +96,7 @@ class CsvSchemaBuilder:
         """Add a column of numbers, `Types.LONG()` by default.
 
         Raises:
-            JobGraphError: It is no type of numbers.
+            JobGraphError: It isn't a numeric type.
         """
         number_type = number_type or Types.LONG()
         if not isinstance(number_type, TypeInformation) or number_type.kind not in _NUMBERS:
@@ -107,7 +107,7 @@ class CsvSchemaBuilder:
     def add_array_column(
         self, name: str, separator: str = ";", element_type: TypeInformation | None = None
     ) -> CsvSchemaBuilder:
-        """Add a column of lists, of texts by default.
+        """Add a column of arrays, of strings by default.
 
         Raises:
             JobGraphError: The elements are lists or rows themselves.
@@ -131,70 +131,70 @@ class CsvSchemaBuilder:
         return self
 
     def clear_columns(self) -> CsvSchemaBuilder:
-        """Begin again with no columns."""
+        """Remove all columns."""
         self._fields.clear()
         self._separators.clear()
         return self
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
-        """Say what stands between two fields; a comma by default."""
+        """Set the separator of fields; a comma by default."""
         return self._set("column_separator", _one(char, "Column separator"))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""Say what ends a row that is written; "\n" by default."""
+        r"""Set the end of written rows; "\n" by default."""
         return self._set("line_separator", separator)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
-        """Say what stands around a field that needs it; a double quote by default."""
+        """Set the quote character; a double quote by default."""
         return self._set("quote_char", _one(char, "Quote char"))
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Quote nothing."""
+        """Never quote fields."""
         return self._set("quote_char", None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Say what stands before a quote in a field; by default it is doubled."""
+        """Set the character that escapes a quote in a field; by default the quote is doubled."""
         return self._set("escape_char", _one(char, "Escape char"))
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
-        """Double quotes in fields."""
+        """Double quotes in fields instead of escaping them."""
         return self._set("escape_char", None)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """Say what null is; nothing at all by default."""
+        """Set the text of null; empty by default."""
         return self._set("null_value", null_value)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Say whether the first line has the names of the columns."""
+        """Set whether the first line has the column names."""
         return self._set("use_header", use)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Say whether they have to be those of the schema."""
+        """Set whether the column names have to match the schema."""
         return self._set("strict_headers", strict)
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Say whether lines that begin with # are skipped."""
+        """Set whether lines that begin with # are skipped."""
         return self._set("allow_comments", allow)
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Say what stands between the elements of all lists."""
+        """Set the separator of the elements of all arrays."""
         self._array_separator = separator
         return self
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Let nothing stand between the elements of lists."""
+        """Use no separator between the elements of arrays."""
         return self.set_array_element_separator("")
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Let nothing stand between the elements of one column's lists."""
+        """Use no separator between the elements of one column's arrays."""
         self._separators[self._fields[index][0]] = ""
         return self
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Refuse to skip the first row, which Spark can do for a header only.
+        """Not supported: Spark can skip a first row only as a header.
 
         Raises:
-            JobGraphError: It is to be skipped.
+            JobGraphError: The argument is true.
         """
         if skip:
             message = "set_skip_first_data_row() is not there: Spark skips a first line only where it is a header."
@@ -202,7 +202,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
-        """Refuse to collect fields beyond the columns.
+        """Not supported: fields beyond the columns are not collected.
 
         Raises:
             JobGraphError: Always.
@@ -211,7 +211,7 @@ class CsvSchemaBuilder:
         raise JobGraphError(message, where=name, hint="add a column for each field")
 
     def size(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return len(self._fields)
 
     def __len__(self) -> int:

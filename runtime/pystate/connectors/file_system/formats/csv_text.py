@@ -1,4 +1,4 @@
-"""Rows of fields as text of CSV, so that whoever reads RFC 4180 finds the same fields again."""
+"""Formats rows of fields as CSV that every reader of RFC 4180 parses to the same fields."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def escape_of(escape: str | None, quote: str | None) -> str | None:
 
 
 class CsvText:
-    """Writes rows.
+    """Writes rows as CSV.
 
     Args:
-        write: Takes the text of each row, with what ends it.
-        separator: Stands between two fields.
+        write: Takes the text of each row, with its line end.
+        separator: Separates fields.
         line_end: Ends a row.
-        quote: Stands around a field that needs it; None for never.
-        escape: Stands before itself in a field, as Flink's (Jackson's) writer has it; quotes are doubled.
-        comments: Whether a line that begins with # is none to who reads.
+        quote: Quotes fields that need it; None for no quoting.
+        escape: Escapes itself in a field, as in Flink's (Jackson's) writer; quotes are doubled.
+        comments: Whether readers skip lines that begin with #.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CsvText:
         self._line_end = line_end
         self._quote = quote
         self._comments = comments
-        # Python's writer puts quotes around what ends a row, and around no other line end
+        # Python's writer quotes fields with its own line end, but not those with another one
         self._ends = "\r\n" + line_end
         self._writer = csv.writer(
             self,
@@ -53,10 +53,10 @@ class CsvText:
         )
 
     def row(self, values: Sequence[Any]) -> None:
-        """Write a row; values that are no texts are written by `str`, None as nothing.
+        """Write a row; values other than strings are converted by `str`, None is empty.
 
         Raises:
-            ValueError: A field can't be written so that it is read again.
+            ValueError: A field can't be written so that it can be read back.
         """
         try:
             self._writer.writerow(values)
@@ -64,7 +64,7 @@ class CsvText:
             raise ValueError(str(error)) from error
 
     def write(self, text: str) -> None:
-        """Be the file of Python's writer, which writes each row at once."""
+        """Serve as the file of Python's writer, which writes each row in one call."""
         text = text[: -len(self._ends)]
         if self._quote is None and ("\n" in text or "\r" in text):
             message = "a field has a line end, and there is no quote character"
@@ -73,7 +73,7 @@ class CsvText:
             if self._quote is None:
                 message = "the line would be read as a comment or as empty, and there is no quote character"
                 raise ValueError(message)
-            field, between, rest = text.partition(self._separator)  # without quotes, or it would look like a row
+            field, between, rest = text.partition(self._separator)  # without quotes, it would look like a row
             text = f"{self._quote}{field}{self._quote}{between}{rest}"
         self._write(text + self._line_end)
 

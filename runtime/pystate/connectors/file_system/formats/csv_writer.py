@@ -1,4 +1,4 @@
-"""Rows into CSV files."""
+"""Writes rows to CSV files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CsvWriterFactory(BulkWriterFactory):
     """Makes writers of CSV files.
 
     Args:
-        schema: Their columns.
+        schema: The columns.
     """
 
     def __init__(self, schema: CsvSchema) -> None:
@@ -59,7 +59,7 @@ class _CsvWriter(BulkWriter):
             self._rows.row(schema.row_type.get_field_names())
 
     def add_element(self, element: Any) -> None:
-        """Take a row."""
+        """Add a row."""
         values = element.values_as(self._names) if isinstance(element, Row) else element
         if not isinstance(values, (tuple, list)) or len(values) != len(self._texts):
             message = f"{shown(element)} is no {self._row_type.name}."
@@ -75,18 +75,18 @@ class _CsvWriter(BulkWriter):
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are held back."""
+        """Write the buffered rows."""
         self._stream.write(self._buffer.getvalue().encode())
         self._buffer.seek(0)
         self._buffer.truncate()
 
     def finish(self) -> None:
-        """Write the rest; a CSV file has no end of its own."""
+        """Write the rest; CSV has no footer."""
         self.flush()
 
 
 def _field(part: TypeInformation, null_value: str, separator: str) -> Callable[[Any], str]:
-    """Return what makes a value the text of its field."""
+    """Return a formatter of a column's values."""
     if part.kind is TypeKind.LIST:
         of_element = _field(part.elements[0], null_value, separator)
         return lambda value: null_value if value is None else separator.join(map(of_element, value))

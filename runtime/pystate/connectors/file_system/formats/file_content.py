@@ -1,4 +1,4 @@
-"""What a file holds: its bytes as they were before they were compressed, and its text as UTF-8 whatever its charset is."""
+"""Decompresses files, and decodes their text from any charset to UTF-8."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ERRORS = ("strict", "replace", "ignore", "backslashreplace")
 
 
 class _FromTheFront(io.RawIOBase):
-    """A content that can only be read from its begin on.
+    """A stream that can only be read forwards.
 
     Args:
-        file: What it is made of; is closed with this.
+        file: The underlying file; closed with this stream.
         next_part: Returns the next bytes; none at the end.
     """
 
@@ -36,7 +36,7 @@ class _FromTheFront(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go on; never back."""
+        """Skip forwards; never backwards."""
         assert whence == io.SEEK_SET and offset >= self._at  # noqa: S101 - lines are read from the front
         while self._at < offset and self.read(min(_BLOCK, offset - self._at)):
             pass
@@ -56,7 +56,7 @@ class _FromTheFront(io.RawIOBase):
 
 
 def _inflated(file: IO[bytes]) -> IO[bytes]:
-    """Return what a zlib stream holds: `.deflate` of Hadoop and Flink."""
+    """Return the content of a zlib stream: `.deflate` of Hadoop and Flink."""
     stream, some = zlib.decompressobj(), False
 
     def next_part() -> bytes:
@@ -110,10 +110,10 @@ _CODECS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 
 
 def content_of(file: IO[bytes], name: str) -> IO[bytes]:
-    """Return what a file holds: what its name says is compressed is read as it was before.
+    """Return the content of a file, decompressed by the extension of its name.
 
     Raises:
-        RecordError: It is compressed in a way that isn't read.
+        RecordError: The compression isn't supported.
     """
     lower = name.lower()
     for ending, codec in _CODECS.items():
@@ -126,16 +126,16 @@ def content_of(file: IO[bytes], name: str) -> IO[bytes]:
 
 
 class TextEncoding:
-    """How the bytes of texts are read.
+    """The charset of text files, and the handling of invalid bytes.
 
     Args:
-        charset: A name as Java or Python has it.
-        errors: What becomes of bytes that are no text in it: `strict` fails the job, `replace` reads U+FFFD as Java does,
-            `ignore` leaves them out, `backslashreplace` writes them down.
-        where: Who asks, for errors.
+        charset: A name in Java or Python.
+        errors: How invalid bytes are handled: `strict` fails the job, `replace` reads U+FFFD as Java does,
+            `ignore` drops them, `backslashreplace` escapes them.
+        where: The source, for errors.
 
     Raises:
-        JobGraphError: There is no such charset, or no such choice.
+        JobGraphError: There is no such charset, or `errors` is invalid.
     """
 
     def __init__(self, charset: str = "UTF-8", errors: str = "strict", where: str = "charset_name") -> None:
@@ -150,19 +150,19 @@ class TextEncoding:
         if errors not in _ERRORS:
             message = f"{where}: errors={errors!r} is none of {', '.join(_ERRORS)}."
             raise JobGraphError(message)
-        self._charset = "utf-8" if name.name == "ascii" else name.name  # of which it is a part
+        self._charset = "utf-8" if name.name == "ascii" else name.name  # it is a subset of it
         self.errors = errors
 
     def text(self, data: bytes) -> str:
-        """Return the text of bytes of what `as_utf8` returned.
+        """Decode bytes of a stream that `as_utf8` returned.
 
         Raises:
-            UnicodeDecodeError: There is none, and that is an error.
+            UnicodeDecodeError: They are invalid, and `errors` is `strict`.
         """
         return data.decode("utf-8", self.errors)
 
     def as_utf8(self, file: IO[bytes]) -> IO[bytes]:
-        """Return a content as UTF-8, with what is to be done about bytes that are no text left to `text` where it can be."""
+        """Return a stream of the content in UTF-8; if possible, invalid bytes are left to `text`."""
         if self._charset == "utf-8":
             return file
         decoder = codecs.getincrementaldecoder(self._charset)(self.errors)

@@ -1,7 +1,7 @@
-"""Files of JSON lines in slots: what Spark's reader makes of them.
+"""Reads files of JSON lines in slots, with the results of Spark's reader.
 
-A line with an array has a row for each of its objects, one without anything has none, and what stands behind the first value
-is left alone. JSON beyond the standard, such as single quotes, which Spark's reader takes, is refused here.
+A line with an array has a row for each of its objects, an empty line has none, and anything after the first value is
+ignored. JSON beyond the standard, such as single quotes, which Spark's reader accepts, is rejected here.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.P
 
 
 class _Integer(str):
-    """An integer as it is written."""
+    """An integer as written in the input."""
 
     __slots__ = ()
 
 
 class _Number(str):
-    """Another number as it is written."""
+    """A non-integer number as written in the input."""
 
     __slots__ = ()
 
 
 class _WrittenNeededError(Exception):
-    """An object or array is to be read as the text it is written with."""
+    """An object or array has to be returned as its source text."""
 
 
 _DECODER = json.JSONDecoder(parse_int=_Integer, parse_float=_Number, parse_constant=_Number)
@@ -62,11 +62,11 @@ _scan_once = cast("Callable[[str, int], tuple[Any, int]]", make_scanner(_DECODER
 
 
 class JsonFormat(SplitFormat):
-    """Rows of JSON lines.
+    """Reads rows from JSON lines.
 
     Args:
         element_type: A named ROW: the columns.
-        zone: Of timestamps that name none.
+        zone: The time zone of timestamps without one.
     """
 
     def __init__(self, element_type: TypeInformation, zone: str) -> None:
@@ -81,11 +81,11 @@ class JsonFormat(SplitFormat):
 
 
 class _Row:
-    """Makes rows of objects.
+    """Makes rows from objects.
 
     Args:
         row_type: Their type.
-        zone: Of timestamps that name none.
+        zone: The time zone of timestamps without one.
     """
 
     def __init__(self, row_type: TypeInformation, zone: str) -> None:
@@ -98,7 +98,7 @@ class _Row:
         """Return the rows of a line.
 
         Raises:
-            ValueError: It isn't JSON, or not of the columns.
+            ValueError: It isn't JSON, or doesn't match the columns.
         """
         text = line.decode()
         start = _SPACE.match(text).end()  # type: ignore[union-attr]
@@ -248,11 +248,11 @@ def _list(of_part: Convert) -> Convert:
     return convert
 
 
-# -- where a column of texts has an object or an array in it: the text it is written with
+# -- objects and arrays in columns of strings: their source text
 
 
 def _of_written(written: str, part: TypeInformation, zone: str) -> Any:
-    """Return a value of JSON as a type has it, objects and arrays in the place of texts as they are written."""
+    """Convert a JSON value to a type; objects and arrays become their source text where the type is a string."""
     kind = part.kind
     if kind is TypeKind.STRING and written[0] in "{[":
         return written
@@ -268,7 +268,7 @@ def _of_written(written: str, part: TypeInformation, zone: str) -> Any:
 
 
 def _members(written: str) -> Iterator[tuple[str, str]]:
-    """Yield names and written values of an object that is known to be whole."""
+    """Yield the names and the source texts of the values of a valid object."""
     at = _skip(written, 1)
     while written[at] == '"':
         name, at = scanstring(written, at + 1, True)
@@ -282,7 +282,7 @@ def _members(written: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(written: str) -> Iterator[str]:
-    """Yield the written items of an array that is known to be whole."""
+    """Yield the source texts of the items of a valid array."""
     at = _skip(written, 1)
     while written[at] != "]":
         _, end = _scan_once(written, at)

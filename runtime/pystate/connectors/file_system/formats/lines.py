@@ -1,6 +1,6 @@
-"""The lines of a file from a position on, cut behind a line feed, a carriage return or both, as Hadoop and Java cut.
+"""Reads the lines of a file from a position; a line ends with LF, CR or CR LF, as in Hadoop and Java.
 
-A position counts bytes of the content; of a compressed file those of what it holds.
+A position counts bytes of the content, for a compressed file those of the decompressed content.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ class Lines:
     """Reads lines.
 
     Args:
-        file: The content, from its begin; is closed with this.
-        position: Where to go on.
+        file: The content, at its beginning; closed with this reader.
+        position: Where to start.
 
     Raises:
-        ValueError: The file ends in front of that.
+        ValueError: The file ends before the position.
 
     Attributes:
         position: Where the next line begins.
-        ends: Of the lines that `read` returned last: what each was ended by; nothing at the end of the file.
+        ends: The line ends of the lines that `read` returned last; empty for a last line without one.
     """
 
     def __init__(self, file: IO[bytes], position: int = 0) -> None:
@@ -81,7 +81,7 @@ class Lines:
             self._add_cut(data)
 
     def _add_cut(self, data: bytes) -> None:
-        """Take all whole lines of some data, and keep what is behind them."""
+        """Add all complete lines of some data, and keep the rest."""
         if b"\r" not in data:
             *lines, self._rest = data.split(b"\n")
             self._lines.extend(lines)

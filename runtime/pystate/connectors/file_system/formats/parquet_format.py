@@ -1,4 +1,4 @@
-"""Parquet files in slots, read by Arrow into the columns that Spark would give."""
+"""Reads Parquet files in slots, by Arrow, with the columns that Spark would return."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _UTC = pa.timestamp("us", "UTC")
 
 
 class ParquetFormat(SplitFormat):
-    """Rows of Parquet files. A position is a number of rows.
+    """Reads rows from Parquet files. A position is a number of rows.
 
     Args:
-        element_type: A named ROW: the columns to read, by name, whatever case it is in.
+        element_type: A named ROW: the columns to read, by name, ignoring case.
     """
 
     def __init__(self, element_type: TypeInformation) -> None:
@@ -34,7 +34,7 @@ class ParquetFormat(SplitFormat):
         """Return the rows.
 
         Raises:
-            RecordError: It is no such file.
+            RecordError: It isn't a Parquet file.
         """
         try:
             return _ParquetRecords(pq.ParquetFile(file), name, self.element_type, position)
@@ -58,7 +58,7 @@ class _ParquetRecords(FileRecords):
         self._rest: pa.RecordBatch | None = None
 
     def _columns_of(self, schema: pa.Schema) -> list[str | None]:
-        """Return the file's name of each column; None for one that it doesn't have."""
+        """Return the name of each column in the file; None for a missing column."""
         there: dict[str, list[str]] = {}
         for one in schema.names:
             there.setdefault(one.lower(), []).append(one)
@@ -72,7 +72,7 @@ class _ParquetRecords(FileRecords):
         return columns
 
     def _from(self, position: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows behind so many."""
+        """Yield the rows from a position on."""
         skip = position
         groups: list[int] = []
         for group in range(self._file.num_row_groups):
@@ -106,10 +106,10 @@ class _ParquetRecords(FileRecords):
         return list(self._codec.decode(pa.RecordBatch.from_arrays(arrays, schema=self._codec.schema)))
 
     def _fit(self, array: Any, part: TypeInformation, where: str) -> Any:
-        """Return a column as the type has it, as far as Spark widens it, too.
+        """Cast a column to the type, as far as Spark would widen it.
 
         Raises:
-            RecordError: It doesn't.
+            RecordError: It can't be cast.
         """
         old, new = array.type, column_converter(part).arrow_type
         if old == new:

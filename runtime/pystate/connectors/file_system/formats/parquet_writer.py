@@ -1,4 +1,4 @@
-"""Rows into Parquet files, by Arrow."""
+"""Writes rows to Parquet files, by Arrow."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class ParquetWriterFactory(BulkWriterFactory):
 
     Args:
         row_type: A named ROW: the columns.
-        utc_timestamp: A timestamp without a zone is one of UTC; else one of the machine's zone.
+        utc_timestamp: Whether timestamps without a zone are in UTC; else in the machine's zone.
 
     Raises:
-        JobGraphError: It is none, or has a part that Parquet doesn't take.
+        JobGraphError: It isn't one, or has a type that Parquet doesn't support.
     """
 
     def __init__(self, row_type: TypeInformation, utc_timestamp: bool = False) -> None:
@@ -79,20 +79,20 @@ class _ParquetWriter(BulkWriter):
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="snappy")
 
     def add_element(self, element: Any) -> None:
-        """Take a row."""
+        """Add a row."""
         self._rows.append(_values(element, self._names, self._row_type) or self._nothing)
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._to_arrow()
 
     def flush(self) -> None:
-        """Write a row group of all that is held back."""
+        """Write the buffered rows as a row group."""
         self._to_arrow()
         batches, self._batches, self._bytes = self._batches, [], 0
         if batches:
             self._writer.write_table(pa.Table.from_batches(batches))
 
     def finish(self) -> None:
-        """Write the end of the file."""
+        """Write the footer."""
         self._writer.close()
         self._sink.flush()
 
@@ -116,10 +116,10 @@ class _ParquetWriter(BulkWriter):
 
 
 def _column(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert]:
-    """Return Arrow's type, and what makes a value one that Arrow takes.
+    """Return the Arrow type, and a converter of values for Arrow.
 
     Raises:
-        JobGraphError: Parquet doesn't take the type.
+        JobGraphError: Parquet doesn't support the type.
     """
     kind = type_info.kind
     if kind is TypeKind.BIG_DEC:
@@ -162,10 +162,10 @@ def _struct(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert
 
 
 def _values(value: Any, names: Any, type_info: TypeInformation) -> Sequence[Any] | None:
-    """Return the fields of a row or tuple; None where there is none.
+    """Return the fields of a row or tuple; None for None.
 
     Raises:
-        RecordError: It is no such row.
+        RecordError: It isn't a row with these fields.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Elements into a part file: row by row, or by a writer that has a file to itself."""
+"""Writers of one part file, for row formats and for bulk formats."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class PartWriter(ABC):
         """Write an element."""
 
     def close_for_commit(self) -> Recoverable:
-        """End the file."""
+        """Close the file."""
         return self.file.close_for_commit()
 
     def discard(self) -> None:
-        """Leave nothing of the file."""
+        """Delete the file."""
         self.file.discard()
 
 
@@ -38,11 +38,11 @@ PartWriterFactory = Callable[[RecoverableFile], PartWriter]
 
 
 class RowPartWriter(PartWriter):
-    """Writes the bytes of each element behind those of the last one.
+    """Appends the bytes of each element.
 
     Args:
         file: The file.
-        encode: Returns an element's bytes.
+        encode: Encodes an element.
     """
 
     def __init__(self, file: RecoverableFile, encode: Callable[[Any], bytes]) -> None:
@@ -56,11 +56,11 @@ class RowPartWriter(PartWriter):
 
 
 class BulkPartWriter(PartWriter):
-    """Hands elements to a writer that has the file to itself.
+    """Passes elements to a bulk writer, which owns the file.
 
     Args:
         file: The file.
-        factory: Makes that writer.
+        factory: Makes the bulk writer.
     """
 
     def __init__(self, file: RecoverableFile, factory: BulkWriterFactory) -> None:
@@ -73,25 +73,25 @@ class BulkPartWriter(PartWriter):
         self._writer.add_element(element)
 
     def close_for_commit(self) -> Recoverable:
-        """Have the writer write the rest, and end the file."""
+        """Finish the bulk writer, and close the file."""
         self._writer.flush()
         self._writer.finish()
         return super().close_for_commit()
 
     def discard(self) -> None:
-        """Leave nothing of the file, whatever its writer writes when it is collected."""
+        """Delete the file, and ignore what the bulk writer writes when it is garbage-collected."""
         self._stream.abandoned = True
         super().discard()
 
 
 class _Stream(io.RawIOBase):
-    """A part file as a stream that is only written to; to close it has no effect on the file.
+    """A write-only stream over a part file; closing it doesn't close the file.
 
     Args:
         file: The file.
 
     Attributes:
-        abandoned: What is written is dropped.
+        abandoned: Whether writes are ignored.
     """
 
     def __init__(self, file: RecoverableFile) -> None:
@@ -103,12 +103,12 @@ class _Stream(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Add bytes."""
+        """Write bytes."""
         view = memoryview(data)
         if not self.abandoned:
             self._file.write(bytes(view))
         return view.nbytes
 
     def tell(self) -> int:
-        """Return how many bytes there are."""
+        """Return the number of bytes written."""
         return self._file.tell()

@@ -1,4 +1,4 @@
-"""How files become elements in a slot."""
+"""Formats that read elements from files in a slot."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from pystate.core.records.codec import RecordCodec, shown
 
 
 class FileRecords(ABC):
-    """The elements of one file from a position on.
+    """The elements of one file, from a position on.
 
     Attributes:
-        position: Where the next element begins; what that counts is the format's.
+        position: Where the next element begins, in the unit of the format.
     """
 
     position: int
 
     @abstractmethod
     def read(self, most: int) -> Sequence[Any] | None:
-        """Return some of the next elements, maybe none; None at the end of the file.
+        """Return some next elements, possibly none; None at the end of the file.
 
         Raises:
-            RecordError: The file isn't of the format.
+            RecordError: The file doesn't have the format.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class SplitFormat(ABC):
-    """A format of files. It travels to the slots.
+    """A file format; it is pickled into the slots.
 
     Attributes:
-        element_type: What the elements are.
+        element_type: The type of the elements.
     """
 
     element_type: TypeInformation
@@ -51,17 +51,17 @@ class SplitFormat(ABC):
         """Return the elements of a file.
 
         Args:
-            file: Its bytes; closed with what is returned.
+            file: The content; closed with the result.
             name: For errors.
-            position: Where to go on; 0 for the begin.
+            position: Where to start; 0 for the beginning.
         """
 
 
 class TextLines(SplitFormat):
-    """Each line is an element.
+    """Reads each line as an element.
 
     Args:
-        encoding: Of the lines.
+        encoding: The charset.
     """
 
     element_type = Types.STRING()
@@ -98,12 +98,12 @@ class _TextRecords(FileRecords):
 
 
 class RowRecords(FileRecords):
-    """Rows of a file of text.
+    """Base of the readers of rows from text files.
 
     Args:
         name: For errors.
         codec: Of the rows.
-        kind: What the rows are, for errors.
+        kind: The name of the format, for errors.
         position: Where they begin.
     """
 
@@ -114,21 +114,21 @@ class RowRecords(FileRecords):
         self.position = position
 
     def decode(self, columns: Sequence[list[Any]]) -> list[Any]:
-        """Return the rows of columns.
+        """Return the rows from columns.
 
         Raises:
-            ValueError: They have other types.
+            ValueError: The types don't match.
         """
         schema = self._codec.schema
         arrays = [pa.array(column, field.type, from_pandas=False) for column, field in zip(columns, schema, strict=True)]
         return list(self._codec.decode(pa.RecordBatch.from_arrays(arrays, schema=schema)))
 
     def refused(self, written: bytes, error: Exception) -> RecordError:
-        """Return what says that something in the file is no row.
+        """Return the error for invalid input in the file.
 
         Args:
-            written: What is none.
-            error: Why.
+            written: The invalid text.
+            error: The cause.
         """
         where = f"A line of {self._name} behind byte {self.position}"
         message = f"{where} is no such row of {self._kind}: {error}: {shown(written)}"
@@ -140,14 +140,14 @@ Parse = Callable[[bytes], list[tuple[Any, ...]]]
 
 
 class LineRows(RowRecords):
-    """Rows of a file of which each line has one, as a rule.
+    """Reads rows from a file with usually one row per line.
 
     Args:
-        lines: Of the file.
+        lines: The lines of the file.
         name: For errors.
         codec: Of the rows.
-        parse: Makes rows of lines.
-        kind: What the lines are, for errors.
+        parse: Makes rows from lines.
+        kind: The name of the format of the lines, for errors.
     """
 
     def __init__(self, lines: Lines, name: str, codec: RecordCodec, parse: Parse, kind: str) -> None:

@@ -1,6 +1,6 @@
-"""Values in text files as Spark reads them: what its readers of CSV and JSON take for a number, a date, an instant.
+"""Parsers of numbers, dates and instants, as Spark's readers of CSV and JSON parse them.
 
-Source: Spark 4.3's UnivocityParser, JacksonParser and SparkDateTimeUtils. What is no such value is a ValueError.
+Source: Spark 4.3's UnivocityParser, JacksonParser and SparkDateTimeUtils. Invalid text raises a ValueError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_OFFSET_S = 18 * 3600
 
 
 def integer(kind: TypeKind) -> Callable[[str], int]:
-    """Return what reads an integer of a kind, as Java's `parseInt` does."""
+    """Return a parser of integers of a type, like Java's `parseInt`."""
     bound = 1 << RANGES[kind]
 
     def read(text: str) -> int:
@@ -47,7 +47,7 @@ def integer(kind: TypeKind) -> Callable[[str], int]:
 
 
 def number(text: str) -> float:
-    """Return a floating-point number, as Java's `parseDouble` and Spark's names of infinity have it."""
+    """Parse a floating-point number, like Java's `parseDouble` with Spark's names of infinity."""
     if text in ("NaN", "Inf", "-Inf"):
         return float(text)
     trimmed = text.strip(_JAVA_SPACE)
@@ -72,7 +72,7 @@ def _from_hexadecimal(text: str) -> float:
 
 
 def boolean(text: str) -> bool:
-    """Return `true` or `false`, in whatever case."""
+    """Parse `true` or `false`, ignoring case."""
     lower = text.lower()
     if lower not in ("true", "false"):
         raise no(text, "true or false")
@@ -80,7 +80,7 @@ def boolean(text: str) -> bool:
 
 
 def date(text: str) -> datetime.date:
-    """Return a date: `yyyy`, `yyyy-[m]m`, `yyyy-[m]m-[d]d`, with whatever stands behind a space or a T."""
+    """Parse a date: `yyyy`, `yyyy-[m]m`, `yyyy-[m]m-[d]d`; anything after a space or a T is ignored."""
     found = _DATE.fullmatch(text.strip(_JAVA_SPACE))
     if found is None:
         raise no(text, "a date")
@@ -89,10 +89,10 @@ def date(text: str) -> datetime.date:
 
 
 def instant(zone: str) -> Callable[[str], datetime.datetime]:
-    """Return what reads an instant, as a datetime in UTC without a zone.
+    """Return a parser of instants, which returns naive datetimes in UTC.
 
     Args:
-        zone: Of texts that name none.
+        zone: The time zone of texts without one.
     """
     here = _zone(zone)
 
@@ -111,17 +111,17 @@ def instant(zone: str) -> Callable[[str], datetime.datetime]:
 
 
 def from_seconds(seconds: int) -> datetime.datetime:
-    """Return the instant so many seconds after 1970."""
+    """Return the instant this many seconds after 1970."""
     return _EPOCH + datetime.timedelta(seconds=seconds)
 
 
 def from_days(days: int) -> datetime.date:
-    """Return the date so many days after 1970."""
+    """Return the date this many days after 1970."""
     return _EPOCH.date() + datetime.timedelta(days=days)
 
 
 def no(text: str, what: str) -> ValueError:
-    """Return the error for a text that isn't what it should be."""
+    """Return the error for invalid text."""
     return ValueError(f"{text[:100]!r} is not {what}")
 
 
