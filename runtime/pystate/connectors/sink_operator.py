@@ -1,10 +1,9 @@
-"""A sink at work in a slot: its writer, its committables, and its committer.
+"""The operator that runs a sink in a slot: its writer, its committables, and its committer.
 
     elements -> writer -> committables -> state, with the checkpoint -> committer, once the checkpoint is complete
 
-What a checkpoint holds as committables is committed when the subtask hears that it is complete, and again whenever a job
-starts from it: nobody knows then whether that was done. So nothing is lost between `_metadata` and the commit, whatever
-dies.
+The committables of a checkpoint are committed when the subtask is notified of its completion, and again whenever a job
+starts from it, since it isn't known then whether they were. So no failure between `_metadata` and the commit loses anything.
 Source: Flink's SinkWriterOperator and CommitterOperator, which are one here: they share a slot anyway.
 """
 
@@ -56,27 +55,27 @@ RETRY_DELAY_S = 1.0
 
 
 class SlotContext(Protocol):
-    """What the operator asks of its slot, besides what functions may ask."""
+    """What the operator needs from its slot, beyond the runtime context of functions."""
 
     def get_job_id(self) -> str:
-        """Return the job's id."""
+        """Return the id of the job."""
 
     def get_operator_uid(self) -> str:
-        """Return the sink's uid."""
+        """Return the uid of the sink."""
 
     def get_job_configuration(self) -> Configuration:
-        """Return the job's configuration."""
+        """Return the configuration of the job."""
 
 
 class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, BoundedOneInput):
     """Runs a `Sink`, as the function at the end of a stream.
 
     Args:
-        sink: What to run.
-        sleep: Waits so many seconds for another try.
+        sink: The sink.
+        sleep: Waits this many seconds before a retry.
 
     Raises:
-        JobGraphError: It is none.
+        JobGraphError: It isn't a sink.
     """
 
     def __init__(self, sink: Sink[Any], sleep: Callable[[float], None] = time.sleep) -> None:
@@ -94,13 +93,13 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
 
     @property
     def pending_committables(self) -> int:
-        """How many committables are not committed yet."""
+        """The number of uncommitted committables."""
         return len(self._committables)
 
-    # -- the life of the operator
+    # -- lifecycle
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Take over what writers were at, and what isn't known to be committed."""
+        """Restore the state of writers, and the committables that may be uncommitted."""
         store = context.get_operator_state_store()
         self._restored_id = context.get_restored_checkpoint_id()
         if isinstance(self.sink, SupportsWriterState):
@@ -114,7 +113,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
             self._refuse(store.get_list_state(ListStateDescriptor(COMMITTABLES)))
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Commit what the checkpoint holds that the job starts from, and make the writer."""
+        """Commit the restored committables, and create the writer."""
         slot = cast("SlotContext", runtime_context)
         self._where = f"uid {slot.get_operator_uid()}"
         configuration = slot.get_job_configuration()
@@ -124,14 +123,14 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         if isinstance(self.sink, SupportsCommitter):
             self._committer = self.sink.create_committer(context)
             if self._restored_id is not None:
-                self._commit(None)  # all that is restored is complete, whatever numbers other jobs have given
+                self._commit(None)  # all restored checkpoints are complete, whatever ids other jobs have given them
         if isinstance(self.sink, SupportsWriterState) and self._restored_id is not None:
             self._writer = self.sink.restore_writer(context, self._recovered)
         else:
             self._writer = self.sink.create_writer(context)
         self._recovered = []
         self._check(self._writer)
-        self._write = cast("Callable[[Any, SinkFunction.Context], None]", self._writer.write)  # a chain's has the times
+        self._write = cast("Callable[[Any, SinkFunction.Context], None]", self._writer.write)  # a chain passes timestamps
 
     def close(self) -> None:
         """Close writer and committer."""
@@ -155,7 +154,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         self._input_ended = True
 
     def commit_rest(self) -> None:
-        """Make all visible at the end of a job that takes no checkpoints."""
+        """Commit everything at the end of a job without checkpoints."""
         self._flush()
         if isinstance(self._writer, CommittingSinkWriter):
             self._committables.add(0, self._writer.prepare_commit())
@@ -164,7 +163,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
     # -- checkpoints
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Have the writer hand on what it has, and keep what is to be committed once the checkpoint is complete."""
+        """Flush the writer, and keep its committables until the checkpoint is complete."""
         checkpoint_id, writer = context.get_checkpoint_id(), self._writer
         self._flush()
         if isinstance(writer, CommittingSinkWriter):
@@ -175,11 +174,11 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
             self._writer_states.update([(_VERSION, state) for state in writer.snapshot_state(checkpoint_id)])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commit what the checkpoint holds, and what older ones do."""
+        """Commit the committables of this and of older checkpoints."""
         self._commit(checkpoint_id)
 
     def _refuse(self, kept: ListState[Any]) -> None:
-        """Refuse committables that nobody would ever commit: the sink had a committer, and has none any more.
+        """Reject restored committables if the sink no longer has a committer.
 
         Raises:
             RestoreError: There are some.
@@ -198,10 +197,10 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         self._writer.flush(self._input_ended)
 
     def _commit(self, checkpoint_id: int | None) -> None:
-        """Commit up to a checkpoint, all for None; returns when nothing is left of it.
+        """Commit up to a checkpoint (None: all), with retries until nothing is left.
 
         Raises:
-            CommitError: It can't be done.
+            CommitError: A commit failed.
         """
         if self._committer is None:
             return
@@ -217,10 +216,10 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
             self._sleep(RETRY_DELAY_S)
 
     def _check(self, writer: SinkWriter[Any]) -> None:
-        """Refuse a sink whose writer lacks what it promises.
+        """Check that the writer has the methods that the sink's interfaces require.
 
         Raises:
-            JobGraphError: It does.
+            JobGraphError: It lacks some.
         """
         pairs = ((SupportsCommitter, CommittingSinkWriter), (SupportsWriterState, StatefulSinkWriter))
         for promise, kind in pairs:
@@ -234,7 +233,7 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
 
 
 class _InitContext(WriterInitContext, CommitterInitContext):
-    """What writer and committer know of where they are."""
+    """The context of writer and committer."""
 
     def __init__(self, context: RuntimeContext, slot: SlotContext, restored_id: int | None) -> None:
         self._context = context
@@ -242,23 +241,23 @@ class _InitContext(WriterInitContext, CommitterInitContext):
         self._restored_id = restored_id
 
     def get_job_id(self) -> str:
-        """Return the job's id."""
+        """Return the id of the job."""
         return self._slot.get_job_id()
 
     def get_operator_uid(self) -> str:
-        """Return the sink's uid."""
+        """Return the uid of the sink."""
         return self._slot.get_operator_uid()
 
     def get_job_configuration(self) -> Configuration:
-        """Return the job's configuration."""
+        """Return the configuration of the job."""
         return self._slot.get_job_configuration()
 
     def get_index_of_this_subtask(self) -> int:
-        """Return which subtask this is."""
+        """Return the index of this subtask."""
         return self._context.get_index_of_this_subtask()
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """Return how many there are."""
+        """Return the number of subtasks."""
         return self._context.get_number_of_parallel_subtasks()
 
     def get_attempt_number(self) -> int:
@@ -266,9 +265,9 @@ class _InitContext(WriterInitContext, CommitterInitContext):
         return self._context.get_attempt_number()
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the checkpoint that the job starts from."""
+        """Return the id of the restored checkpoint."""
         return self._restored_id
 
     def metric_group(self) -> MetricGroup:
-        """Return where metrics are registered."""
+        """Return the metric group."""
         return self._context.get_metrics_group()

@@ -1,13 +1,13 @@
-"""What a source of your own is made of: a function that runs, or splits with an enumerator and readers.
+"""The API of custom sources: a function that runs, or splits with an enumerator and readers.
 
-`SourceFunction` is a loop that hands elements to its context; mixed with `CheckpointedFunction`, its position is operator
-state. `Source` is Flink's split-based one (FLIP-27, `org.apache.flink.api.connector.source`):
+`SourceFunction` is a loop that emits elements to its context; with `CheckpointedFunction`, its position is operator state.
+`Source` is Flink's split-based one (FLIP-27, `org.apache.flink.api.connector.source`):
 
     enumerator, once per job -- assign_split, signal_no_more_splits --> readers, one per subtask -- poll_next --> elements
                              <-- send_split_request, source events --
 
-Splits, what enumerators snapshot, and source events cross processes and are kept in checkpoints, so each is a plain value
-or has a plain form: None, bool, int, float, str, bytes, and lists, tuples and dicts of those.
+Splits, enumerator snapshots and source events are sent between processes and kept in checkpoints, so each is a plain value
+    or has a plain form: None, bool, int, float, str, bytes, and lists, tuples and dicts of those.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ SplitT = TypeVar("SplitT", bound="SourceSplit")
 
 
 class SourceContext(ABC, Generic[T]):
-    """Where a `SourceFunction` hands its elements."""
+    """The context that a `SourceFunction` emits elements to."""
 
     @abstractmethod
     def collect(self, element: T) -> None:
-        """Hand an element on, without a time. Waits while too many elements wait to be taken.
+        """Emit an element without a timestamp. Blocks while the buffer of elements is full.
 
-        The element is the stream's from now on: don't change it any more.
+        Don't modify the element afterwards.
         """
 
     @abstractmethod
     def collect_with_timestamp(self, element: T, timestamp: int) -> None:
-        """Hand an element on with its time, ms since 1970."""
+        """Emit an element with a timestamp, ms since 1970."""
 
     @abstractmethod
     def emit_watermark(self, mark: int) -> None:
-        """Say that no element of an older time follows, ms since 1970."""
+        """Emit a watermark, ms since 1970: no element with an older timestamp follows."""
 
     @abstractmethod
     def mark_as_temporarily_idle(self) -> None:
-        """Let nobody wait for this subtask's watermark, until it hands on something again."""
+        """Mark this subtask as idle, until its next element: downstream doesn't wait for its watermark."""
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """Return what is held while an element is handed on and the position moves with it: no snapshot is taken then."""
+        """Return the lock to hold while emitting an element and updating the position: it excludes snapshots."""
 
     @abstractmethod
     def close(self) -> None:
-        """Take no more elements."""
+        """Reject further elements."""
 
 
 class SourceFunction(Function, Generic[T]):
-    """A source as a loop on a thread of its own, in one subtask.
+    """A source that runs as a loop on its own thread, in one subtask.
 
     It is pickled with the job and runs in a slot. With `CheckpointedFunction`, `initialize_state` comes before `open`, and
     `snapshot_state` is called under the checkpoint lock; touch states there only.
@@ -73,40 +73,40 @@ class SourceFunction(Function, Generic[T]):
 
     @abstractmethod
     def run(self, ctx: SourceContext[T]) -> None:
-        """Hand elements on until there are no more, or `cancel` is called. To return is the source's end.
+        """Emit elements until there are no more, or `cancel` is called. The source ends when this returns.
 
-        An exception fails the job, which starts again behind its latest checkpoint.
+        An exception fails the job, which restarts from its latest checkpoint.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """Let `run` return soon; called from another thread, at the end of each attempt."""
+        """Make `run` return soon; called from another thread, at the end of each attempt."""
 
 
 class ParallelSourceFunction(SourceFunction[T]):
-    """A source function that runs in as many subtasks as the job's parallelism says."""
+    """A source function that runs with the job's parallelism."""
 
 
 class RichSourceFunction(SourceFunction[T]):
-    """Flink's name: every function has `open`, `close` and a runtime context here."""
+    """Exists for Flink's name: here every function has `open`, `close` and a runtime context."""
 
 
 class RichParallelSourceFunction(ParallelSourceFunction[T]):
-    """Flink's name; see `RichSourceFunction`."""
+    """Exists for Flink's name; see `RichSourceFunction`."""
 
 
 # -- splits
 
 
 class Boundedness(Enum):
-    """Whether a source has an end."""
+    """Whether a source is bounded."""
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "continuous unbounded"
 
 
 class InputStatus(Enum):
-    """What a reader says behind a poll."""
+    """The result of `SourceReader.poll_next`."""
 
     MORE_AVAILABLE = "more available"
     NOTHING_AVAILABLE = "nothing available"
@@ -114,34 +114,34 @@ class InputStatus(Enum):
 
 
 class StartsAt(Enum):
-    """Where a source begins in a job that starts from nothing, for what is promised of its elements."""
+    """Where a source starts in a job without a snapshot, which determines the guarantees for its elements."""
 
     THE_BEGINNING = "the beginning"
-    THE_END = "the end"  # maybe of some parts: what is new from then on
-    THE_GROUPS_OFFSETS = "the group's offsets"  # to which the job's checkpoints commit: behind the latest complete one
+    THE_END = "the end"  # possibly for some parts only: new records from then on
+    THE_GROUPS_OFFSETS = "the group's offsets"  # to which the job's checkpoints commit: after the latest complete one
 
 
 class SourceSplit(ABC):
-    """A part of a source that one reader reads, and how far it is read."""
+    """A part of a source that one reader reads, with the position in it."""
 
     @abstractmethod
     def split_id(self) -> str:
-        """Return its name."""
+        """Return the id of the split."""
 
     @abstractmethod
     def to_plain(self) -> Any:
-        """Return it as a plain value, from which `Source.restore_split` makes it again."""
+        """Return a plain value for `Source.restore_split`."""
 
 
 @dataclass(frozen=True)
 class EpochBound:
-    """What an epoch of the micro-batch engine takes at most of one subtask of a source.
+    """The most that an epoch of the micro-batch engine takes from one subtask of a source.
 
     Attributes:
-        number: Which epoch.
-        subtask: Which subtask.
-        parallelism: How many there are.
-        most_bytes: Of files as they stand on the storage; 0 for no bound.
+        number: The number of the epoch.
+        subtask: The index of the subtask.
+        parallelism: The number of subtasks.
+        most_bytes: The size of files as stored; 0 for no bound.
     """
 
     number: int
@@ -151,135 +151,134 @@ class EpochBound:
 
 
 class ReaderOutput(ABC, Generic[T]):
-    """Where a reader hands its elements.
+    """The output that a reader emits elements to.
 
     Attributes:
-        epoch: The epoch that takes them, the same object until it ends; None where there are none.
+        epoch: The current epoch, the same object until it ends; None without epochs.
     """
 
     epoch: EpochBound | None = None
 
     @abstractmethod
     def collect(self, record: T, timestamp: int | None = None) -> None:
-        """Hand an element on, with its time where it has one, ms since 1970."""
+        """Emit an element, with its timestamp if it has one, ms since 1970."""
 
     @abstractmethod
     def emit_watermark(self, watermark: int) -> None:
-        """Say that no element of an older time follows, ms since 1970."""
+        """Emit a watermark, ms since 1970: no element with an older timestamp follows."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Let nobody wait for this subtask's watermark, until it hands on something again."""
+        """Mark this subtask as idle, until its next element: downstream doesn't wait for its watermark."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Have others wait for this subtask's watermark again."""
+        """Mark this subtask as active again after `mark_idle`."""
 
     def room(self) -> int:
-        """Return how many elements are wanted at once, at least one: a barrier waits for all that comes at once."""
+        """Return how many elements to emit per poll, at least one: a barrier waits for the whole poll."""
         return sys.maxsize
 
     def set_splits(self, splits: Mapping[str, bool]) -> None:  # noqa: B027 - for readers whose splits have event times of their own
-        """Say which splits the reader has: from now on the subtask's event time is that of the slowest of them.
+        """Set the reader's splits: from now on the subtask's event time is that of the slowest of them.
 
-        Where there are none, nobody waits for this subtask. The watermarks are those that a `WatermarkStrategy` makes of the
-        elements of each split.
+        Without splits the subtask is idle. The `WatermarkStrategy` makes watermarks per split.
 
         Args:
-            splits: By name: whether it is waited for though none of its elements has come yet.
+            splits: By split id, whether to wait for the split before its first element.
         """
 
     def begin_split(self, split_id: str) -> None:  # noqa: B027 - the same
-        """Say that the elements that follow are of this split."""
+        """Set the split of the following elements."""
 
 
 class SourceReaderContext(ABC):
-    """What a reader knows of where it is."""
+    """The context of a reader."""
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
-        """Return which subtask this is, from 0."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
-        """Return how many there are."""
+        """Return the number of subtasks."""
 
     @abstractmethod
     def metric_group(self) -> MetricGroup:
-        """Return where metrics are registered."""
+        """Return the metric group of the source."""
 
     @abstractmethod
     def send_split_request(self) -> None:
-        """Ask the enumerator for a split."""
+        """Request a split from the enumerator."""
 
     def notify_available(self) -> None:  # noqa: B027 - for readers that wait for something
-        """Have the reader polled soon, whatever `available_at` has said. May be called from any thread."""
+        """Have the reader polled soon, regardless of `available_at`. Thread-safe."""
 
     @abstractmethod
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Send a plain value to the enumerator's `handle_source_event`."""
+        """Send an event, a plain value, to the enumerator's `handle_source_event`."""
 
 
 class SourceReader(ABC, Generic[T, SplitT]):
-    """Reads the splits of one subtask. All calls come one after the other."""
+    """Reads the splits of one subtask. Calls are never concurrent."""
 
     def start(self) -> None:  # noqa: B027 - optional hook
-        """Begin; splits of a checkpoint have been added by then."""
+        """Start the reader; restored splits have been added by then."""
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput[T]) -> InputStatus:
-        """Hand some elements on without waiting for any: one, or as many as are at hand, up to a few hundred."""
+        """Emit elements without blocking: one, or all that are available, up to a few hundred."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Sequence[SplitT]:
-        """Return the splits that aren't read to their end, each as far as it is read."""
+        """Return the unfinished splits, with their positions."""
 
     @abstractmethod
     def add_splits(self, splits: Sequence[SplitT]) -> None:
-        """Take splits to read: new ones, or those of a checkpoint."""
+        """Add splits to read: new or restored ones."""
 
     @abstractmethod
     def notify_no_more_splits(self) -> None:
-        """Take note that none follow: behind those at hand the input ends."""
+        """Called when no more splits follow: the input ends after the current ones."""
 
     def handle_source_events(self, source_event: Any) -> None:  # noqa: B027 - optional hook
-        """Take what the enumerator has sent."""
+        """Handle an event of the enumerator."""
 
     def available_at(self) -> int | None:
-        """Return when to poll again behind NOTHING_AVAILABLE, ms since 1970; None leaves it to the job, up to a second."""
+        """Return when to poll again after NOTHING_AVAILABLE, ms since 1970; None: the job decides, within a second."""
         return None
 
     def describe_position(self) -> str | None:
-        """Say where the element comes from that `poll_next` was handing on when it raised; None where that isn't known.
+        """Describe the origin of the element that `poll_next` was emitting when it raised; None if unknown.
 
-        It becomes a part of the failure's place, for people: `topic 'orders', partition 3, offset 1234`.
+        It becomes part of the error message: `topic 'orders', partition 3, offset 1234`.
         """
         return None
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - optional hook
-        """Take note that a checkpoint is complete: what `snapshot_state` has returned for it counts."""
+        """Called when a checkpoint is complete."""
 
     def close(self) -> None:  # noqa: B027 - optional hook
-        """Let go of what the reader holds."""
+        """Release the reader's resources."""
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
-    """What an enumerator may ask and tell."""
+    """The context of an enumerator."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
-        """Return how many readers there will be."""
+        """Return the number of readers."""
 
     @abstractmethod
     def registered_readers(self) -> list[int]:
-        """Return the subtasks whose readers have called."""
+        """Return the subtasks with registered readers."""
 
     @abstractmethod
     def assign_split(self, split: SplitT, subtask: int) -> None:
-        """Give a split to a reader. It is the reader's from now on, in checkpoints too."""
+        """Assign a split to a reader, which owns it from now on, also in checkpoints."""
 
     def assign_splits(self, assignments: Mapping[int, Sequence[SplitT]]) -> None:
-        """Give splits to readers, by subtask."""
+        """Assign splits to readers, by subtask."""
         for subtask, splits in assignments.items():
             for split in splits:
                 self.assign_split(split, subtask)
@@ -290,64 +289,64 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Send a plain value to a reader's `handle_source_events`."""
+        """Send an event, a plain value, to a reader's `handle_source_events`."""
 
 
 class SplitEnumerator(ABC, Generic[SplitT]):
-    """Finds splits and gives them to readers: one per job and source. All calls come one after the other."""
+    """Discovers splits and assigns them to readers; one per job and source. Calls are never concurrent."""
 
     def start(self) -> None:  # noqa: B027 - optional hook
-        """Begin."""
+        """Start the enumerator."""
 
     @abstractmethod
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Answer a reader that asks for a split: assign one, say that there are no more, or leave it for later."""
+        """Handle a reader's request: assign a split, signal that there are no more, or answer later."""
 
     def add_reader(self, subtask_id: int) -> None:  # noqa: B027 - optional hook
-        """Take note that a reader has called for the first time in this attempt."""
+        """Called when a reader registers in this attempt."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """Return a plain value from which `Source.restore_enumerator` goes on: the splits that no reader has got."""
+        """Return a plain value for `Source.restore_enumerator`: the unassigned splits."""
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:  # noqa: B027 - optional hook
-        """Take what a reader has sent."""
+        """Handle an event of a reader."""
 
     def close(self) -> None:  # noqa: B027 - optional hook
-        """Let go of what the enumerator holds."""
+        """Release the enumerator's resources."""
 
 
 class Source(ABC, Generic[T, SplitT]):
-    """A source of splits: `env.from_source(source, strategy, name)`. It travels to the slots, so it holds settings only."""
+    """A split-based source: `env.from_source(source, strategy, name)`. It is pickled, so it holds only settings."""
 
     @property
     def unlike_again(self) -> str | None:
-        """Why it may go on with other elements behind a checkpoint than came there before, as a clause; None where not."""
+        """Why a replay from a checkpoint may return different elements, as a clause; None if it can't."""
         return None
 
     @property
     def starts_at(self) -> StartsAt:
-        """Where it begins in a job that starts from nothing."""
+        """Where the source starts in a job without a snapshot."""
         return StartsAt.THE_BEGINNING
 
     def check_start(self) -> None:  # noqa: B027 - optional hook
-        """Look, in front of a job's first attempt, whether there is something to read.
+        """Check, before the first attempt of a job, that the source can be read.
 
         Raises:
-            PystateError: There isn't; it fails the job at once.
+            PystateError: It can't; the job fails at once.
         """
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
-        """Return whether it has an end."""
+        """Return whether the source is bounded."""
 
     @abstractmethod
     def create_enumerator(self, context: SplitEnumeratorContext[SplitT]) -> SplitEnumerator[SplitT]:
-        """Return the enumerator of a job that starts from nothing."""
+        """Return the enumerator of a job that starts without a snapshot."""
 
     @abstractmethod
     def restore_enumerator(self, context: SplitEnumeratorContext[SplitT], checkpoint: Any) -> SplitEnumerator[SplitT]:
-        """Return the enumerator that goes on from what one has snapshotted."""
+        """Return the enumerator restored from a snapshot."""
 
     @abstractmethod
     def create_reader(self, context: SourceReaderContext) -> SourceReader[T, SplitT]:
@@ -355,11 +354,11 @@ class Source(ABC, Generic[T, SplitT]):
 
     @abstractmethod
     def restore_split(self, plain: Any) -> SplitT:
-        """Return the split of which `to_plain` returned this."""
+        """Return the split from its plain form."""
 
 
 class SourceClock:
-    """The time that readers with a rate go by; a test sets another."""
+    """The clock of readers with a rate limit; tests replace it."""
 
     def now_ms(self) -> int:
         """Return the time, ms since 1970."""

@@ -1,9 +1,9 @@
-"""The enumerator of a source at work, in the slot of the source's first subtask.
+"""Runs the enumerator of a source, in the slot of the source's first subtask.
 
-Readers of all subtasks reach it by messages, each of which says behind which barrier its reader stands. Where the enumerator
-stands behind another one, nothing is taken and nothing assigned: a split would be in two parts of a checkpoint, or in none
-(Flink's OperatorEventValve). Where barriers stand behind epochs, that never is so. What was assigned and not fetched is kept
-beside the enumerator's own snapshot. So each split is in exactly one place of every checkpoint.
+Readers of all subtasks reach it by messages, each of which names the last barrier of its reader. If the enumerator's last
+barrier differs, no message is accepted and nothing is assigned: a split would be in two parts of a checkpoint, or in none
+(Flink's OperatorEventValve). Where barriers come at the end of epochs, this never happens. Splits that are assigned but not
+yet fetched are kept with the enumerator's own snapshot. So each split is in exactly one place of every checkpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
     """Runs the enumerator.
 
     Args:
-        source: The user's.
+        source: The user's source.
         parallelism: The number of readers.
     """
 
@@ -38,10 +38,10 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
         self._behind: int | None = None
 
     def start(self, checkpoint: Plain | None) -> None:
-        """Make the enumerator.
+        """Create or restore the enumerator.
 
         Args:
-            checkpoint: What `snapshot` returned; None for a start from nothing.
+            checkpoint: The result of `snapshot`; None for a start without state.
         """
         with self._lock:
             if checkpoint is None:
@@ -51,15 +51,15 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
             self._enumerator.start()
 
     def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
-        """Take what a reader has sent, and return what there is for it; None where nothing is taken now.
+        """Handle the messages of a reader, and return those for it; None if messages aren't accepted now.
 
         Args:
-            subtask: Whose reader.
-            number: Of these messages; the same again, as where an answer was lost on its way, gets the same answer.
-            messages: As said.
+            subtask: The subtask of the reader.
+            number: The number of the request; a repeated request, e.g. after a lost answer, gets the same answer.
+            messages: The messages of the reader.
 
         Raises:
-            ControlError: It hasn't started, or is over.
+            ControlError: It hasn't started, or is closed.
         """
         with self._lock:
             enumerator = self._enumerator
@@ -83,7 +83,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
             return answer
 
     def snapshot(self, checkpoint_id: int) -> tuple[Plain, list[Any]]:
-        """Return what the enumerator goes on from, and the splits that it has assigned and nobody has fetched, as plain."""
+        """Return the enumerator's snapshot, and the splits that are assigned but not yet fetched, in plain form."""
         with self._lock:
             assert self._enumerator is not None  # noqa: S101 - a barrier comes behind the start
             self._behind = checkpoint_id
@@ -105,19 +105,19 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
         return self._parallelism
 
     def registered_readers(self) -> list[int]:
-        """Return the subtasks that have called."""
+        """Return the registered subtasks."""
         return list(self._readers)
 
     def assign_split(self, split: SourceSplit, subtask: int) -> None:
-        """Put a split into a reader's mail."""
+        """Queue a split for a reader."""
         self._send(subtask, [SPLIT, split.to_plain()])
 
     def signal_no_more_splits(self, subtask: int) -> None:
-        """Tell a reader that it gets no more."""
+        """Tell a reader that it gets no more splits."""
         self._send(subtask, [NO_MORE, None])
 
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
-        """Send a value to a reader."""
+        """Send an event to a reader."""
         self._send(subtask_id, [EVENT, event])
 
     def _send(self, subtask: int, message: Plain) -> None:

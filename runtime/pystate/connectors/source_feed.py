@@ -1,4 +1,4 @@
-"""What an own source is to the operator that runs it, whichever kind it is."""
+"""The common interface of custom sources for the operator that runs them."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ None where the enumerator takes none now: a barrier is between the two.
 
 
 class EpochLimit(Protocol):
-    """Says when an epoch has taken enough."""
+    """The limit of elements for an epoch."""
 
     @property
     def lingers(self) -> bool:
-        """Whether it waits a moment for more."""
+        """Whether to wait briefly for more elements."""
 
     def rows_left(self) -> int:
-        """Return how many elements the epoch may take yet; 0 ends it."""
+        """Return how many more elements the epoch may take; 0 ends it."""
 
 
 class SourceFeed(ABC):
-    """One subtask of an own source.
+    """One subtask of a custom source.
 
     Attributes:
-        ended: No element follows, and all were taken.
+        ended: Whether all elements were taken and none follow.
     """
 
     ended = False
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Take over where an earlier attempt was."""
+        """Restore the position of an earlier attempt."""
 
     @abstractmethod
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make ready."""
+        """Open the source."""
 
     @abstractmethod
     def take(self, output: ReaderOutput[Any], limit: EpochLimit, *, wait: bool) -> None:
-        """Hand on what there is, up to a limit.
+        """Emit the available elements, up to a limit.
 
         Args:
-            output: Takes it.
-            limit: As said.
-            wait: Whether to wait for all that will ever come.
+            output: Receives the elements.
+            limit: The limit.
+            wait: Whether to wait until the source ends.
 
         Raises:
-            Exception: What the user's code raised.
+            Exception: The error raised by the user's code.
         """
 
     def describe_position(self) -> str | None:
-        """Say where the element comes from that `take` was handing on when it raised; None where that isn't known."""
+        """Describe the origin of the element that `take` was emitting when it raised; None if unknown."""
         return None
 
     @abstractmethod
     def next_due(self, now: int) -> int | None:
-        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never."""
+        """Return when to poll in the next epoch, ms since 1970; None if the source notifies, or never."""
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Bring the position behind all that was taken into the state."""
+        """Save the position after the taken elements to the state."""
 
     @abstractmethod
     def close(self) -> None:
-        """End."""
+        """Close the source."""

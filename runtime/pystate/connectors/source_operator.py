@@ -1,4 +1,4 @@
-"""An own source at work in a slot: the head of its task, which each epoch asks for what there is."""
+"""The operator that runs a custom source in a slot: the head of its task, polled in each epoch."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _SHORT_S = 0.1
 
 
 class TakeLimit:
-    """Rows and time of one epoch.
+    """The limit of one epoch in rows and time.
 
     Args:
-        taken: Returns how many elements it has taken.
-        seconds: How long it takes some; None for no bound, on their number neither.
-        rows: Returns how many it takes at most.
+        taken: Returns the number of elements taken in the epoch.
+        seconds: The time limit; None for no limit at all.
+        rows: Returns the row limit.
 
     Attributes:
-        lingers: Whether it is worth to wait a moment for more: an epoch costs more than that.
+        lingers: Whether to wait briefly for more elements: an epoch costs more than that.
     """
 
     def __init__(self, taken: Callable[[], int], seconds: float | None, rows: Callable[[], int]) -> None:
@@ -52,7 +52,7 @@ class TakeLimit:
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def rows_left(self) -> int:
-        """Return how many elements the epoch may take yet."""
+        """Return how many more elements the epoch may take."""
         if self._deadline is None:
             return self._rows()
         return 0 if time.monotonic() >= self._deadline else max(0, self._rows() - self._taken())
@@ -62,12 +62,12 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
     """Runs a `SourceFunction` or a `Source`.
 
     Args:
-        source: What to run.
+        source: The source to run.
         type_info: The type of its elements.
 
     Attributes:
         source: As given.
-        bounded: Whether it says that it has an end. A function doesn't say, and may have one all the same.
+        bounded: Whether the source declares that it is bounded. A function can't declare it, but may still end.
         parallel: Whether it may have more than one subtask.
 
     Raises:
@@ -87,33 +87,33 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
 
     @property
     def feed(self) -> SourceFeed:
-        """The subtask's."""
-        if self._feed is None:  # made where it runs: threads and locks don't travel
+        """The source of this subtask."""
+        if self._feed is None:  # created where it runs: threads and locks can't be pickled
             source = self.source
             self._feed = FunctionFeed(source, self._type) if isinstance(source, SourceFunction) else SplitFeed(source)
         return self._feed
 
     @property
     def keeps_position(self) -> bool:
-        """Whether it goes on behind a checkpoint where it was."""
+        """Whether it resumes at its position in a checkpoint."""
         return isinstance(self.source, (Source, CheckpointedFunction, ListCheckpointed))
 
     @property
     def unlike_again(self) -> str | None:
-        """Why it may go on with other elements behind a checkpoint, as a clause; None where it doesn't."""
+        """Why a replay from a checkpoint may return different elements, as a clause; None if it can't."""
         return self.source.unlike_again if isinstance(self.source, Source) else None
 
     @property
     def ended(self) -> bool:
-        """Whether no element follows."""
+        """Whether the source has ended."""
         return self.feed.ended
 
     def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
-        """Take the ways out of the slot.
+        """Set the connections out of the slot.
 
         Args:
-            coordinate: Leads to the enumerator.
-            wake: Tells the job that an element has come to an idle source.
+            coordinate: Sends messages to the enumerator.
+            wake: Notifies the job that an idle source has an element.
         """
         feed = self.feed
         if isinstance(feed, SplitFeed):
@@ -122,45 +122,45 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
             feed.elements.wake = wake
 
     def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
-        """Be the enumerator for a reader; only the first subtask is."""
+        """Handle messages of a reader as the enumerator; only in the first subtask."""
         assert isinstance(self.feed, SplitFeed)  # noqa: S101 - others have no readers that ask
         return self.feed.answer(subtask, number, messages)
 
     def take(self, output: ReaderOutput[Any], limit: TakeLimit, *, wait: bool = False) -> None:
-        """Hand on what there is; see `SourceFeed.take`."""
+        """Emit the available elements; see `SourceFeed.take`."""
         self.feed.take(output, limit, wait=wait)
 
     def describe_position(self) -> str | None:
-        """Say where the element comes from that `take` was handing on when it raised; None where that isn't known."""
+        """Describe the origin of the element that `take` was emitting when it raised; None if unknown."""
         return self.feed.describe_position()
 
     def next_due(self, now: int) -> int | None:
-        """Return when the next epoch is to ask, ms since 1970; None for when the source tells, or never."""
+        """Return when to poll in the next epoch, ms since 1970; None if the source notifies, or never."""
         return self.feed.next_due(now)
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Take over where an earlier attempt was."""
+        """Restore the position of an earlier attempt."""
         self.feed.initialize_state(context)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make ready."""
+        """Open the source."""
         self.feed.open(runtime_context)
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Bring the position behind the last epoch into the state."""
+        """Save the position after the last epoch to the state."""
         self.feed.snapshot_state(context)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell a function that listens, or the reader."""
+        """Notify a `CheckpointListener` function, or the reader."""
         if isinstance(self._feed, (FunctionFeed, SplitFeed)):
             self._feed.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Tell a function that listens."""
+        """Notify a `CheckpointListener` function."""
         if isinstance(self._feed, FunctionFeed):
             self._feed.notify_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
-        """End."""
+        """Close the source."""
         if self._feed is not None:
             self._feed.close()

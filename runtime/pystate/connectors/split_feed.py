@@ -1,4 +1,4 @@
-"""One subtask of a split-based source at work: its reader, and in the first subtask the enumerator of all."""
+"""Runs one subtask of a split-based source: its reader, and in the first subtask the enumerator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
     """One subtask of a `Source`.
 
     Args:
-        source: The user's.
+        source: The user's source.
     """
 
     def __init__(self, source: Source[Any, Any]) -> None:
@@ -53,10 +53,10 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._exchange_at = 0.0
         self._wake: Callable[[], object] = lambda: None
 
-    # -- life
+    # -- lifecycle
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Find the splits that fell to this subtask, and what the enumerator goes on from."""
+        """Restore the splits of this subtask, and the state of the enumerator."""
         store = context.get_operator_state_store()
         self._splits: ListState[Any] = store.get_list_state(ListStateDescriptor(SPLITS))
         self._enumerated: ListState[Any] = store.get_union_list_state(ListStateDescriptor(ENUMERATOR))
@@ -64,7 +64,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._checkpoint = next(iter(self._enumerated.get()), None)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make the reader, and in the first subtask the enumerator."""
+        """Create the reader, and in the first subtask the enumerator."""
         self._context = runtime_context
         self._reader = self._source.create_reader(self)
         if not isinstance(self._reader, SourceReader):
@@ -78,12 +78,12 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._mail.append([REGISTER, None])
 
     def connect(self, coordinate: Coordinate, wake: Callable[[], object]) -> None:
-        """Take the way to the enumerator, which the first subtask has at hand, and what has the reader polled soon."""
+        """Set the connection to the enumerator (local in the first subtask), and the wake-up callback."""
         self._coordinate = coordinate
         self._wake = wake
 
     def answer(self, subtask: int, number: int, messages: list[Plain]) -> list[Plain] | None:
-        """Be the enumerator for a reader."""
+        """Handle messages of a reader as the enumerator."""
         assert self._coordinator is not None  # noqa: S101 - only the first subtask is asked
         return self._coordinator.answer(subtask, number, messages)
 
@@ -98,25 +98,25 @@ class SplitFeed(SourceFeed, SourceReaderContext):
                 self._coordinator.close()
 
     def describe_position(self) -> str | None:
-        """Ask the reader."""
+        """Delegate to the reader."""
         return None if self._reader is None else self._reader.describe_position()
 
     # -- the reader's context
 
     def get_index_of_subtask(self) -> int:
-        """Return which subtask this is."""
+        """Return the index of this subtask."""
         return self._context.get_index_of_this_subtask()
 
     def current_parallelism(self) -> int:
-        """Return how many there are."""
+        """Return the number of subtasks."""
         return self._context.get_number_of_parallel_subtasks()
 
     def metric_group(self) -> MetricGroup:
-        """Return the operator's group."""
+        """Return the operator's metric group."""
         return self._context.get_metrics_group()
 
     def send_split_request(self) -> None:
-        """Ask for a split; goes out behind the poll."""
+        """Request a split; sent after the poll."""
         self._mail.append([REQUEST, socket.gethostname()])
 
     def notify_available(self) -> None:
@@ -124,7 +124,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._wake()
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
-        """Send a value; goes out behind the poll."""
+        """Send an event; sent after the poll."""
         self._mail.append([EVENT, source_event])
 
     # -- epochs
@@ -156,7 +156,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             self._exchange(reader)
 
     def _exchange(self, reader: SourceReader[Any, Any]) -> bool:
-        """Send what there is to send, and take what there is for the reader; return whether there was any."""
+        """Send the pending messages, and handle those for the reader; return whether there were any."""
         if self._no_more and not self._mail:
             return False
         self._exchange_at = time.monotonic() + _EXCHANGE_EACH_S
@@ -167,7 +167,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         else:
             assert self._coordinate is not None  # noqa: S101 - the slot connects it before the first epoch
             answers = self._coordinate(self._sent, mail)
-        if answers is None:  # asked again with the next poll
+        if answers is None:  # sent again with the next poll
             self._sent -= 1
             self._mail = mail[1:] + self._mail
             return False
@@ -188,7 +188,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
             return None
         if self._status is not InputStatus.NOTHING_AVAILABLE:
             return now
-        if self._mail:  # nobody took it: a barrier is between the two
+        if self._mail:  # not accepted: a barrier is between the two
             return now + _FIRST_PAUSE_MS
         at = self._reader.available_at()
         if at is not None:
@@ -197,7 +197,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         return now + pause
 
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Keep the splits, and in the first subtask what the enumerator has."""
+        """Snapshot the splits, and in the first subtask the enumerator."""
         assert self._reader is not None  # noqa: S101 - barriers come between open and close
         number = self._behind = context.get_checkpoint_id()
         splits = [split.to_plain() for split in self._reader.snapshot_state(number)]
@@ -210,6 +210,6 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._splits.update(splits)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the reader."""
+        """Notify the reader."""
         if self._reader is not None:
             self._reader.notify_checkpoint_complete(checkpoint_id)

@@ -1,4 +1,4 @@
-"""Sinks that want to know what they get."""
+"""Sinks that depend on the type of their elements."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pystate.connectors.sink import Sink
 
 
 class SupportsElementType(ABC):
-    """Mixed into a sink that deals with elements by the type of their stream."""
+    """Mixed into a sink that depends on the type of the stream."""
 
     @abstractmethod
     def for_elements_of(self, type_info: TypeInformation | None) -> Sink[Any]:
-        """Return the sink for a stream of this type, None for an untyped one; the sink itself stays as it is."""
+        """Return the sink for a stream of this type, None for an untyped one; doesn't modify this sink."""

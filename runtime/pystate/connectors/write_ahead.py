@@ -1,9 +1,9 @@
-"""Sinks to systems that can't finish another process's transaction: records wait in the checkpoint until its commit.
+"""Write-ahead sinks, for systems whose transactions can't be finished by another process: records wait in the checkpoint.
 
-The writer keeps what comes between two checkpoints; the committable is all of it, with an id of its own. The committer
-writes it in one transaction, together with the id, so that a commit that is repeated finds that it was done. Nothing has to
-stay open over the time of a checkpoint, and nothing times out where a job is down for a day. The price: records are in state
-until their checkpoint completes. Source: Flink's `GenericWriteAheadSink`.
+The writer buffers the records between two checkpoints; the committable contains all of them, with an id of its own. The
+committer writes them in one transaction, together with the id, so that a repeated commit finds that it is done. No
+transaction stays open during a checkpoint, and nothing times out when a job is down for a day. The price: records are in
+state until their checkpoint completes. Source: Flink's `GenericWriteAheadSink`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _HELD_BYTES = 8 << 20
 
 
 class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
-    """Keeps the records of a checkpoint: in memory up to a bound, past it in a file without a name.
+    """Buffers the records of a checkpoint: in memory up to a bound, beyond that in an unnamed file.
 
     Args:
-        to_record: Makes of an element what is written of it: plain values, as msgpack takes them; None for nothing.
+        to_record: Makes a record from an element: plain values for msgpack; None skips the element.
     """
 
     def __init__(self, to_record: Callable[[IN, SinkWriter.Context], Any]) -> None:
@@ -48,7 +48,7 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_HELD_BYTES, prefix="write-ahead-")  # noqa: SIM115
 
     def write(self, element: IN, context: SinkWriter.Context) -> None:
-        """Keep an element."""
+        """Buffer an element."""
         record = self._to_record(element, context)
         if record is None:
             return
@@ -59,10 +59,10 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
             self._end_chunk()
 
     def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
-        """Do nothing: records go out at their commit."""
+        """Do nothing: records are written by the committer."""
 
     def prepare_commit(self) -> Sequence[dict[str, Any]]:
-        """Return all records since the last call, under an id of their own; nothing where there are none."""
+        """Return all records since the last call, with a new id; nothing if there are none."""
         self._end_chunk()
         if not self._count:
             return []
@@ -79,7 +79,7 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
         return [committable]
 
     def close(self) -> None:
-        """Drop what isn't in a checkpoint."""
+        """Drop records that are in no checkpoint."""
         self._file.close()
 
     def _end_chunk(self) -> None:
@@ -99,10 +99,10 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
 
 
 def records_of(committable: dict[str, Any]) -> Iterator[Any]:
-    """Yield the records of a committable, in their order.
+    """Yield the records of a committable, in order.
 
     Raises:
-        CorruptSnapshotError: It is none that a `WriteAheadWriter` made, or a part is missing.
+        CorruptSnapshotError: It isn't from a `WriteAheadWriter`, or a part is missing.
     """
     if committable.get("version") not in (_VERSION, STAMPED_VERSION) or committable.get("codec") != _CODEC:
         message = "A committable of a sink that writes ahead is none that this pystate knows."
@@ -119,7 +119,7 @@ def records_of(committable: dict[str, Any]) -> Iterator[Any]:
 
 
 class _Bytes:
-    """What msgpack reads from."""
+    """The input stream of msgpack."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
@@ -136,7 +136,7 @@ class WriteAheadCommitter(Committer[dict[str, Any]]):
     """Writes each committable in one transaction, together with its id."""
 
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
-        """Commit, oldest first; behind one that asks for another try, all others wait."""
+        """Commit, oldest first; if one requests a retry, all later ones wait."""
         waits = False
         for request in requests:
             if waits:
@@ -150,10 +150,10 @@ class WriteAheadCommitter(Committer[dict[str, Any]]):
         """Write the records and the id in one transaction, or find the id and write nothing.
 
         Args:
-            commit_id: 32 hex digits that no other committable has.
-            records: What `to_record` made; may be read once.
-            request: Takes what became of it (`signal_already_committed`, `retry_later`, ...).
+            commit_id: 32 hex digits, unique per committable.
+            records: The results of `to_record`; can be iterated once.
+            request: Receives the outcome (`signal_already_committed`, `retry_later`, ...).
 
         Returns:
-            Whether it asked for another try.
+            Whether a retry was requested.
         """

@@ -1,1 +1,1 @@
-"""Kafka, over confluent-kafka: what programs name is in `pystate.datastream.connectors.kafka`."""
+"""The Kafka connector, on confluent-kafka; its public API is `pystate.datastream.connectors.kafka`."""

@@ -1,9 +1,9 @@
-"""The register of a transactional id: which of its latest committables are in Kafka, answered without a wait for others.
+"""The register of a transactional id: which of its latest committables are in Kafka, read without waiting for other ids.
 
-It is an offset with metadata of a consumer group that is named as the transactional id, and is written in the transaction
-that holds a committable's records (`send_offsets_to_transaction`). Nobody else writes into it, so no transaction of another
-id hides it; brokers drop it some days after its last use (`offsets.retention.minutes`). What isn't there any more proves
-nothing: see `CommitRegister.has`.
+It is the metadata of a committed offset of a consumer group named like the transactional id, written in the transaction with
+a committable's records (`send_offsets_to_transaction`). Nobody else writes to it, so no transaction of another id hides it;
+brokers drop it some days after its last use (`offsets.retention.minutes`). A missing entry proves nothing: see
+`CommitRegister.has`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SLACK_S = 1.0
 
 
 class CommitRegister(NamedTuple):
-    """What a register says.
+    """The content of a register.
 
     Attributes:
-        generation: Random; a register that was lost and made again has another one.
+        generation: Random; differs after a register was lost and created again.
         older: Committables made up to this time (ms since 1970) may have been dropped from it.
         committed: The id and the time of each committable that is in Kafka.
     """
@@ -47,37 +47,37 @@ class CommitRegister(NamedTuple):
 
     @staticmethod
     def begun() -> CommitRegister:
-        """Return an empty one."""
+        """Return an empty register."""
         return CommitRegister(uuid.uuid4().hex)
 
     def has(self, commit_id: str, prepared_at: int, generation: str | None) -> bool | None:
-        """Return whether a committable is in Kafka; None where the register can't know.
+        """Return whether a committable is in Kafka; None if the register can't know.
 
-        A committable that names this generation was made while the register was there, so its commit is in it unless it
-        was dropped; none is dropped that is younger than `older`, whatever clocks say: the time is the committable's own.
+        A committable with this generation was made while the register existed, so its commit is in the register unless it
+        was dropped; none younger than `older` is dropped, whatever clocks say: the time is the committable's own.
 
         Args:
-            commit_id: The committable's.
-            prepared_at: Its time.
-            generation: Of the register that was there when it was made; None where none was.
+            commit_id: The id of the committable.
+            prepared_at: The time of the committable.
+            generation: That of the register when the committable was made; None if there was none.
         """
         if any(one == commit_id for one, _ in self.committed):
             return True
         return False if generation == self.generation and prepared_at > self.older else None
 
     def with_commit(self, commit_id: str, prepared_at: int) -> CommitRegister:
-        """Return what it says once this committable is in Kafka, too."""
+        """Return the register with this committable added."""
         committed = (*self.committed, (commit_id, prepared_at))
         dropped, kept = committed[:-MOST_KEPT], committed[-MOST_KEPT:]
         return self._replace(older=max(self.older, *(at for _, at in dropped), -1), committed=kept)
 
     def to_text(self) -> str:
-        """Return it as metadata of an offset."""
+        """Return the register as metadata of an offset."""
         return json.dumps([_VERSION, self.generation, self.older, self.committed], separators=(",", ":"))
 
     @staticmethod
     def of_text(text: str | None) -> CommitRegister | None:
-        """Return what `to_text` wrote; None for what it didn't write."""
+        """Parse the text of `to_text`; None for any other text."""
         try:
             version, generation, older, committed = json.loads(text or "")
             if version != _VERSION:
@@ -88,14 +88,14 @@ class CommitRegister(NamedTuple):
 
 
 class CommitRegisters:
-    """Reads registers, and says how they are written.
+    """Reads and writes registers.
 
     Args:
-        properties: The client's.
+        properties: The properties of the client.
         where: For errors.
 
     Attributes:
-        usable: Whether the brokers let this user have any.
+        usable: Whether the brokers permit registers to this user.
     """
 
     def __init__(self, properties: dict[str, str], where: str) -> None:
@@ -105,15 +105,15 @@ class CommitRegisters:
         self._groups: dict[str, Any] = {}
 
     def read(self, transactional_id: str, topic: str, partition: int) -> CommitRegister | None:
-        """Return the register of a transactional id; None where there is none.
+        """Return the register of a transactional id; None if there is none.
 
         Args:
-            transactional_id: Whose.
-            topic: Where its markers are.
-            partition: The same.
+            transactional_id: The id.
+            topic: The topic of its markers.
+            partition: The partition of its markers.
 
         Raises:
-            KafkaException: It isn't known by now.
+            KafkaException: The register isn't known yet.
         """
         if not self.usable:
             return None
@@ -121,7 +121,7 @@ class CommitRegisters:
         while True:
             try:
                 place = self._asked(transactional_id, topic, partition)
-            except kafka_client().KafkaException as error:  # its last transaction is ending, or the coordinator moves
+            except kafka_client().KafkaException as error:  # its last transaction is ending, or the coordinator is moving
                 if failure_of(error.args[0]) is not Failure.PASSING or time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE_S)
@@ -132,7 +132,7 @@ class CommitRegisters:
         """Write a register in the open transaction of a producer.
 
         Raises:
-            KafkaException: The brokers don't take it.
+            KafkaException: The brokers reject it.
         """
         offset = kafka_client().TopicPartition(*place, len(register.committed), metadata=register.to_text())
         if transactional_id not in self._groups:
@@ -141,7 +141,7 @@ class CommitRegisters:
         _bounded_call(producer.send_offsets_to_transaction, [offset], self._groups[transactional_id], _ANSWER_S)
 
     def refused(self, error: Any) -> bool:
-        """Take note where an error means that there can't be registers; return whether it does."""
+        """Return whether an error means that registers aren't permitted, and remember it."""
         errors = kafka_client().KafkaError
         if error.code() not in (errors.GROUP_AUTHORIZATION_FAILED, errors.OFFSET_METADATA_TOO_LARGE):
             return False
@@ -157,7 +157,7 @@ class CommitRegisters:
         return True
 
     def _asked(self, transactional_id: str, topic: str, partition: int) -> Any:
-        """Ask for the offset, by a consumer: an admin client crashes where the group's coordinator isn't ready."""
+        """Read the offset with a consumer: an admin client crashes if the group's coordinator isn't ready."""
         client = kafka_client()
         where = client.TopicPartition(topic, partition)
         try:
@@ -167,7 +167,7 @@ class CommitRegisters:
                 raise client.KafkaException(place.error)
         except client.KafkaException as error:
             if self.refused(error.args[0]):
-                return where  # as where there is none
+                return where  # as if there were none
             raise
         return place
 
@@ -177,14 +177,14 @@ class CommitRegisters:
 
 
 def _bounded_call(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function of the client whose last argument is its timeout in seconds, and wait hardly longer than that.
+    """Call a client function whose last argument is its timeout in seconds, and enforce that timeout.
 
-    The client ignores the timeout where the coordinator of the group has left the cluster meanwhile, as at a restart of the
-    broker (librdkafka 5456 and 5511): it waits for ever then. The call goes on in its thread, with a producer that nobody
-    uses any more: the next one of the transactional id fences it.
+    The client ignores the timeout if the coordinator of the group has left the cluster meanwhile, as at a restart of the
+    broker (librdkafka 5456 and 5511), and waits for ever. The call continues in its thread, with a producer that isn't used
+    any more: the next one of the transactional id fences it.
 
     Raises:
-        KafkaException: As the call, or `_TIMED_OUT`.
+        KafkaException: As raised by the call, or `_TIMED_OUT`.
     """
     client, outcome = kafka_client(), Future[None]()
 

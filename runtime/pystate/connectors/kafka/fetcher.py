@@ -1,4 +1,4 @@
-"""Fetches records of Kafka's partitions ahead of a reader, on a thread of its own."""
+"""Prefetches records of Kafka partitions for a reader, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class PartitionFetcher:
-    """A consumer of Kafka's that reads what it is told to. Nothing of a group is balanced.
+    """A Kafka consumer with manually assigned partitions, without group rebalancing.
 
-    Only its thread touches the consumer: that one's calls wait for each other with the interpreter's lock held.
+    Only its thread uses the consumer: the consumer's calls wait for each other while they hold the GIL.
 
     Args:
         settings: How to read.
-        wake: Called from the thread where something has come and the reader sleeps.
-        consumer: Returns the consumer, given its settings.
+        wake: Called from the thread when something arrives while the reader sleeps.
+        consumer: Makes the consumer from its settings.
 
     Raises:
         JobGraphError: The client isn't installed, or doesn't know a property.
@@ -60,27 +60,27 @@ class PartitionFetcher:
         self._commit_fails = False
 
     def start(self) -> None:
-        """Begin to fetch."""
+        """Start to fetch."""
         self._thread = threading.Thread(target=self._run, name="kafka-fetcher", daemon=True)
         self._thread.start()
 
     # -- the reader's side
 
     def assign(self, splits: Sequence[KafkaPartitionSplit]) -> None:
-        """Fetch these partitions, too, from their offsets on."""
+        """Also fetch these partitions, from their offsets on."""
         places = [self._place(split.partition, split.offset) for split in splits]
         self._orders.append(partial(self._consumer.incremental_assign, places))
 
     def release(self, partition: KafkaTopicPartition) -> None:
-        """Fetch a partition no more."""
+        """Stop fetching a partition."""
         self._orders.append(partial(self._consumer.incremental_unassign, [self._place(partition)]))
 
     def take(self) -> list[Any]:
-        """Return the next messages, those of a partition in their order; none where none have come.
+        """Return the next messages, in order per partition; none if none have arrived.
 
         Raises:
             KafkaConnectorError: The brokers refuse this client.
-            Exception: What has ended the thread.
+            Exception: The error that ended the thread.
         """
         with self._changed:
             if self._batches:
@@ -91,18 +91,18 @@ class PartitionFetcher:
             return []
 
     def sleep(self) -> bool:
-        """Have the reader woken when something comes; return whether there is nothing yet."""
+        """Have the reader woken for the next message; return whether there is none yet."""
         with self._changed:
             self._asleep = not self._batches and self._error is None
             return self._asleep
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
-        """Commit offsets to the group, without waiting; whether that goes well is told in the log."""
+        """Commit offsets to the group asynchronously; failures are logged."""
         places = [self._place(partition, offset) for partition, offset in offsets.items()]
         self._orders.append(partial(self._commit, places))
 
     def close(self) -> None:
-        """End the thread, and let go of the connection; commits under way are waited for."""
+        """End the thread and close the connection, after pending commits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -124,9 +124,9 @@ class PartitionFetcher:
             while not self._closed:
                 self._run_orders()
                 first = self._consumer.poll(_POLL_S)
-                if first is not None:  # to ask for many at once waits until there are so many
+                if first is not None:  # a request for many messages waits until there are that many
                     self._put([first, *self._consumer.consume(MOST_MESSAGES - 1, 0)])
-        except BaseException as error:  # told on the reader's thread
+        except BaseException as error:  # raised on the reader's thread
             self._fail(error)
 
     def _run_orders(self) -> None:
@@ -155,7 +155,7 @@ class PartitionFetcher:
             self._wake()
 
     def _on_error(self, error: Any) -> None:
-        """Take an error that is of no partition: brokers that are away come back, others don't."""
+        """Handle an error that concerns no partition: unavailable brokers are transient, other errors are fatal."""
         if error.code() in self._hopeless or error.fatal():
             message = f"Kafka's brokers refuse the source's client: {error.str().rstrip('.')}."
             self._fail(KafkaConnectorError(message, where=self._settings.name))

@@ -1,7 +1,7 @@
-"""Properties of the Java client's in the words of librdkafka.
+"""Translates properties of the Java client to those of librdkafka.
 
-A `KafkaSource` takes the Java client's, as Flink's does: one program reads by Spark's connector in one engine, and by
-librdkafka's client in slots in the other. Most names are the same. Where librdkafka's own is set too, that one counts.
+A `KafkaSource` takes those of the Java client, as Flink's does: the same program reads by Spark's connector in one engine,
+and by librdkafka in slots in the other. Most names are the same. If librdkafka's property is set as well, it wins.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def librdkafka_properties(properties: Mapping[str, str], where: str) -> dict[str
     """Return properties for librdkafka's client.
 
     Args:
-        properties: The Java client's, with librdkafka's own names among them.
+        properties: Those of the Java client; names of librdkafka are allowed.
         where: The source, for errors.
 
     Raises:
-        JobGraphError: One can't be said in librdkafka's words.
+        JobGraphError: A property can't be translated.
     """
     found: dict[str, str] = {}
     for key, value in properties.items():
@@ -75,7 +75,7 @@ def librdkafka_properties(properties: Mapping[str, str], where: str) -> dict[str
 
 
 def _login(jaas: str, properties: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return who logs in."""
+    """Return the properties of the login."""
     if any(key in properties for key in ("sasl.username", "sasl.kerberos.principal", "sasl.oauthbearer.method")):
         return {}
     module = _MODULE.fullmatch(jaas)
@@ -94,7 +94,7 @@ def _plain(quoted: str, bare: str) -> str:
 
 
 def _trusted(properties: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return which certificates are trusted."""
+    """Return the properties of the trusted certificates."""
     place = properties.get(f"{_TRUST}location")
     if place is None or "ssl.ca.location" in properties or "ssl.ca.pem" in properties:
         return {}
@@ -106,7 +106,7 @@ def _trusted(properties: Mapping[str, str], where: str) -> dict[str, str]:
 
 
 def _own_keys(properties: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return which key the client shows."""
+    """Return the properties of the client's key."""
     place = properties.get(f"{_KEYS}location")
     if place is None or "ssl.key.location" in properties or "ssl.key.pem" in properties:
         return {}

@@ -1,4 +1,4 @@
-"""The client of Kafka's: confluent-kafka, an extra, and how its errors read."""
+"""Access to confluent-kafka, which is an optional dependency, and to the text of its errors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ back is found soon: a commit waits for it."""
 
 
 class KafkaConnectorError(JobExecutionError):
-    """Kafka does not do what the connector asks for."""
+    """Raised when Kafka rejects or fails a request of the connector."""
 
 
 def kafka_client(module: str = "confluent_kafka") -> Any:
-    """Return the client's module.
+    """Return the module of the client.
 
     Raises:
         JobGraphError: It isn't installed.
@@ -36,7 +36,7 @@ def kafka_client(module: str = "confluent_kafka") -> Any:
 
 
 def client_settings(properties: Mapping[str, str], **own: Any) -> dict[str, Any]:
-    """Return the settings of a client: ours, and above them those of the author's."""
+    """Return the settings of a client: our defaults, overridden by the user's."""
     return {**_OURS, **own, **properties}
 
 
@@ -56,7 +56,7 @@ def new_client(kind: str, settings: Mapping[str, Any], where: str) -> Any:
 
 
 def new_admin(properties: Mapping[str, str], where: str) -> Any:
-    """Return a client that asks about topics.
+    """Return an admin client.
 
     Raises:
         JobGraphError: The client isn't installed, or doesn't know a property.
@@ -70,10 +70,10 @@ def new_admin(properties: Mapping[str, str], where: str) -> Any:
 
 
 def answer_of(asked: Any) -> Any:
-    """Return what brokers answer to a question of an admin client.
+    """Return the brokers' answer to a request of an admin client.
 
     Raises:
-        KafkaException: They refuse it, or don't answer in time.
+        KafkaException: They reject it, or don't answer in time.
     """
     client = kafka_client()
     try:
@@ -84,14 +84,14 @@ def answer_of(asked: Any) -> Any:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an error of the client says, without a stop at its end."""
+    """Return the text of a client's error, without a final full stop."""
     inner: Any = error.args[0] if error.args else error
     said = inner.str() if hasattr(inner, "str") else str(inner)
     return str(said).strip().rstrip(".")
 
 
 def topic_id_of(described: Any) -> str | None:
-    """Return the id of a topic as the client describes it; None where brokers are too old to have any."""
+    """Return a topic's id from its description; None if the brokers are too old for ids."""
     found = str(described.topic_id).rstrip("=") if described.topic_id is not None else ""
     found = found.replace("+", "-").replace("/", "_")  # as the Java client writes it
     return None if found.strip("A=") == "" else found

@@ -1,4 +1,4 @@
-"""Asks brokers what a source in slots needs to know: partitions and offsets."""
+"""Queries brokers for the partitions and offsets that a source in slots needs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Offsets = dict[KafkaTopicPartition, int]
 
 
 class KafkaCluster:
-    """The brokers, as a source sees them.
+    """The brokers, from a source's point of view.
 
     Args:
-        settings: What is read.
-        timeout_s: How long an answer may take.
+        settings: The settings of the source.
+        timeout_s: The timeout of an answer.
     """
 
     def __init__(self, settings: KafkaSplitSettings, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
@@ -72,7 +72,7 @@ class KafkaCluster:
         return list(settings.partitions) or there
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str | None]:
-        """Return the ids of topics; None where brokers are too old to have any.
+        """Return the ids of topics; None if the brokers are too old for ids.
 
         Raises:
             ExternalSystemError: The brokers don't answer, or don't know a topic.
@@ -85,7 +85,7 @@ class KafkaCluster:
             return {topic: topic_id_of(answer.result(self._timeout_s + 1)) for topic, answer in asked.items()}
 
     def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
-        """Return the offset of each partition: where it begins, or ends; `EARLIEST` stands for where it begins.
+        """Return the start or end offset of each partition; `EARLIEST` stands for its beginning.
 
         Raises:
             JobGraphError: The client isn't installed.
@@ -115,7 +115,7 @@ class KafkaCluster:
         return {**found, **self._listed(missing, lambda spec: spec.latest())}
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._admin = None
 
     @property
@@ -132,14 +132,14 @@ class KafkaCluster:
             isolation = client.IsolationLevel.READ_COMMITTED if committed else client.IsolationLevel.READ_UNCOMMITTED
             answers = admin.list_offsets(
                 {client.TopicPartition(*partition): wanted for partition in partitions},
-                isolation_level=isolation,  # where a transaction is open, what is read begins, or ends, in front of it
+                isolation_level=isolation,  # with an open transaction, reading begins, or ends, before it
                 request_timeout=self._timeout_s,
             )
             found = {place: answer.result(self._timeout_s + 1).offset for place, answer in answers.items()}
         return {KafkaTopicPartition(place.topic, place.partition): int(offset) for place, offset in found.items()}
 
     def _committed(self, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
-        """Ask by a consumer: an admin client crashes where the group's coordinator isn't ready."""
+        """Use a consumer: an admin client crashes if the group's coordinator isn't ready."""
         client = kafka_client()
         with self._asking():
             asked = [client.TopicPartition(*partition) for partition in partitions]
@@ -151,7 +151,7 @@ class KafkaCluster:
         return {KafkaTopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
 
     def _refusal(self) -> str | None:
-        """Return why brokers refuse the client, where they do: a question only says that none has answered."""
+        """Return why brokers reject the client, if they do: a request itself only times out."""
         if self._admin is not None:
             self._admin.poll(0)
         refused = {kafka_client().KafkaError._AUTHENTICATION, kafka_client().KafkaError._SSL}  # noqa: SLF001 - public names

@@ -1,11 +1,12 @@
-"""Exactly-once: each committable is one transaction, with what a repeated commit is recognised by in it.
+"""The exactly-once committer: each committable is one transaction that also contains its commit marker.
 
-The lock is Kafka's own. A committable names a transactional id, that of the subtask which wrote it; who commits it takes
-the id (`init_transactions`), which ends what others had open under it and fences them, looks whether it is committed, and
-only then writes. So of several who try the same committable, in whatever attempt or job, one writes it; the others find it.
+The lock is Kafka's own. A committable names a transactional id, that of the subtask which wrote it. A committer takes the id
+(`init_transactions`), which aborts other open transactions of the id and fences their producers, checks whether the
+committable is committed, and only then writes it. So of several committers of the same committable, in any attempt or job,
+one writes it; the others find it.
 
-Where to look: in the id's register (`commit_register.py`), which nobody else's transactions can hide; and where that doesn't
-know, in the topic of markers (`markers.py`), read to an end that is proven.
+The check uses the id's register (`commit_register.py`), which no other id's transactions can hide; if that doesn't know, it
+reads the topic of markers (`markers.py`) to a proven end.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _MOST_TOLD = 10
 
 
 class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
-    """Keeps the records of a checkpoint for their commit.
+    """Buffers the records of a checkpoint until their commit.
 
     Args:
-        schema: Makes records of elements.
-        transactional_id: Under which they are to be committed.
+        schema: Makes records from elements.
+        transactional_id: The id to commit them with.
         clock: Returns ms since 1970.
-        stamp: What committables say of their markers, see `stamp_of`; None for nothing.
+        stamp: Describes where the markers of committables are, see `stamp_of`; None for nothing.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
 
         super().__init__(to_record)
         self._named: dict[str, Any] = {TRANSACTIONAL_ID: transactional_id}
-        if stamp is not None:  # older versions don't know it, and may not write what it promises
+        if stamp is not None:  # older versions don't know it, and may not write the marker it promises
             self._named |= {"version": STAMPED_VERSION, MARKERS: dict(stamp)}
         self._clock = clock
 
@@ -70,16 +71,16 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
 
 
 def stamp_of(properties: dict[str, str], markers: Markers, transactional_id: str, where: str) -> dict[str, Any]:
-    """Return what committables of a transactional id say of their markers, if they are made from now on.
+    """Return the stamp for new committables of a transactional id: where their markers will be.
 
     Args:
-        properties: The client's.
-        markers: Of the sink.
-        transactional_id: Which is held.
+        properties: The properties of the client.
+        markers: Those of the sink.
+        transactional_id: The id, which has to be held.
         where: For errors.
 
     Raises:
-        KafkaConnectorError: The brokers don't say.
+        KafkaConnectorError: The brokers don't answer.
     """
     try:
         place = markers.topic, marker_partition(transactional_id)
@@ -97,9 +98,9 @@ class _Held:
     """A transactional id that this committer holds.
 
     Attributes:
-        transactions: Under it.
-        registers: By topic of markers, as far as they were read; None for none.
-        committed: Ids of committables whose markers were found, and of those written since.
+        transactions: The transactions of the id.
+        registers: The registers read so far, by topic of markers; None for none.
+        committed: The ids of committables whose markers were found or written.
     """
 
     transactions: KafkaTransactions
@@ -109,15 +110,15 @@ class _Held:
 
 @dataclass
 class _Task:
-    """A committable on its way.
+    """A committable that is being committed.
 
     Attributes:
-        plain: As the checkpoint has it.
-        topic: Where its marker is, or will be.
-        stamp: What it says besides.
-        refused: Records that go to the dead letters.
-        single: Whether each record is sent as a batch of its own.
-        failed: The record of the delivery that failed.
+        plain: The committable in the checkpoint.
+        topic: The topic of its marker.
+        stamp: The rest of its stamp.
+        refused: Records for the dead letter topic.
+        single: Whether each record is a batch of its own.
+        failed: The record whose delivery failed.
         passes: How often refused records were found.
     """
 
@@ -131,12 +132,12 @@ class _Task:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the committable."""
         return str(self.plain["id"])
 
     @property
     def transactional_id(self) -> str:
-        """Under which it is committed."""
+        """The transactional id to commit it with."""
         return str(self.plain[TRANSACTIONAL_ID])
 
     @property
@@ -145,23 +146,23 @@ class _Task:
         return int(self.plain[PREPARED_AT])
 
     def records(self) -> Iterator[ProducerRecord]:
-        """Return its records."""
+        """Return the records."""
         return ((topic, key, value, timestamp) for topic, key, value, timestamp in records_of(self.plain))
 
 
 class KafkaCommitter(WriteAheadCommitter):
-    """Writes committables.
+    """Writes each committable in a transaction.
 
     Args:
-        properties: The client's.
-        markers: Of its sink.
-        marker_topic: Where they are.
-        transactional_id: That of the subtask's own writer: it is taken at once, so that an older process is fenced.
+        properties: The properties of the client.
+        markers: Those of the sink.
+        marker_topic: The topic of the markers.
+        transactional_id: The id of the subtask's own writer; it is taken at once, to fence an older process.
         where: For errors.
-        step: Is told each step's name; tests crash there.
-        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere: they fail the job.
-        unknown: What becomes of committables of which nobody knows whether they are in Kafka.
-        count_dead_letters: Is told how many records went there.
+        step: Called with the name of each step; tests crash there.
+        dead_letter_topic: The topic for records that brokers reject permanently; None: they fail the job.
+        unknown: How to treat committables when it can't be known whether they are in Kafka.
+        count_dead_letters: Called with the number of records sent there.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class KafkaCommitter(WriteAheadCommitter):
             raise KafkaConnectorError(message, where=where) from error
 
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
-        """Commit, oldest first; transactional ids of other subtasks are let go after it."""
+        """Commit, oldest first; then release the transactional ids of other subtasks."""
         try:
             super().commit(requests)
         finally:
@@ -233,14 +234,14 @@ class KafkaCommitter(WriteAheadCommitter):
                 return False
 
     def close(self) -> None:
-        """Let go of all transactional ids; a transaction that is open is aborted."""
+        """Release all transactional ids; an open transaction is aborted."""
         for transactional_id in list(self._held):
             self._drop(transactional_id)
 
     # -- a committable
 
     def _try(self, task: _Task) -> bool:
-        """Commit it; return whether that was to be done."""
+        """Commit a committable; return False if it had been committed before."""
         held = self._take(task.transactional_id, single=task.single)
         self._step("taken")
         if self._is_committed(held, task):
@@ -257,7 +258,7 @@ class KafkaCommitter(WriteAheadCommitter):
         self._step("marked")
         transactions.flush()
         self._step("flushed")
-        noted = self._registers.usable or task.stamp.get("register") is not None  # it promises that its commit is noted
+        noted = self._registers.usable or task.stamp.get("register") is not None  # it promises that its commit is recorded
         if noted:
             self._registers.write(transactions.producer, task.transactional_id, place, register)
             self._step("noted")
@@ -269,7 +270,7 @@ class KafkaCommitter(WriteAheadCommitter):
         return True
 
     def _is_committed(self, held: _Held, task: _Task) -> bool:
-        """Return whether a committable is in Kafka. The id is held, so that nothing about it changes any more."""
+        """Return whether a committable is in Kafka. The id is held, so the answer can't change."""
         if task.id in held.committed:
             return True
         register = held.registers.get(task.topic)
@@ -292,7 +293,7 @@ class KafkaCommitter(WriteAheadCommitter):
         return task.id in held.committed
 
     def _failed(self, task: _Task, error: BaseException, request: CommitRequest[dict[str, Any]]) -> bool:
-        """Say what becomes of a committable whose transaction failed; return whether it is tried again at once."""
+        """Handle a failed transaction of a committable; return whether to retry at once."""
         held = self._held.get(task.transactional_id)
         outlasted = None
         found = error.args[0]
@@ -300,7 +301,7 @@ class KafkaCommitter(WriteAheadCommitter):
             found, outlasted = held.transactions.reason_of(found), held.transactions.outlasted()
             failure = held.transactions.sender.failure
             task.failed = None if failure is None else failure.record
-        self._drop(task.transactional_id)  # whatever became of it: who takes the id the next time knows
+        self._drop(task.transactional_id)  # its outcome is known after the id is taken the next time
         said = reason(kafka_client().KafkaException(found))
         if failure_of(found) is Failure.RECORD:
             return self._refused(task, said, request)
@@ -316,7 +317,7 @@ class KafkaCommitter(WriteAheadCommitter):
     # -- records that are refused
 
     def _refused(self, task: _Task, said: str, request: CommitRequest[dict[str, Any]]) -> bool:
-        """Find which records are refused; return whether to try again at once, without them or to find them."""
+        """Find the rejected records; return whether to retry at once, either without them or to identify them."""
         found = self._offenders(task, said)
         if not found and not task.single:
             task.single = True
@@ -335,7 +336,7 @@ class KafkaCommitter(WriteAheadCommitter):
         return False
 
     def _offenders(self, task: _Task, said: str) -> list[RefusedRecord]:
-        """Return the records that are known not to be taken: by their topics' limits, or as the batch of one that failed."""
+        """Return the records known to be rejected: by their topics' limits, or because they failed as a batch of one."""
         left = (record for record in task.records() if record not in task.refused)
         found = [refused for record in left if (refused := self._limits.refusal(record)) is not None]
         if found or not task.single:
@@ -351,7 +352,7 @@ class KafkaCommitter(WriteAheadCommitter):
     # -- transactional ids
 
     def _take(self, transactional_id: str, *, single: bool = False) -> _Held:
-        """Return a transactional id that nobody else has.
+        """Take a transactional id, and fence its other holders.
 
         Raises:
             KafkaException: The id can't be taken now.
@@ -363,7 +364,7 @@ class KafkaCommitter(WriteAheadCommitter):
         return held
 
     def _begin_register(self, held: _Held) -> None:
-        """Have a register for this subtask's id: what is made while it is there is never looked for elsewhere."""
+        """Create a register for this subtask's id: committables made while it exists are looked up only there."""
         place = self._marker_topic, marker_partition(self._own)
         register = self._registers.read(self._own, *place)
         if register is None and self._registers.usable:

@@ -1,6 +1,6 @@
-"""What the errors of Kafka's client mean for who writes: a table over all of its codes.
+"""Classifies the client's errors for a writer: a table of all error codes.
 
-A code stands here under its name in `confluent_kafka.KafkaError`; a test compares the table with the client's list, so that
+Codes are listed by their name in `confluent_kafka.KafkaError`; a test compares the table with the client's list, so that
 a code of a newer client has to be put in its place.
 """
 
@@ -14,7 +14,7 @@ from pystate.connectors.kafka.kafka_client import kafka_client
 
 
 class Failure(Enum):
-    """What an error means for another try."""
+    """Whether an error is worth another try."""
 
     PASSING = "another try may do it, without anybody's help"
     RECORD = "a record is refused, and will be again"
@@ -38,7 +38,7 @@ UNSUPPORTED_ASSIGNOR UNSUPPORTED_ENDPOINT_TYPE MISMATCHED_ENDPOINT_TYPE LISTENER
 _AUTHENTICATION _SSL _UNKNOWN_TOPIC _UNKNOWN_PARTITION _INVALID_ARG _INVALID_TYPE _NOT_CONFIGURED _NOT_IMPLEMENTED
 _UNSUPPORTED_FEATURE _UNKNOWN_PROTOCOL _GAPLESS_GUARANTEE _KEY_SERIALIZATION _VALUE_SERIALIZATION
 """
-# What no writer hears of (groups, consumers, shares, votes, Streams, telemetry) is here, too: another try harms nothing.
+# Codes that no writer receives (groups, consumers, shares, votes, Streams, telemetry) are included: a retry is harmless.
 _PASSING = """
 NO_ERROR UNKNOWN
 BROKER_NOT_AVAILABLE LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION REPLICA_NOT_AVAILABLE NOT_CONTROLLER
@@ -79,7 +79,7 @@ TABLE: dict[str, Failure] = {
 
 
 def failure_of(error: Any) -> Failure:
-    """Return what a `KafkaError` means; one that is newer than the table is tried again."""
+    """Return the class of a `KafkaError`; codes newer than the table are retried."""
     return _by_code().get(error.code(), Failure.PASSING)
 
 

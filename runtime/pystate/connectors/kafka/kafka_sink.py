@@ -23,15 +23,15 @@ _OURS = {"transactional.id": "set_transactional_id_prefix()", BOOTSTRAP_SERVERS:
 
 @dataclass(frozen=True)
 class KafkaSinkSettings:
-    """What a sink does.
+    """The settings of a sink.
 
     Attributes:
-        schema: Makes records of elements.
-        guarantee: How often a record gets there.
-        transactional_id_prefix: What transactional ids begin with.
-        marker_topic: Where committables that are in Kafka are noted.
-        properties: The client's.
-        dead_letter_topic: Where records go that brokers refuse for good; None for nowhere.
+        schema: Makes records from elements.
+        guarantee: The delivery guarantee.
+        transactional_id_prefix: The prefix of transactional ids.
+        marker_topic: The topic of the commit markers.
+        properties: The properties of the client.
+        dead_letter_topic: The topic for records that brokers reject permanently; None for none.
     """
 
     schema: KafkaRecordSerializationSchema
@@ -46,8 +46,8 @@ class KafkaSink(Sink[Any]):
     """Writes each element as a record; made by `builder()`.
 
     Args:
-        transformer: PyFlink's way to call a topic selector in front of the sink; there is none, it is called in the writer.
-        settings: What it does.
+        transformer: PyFlink's hook for topic selectors; unused here, the writer calls them.
+        settings: The settings of the sink.
 
     Raises:
         JobGraphError: There are no settings.
@@ -61,15 +61,15 @@ class KafkaSink(Sink[Any]):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Begin to describe a sink."""
+        """Return a builder."""
         return KafkaSinkBuilder()
 
     def get_transformer(self) -> None:
-        """Return what stands in front of the sink: nothing."""
+        """Return None: the stream is not transformed."""
         return
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Return what sends records as they come."""
+        """Return a writer that sends records immediately."""
         settings = self.settings
         return KafkaWriter(
             settings.properties,
@@ -82,12 +82,12 @@ class KafkaSink(Sink[Any]):
 
     @property
     def delivery_guarantee(self) -> DeliveryGuarantee:
-        """How often a record gets there."""
+        """The delivery guarantee."""
         return self.settings.guarantee
 
     @property
     def guarantee_reason(self) -> str:
-        """Why."""
+        """Why the sink has this guarantee."""
         if self.settings.guarantee is DeliveryGuarantee.NONE:
             return "records are sent, and nobody waits for them to arrive"
         return "records have arrived when a checkpoint is taken; what comes behind it is written again after a failure"
@@ -100,7 +100,7 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
     """Is told each step of a commit; tests crash there."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """Return what keeps records until their checkpoint is complete."""
+        """Return a writer that buffers records until their checkpoint is complete."""
         properties, where = self.settings.properties, _place(context)
         markers = Markers(properties, self.settings.marker_topic, where)
         transactional_id = self.transactional_id(context)
@@ -108,7 +108,7 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
         return KafkaWriteAheadWriter(self.settings.schema, transactional_id, stamp=stamp)
 
     def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
-        """Return what writes them."""
+        """Return the committer, which writes the records."""
         settings, where = self.settings, _place(context)
         markers = Markers(settings.properties, settings.marker_topic, where)
         own = self.transactional_id(context)
@@ -126,17 +126,17 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
 
     @property
     def guarantee_reason(self) -> str:
-        """Why."""
+        """Why the sink has this guarantee."""
         return "one transaction for each checkpoint, once it is complete; readers with isolation.level=read_committed see it"
 
     def transactional_id(self, context: InitContext) -> str:
-        """Return the transactional id of a subtask: of its own in each job and sink, and the same in each attempt."""
+        """Return the transactional id of a subtask: unique per job and sink, and the same in each attempt."""
         parts = (self.settings.transactional_id_prefix, context.get_job_id(), context.get_operator_uid())
         return "-".join((*parts, str(context.get_index_of_this_subtask())))
 
 
 class KafkaSinkBuilder:
-    """Collects what a `KafkaSink` does."""
+    """Builds a `KafkaSink`."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -147,15 +147,15 @@ class KafkaSinkBuilder:
         self._schema: KafkaRecordSerializationSchema | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """Say where brokers are: `host:port,host:port`."""
+        """Set the bootstrap servers: `host:port,host:port`."""
         self._properties[BOOTSTRAP_SERVERS] = str(bootstrap_servers)
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
-        """Say how often a record is to get there; NONE is the default, as Flink's.
+        """Set the delivery guarantee; NONE by default, as in Flink.
 
         Raises:
-            JobGraphError: It is no guarantee.
+            JobGraphError: It isn't a `DeliveryGuarantee`.
         """
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             message = f"set_delivery_guarantee() takes a DeliveryGuarantee, not {delivery_guarantee!r}."
@@ -164,17 +164,17 @@ class KafkaSinkBuilder:
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
-        """Say what transactional ids begin with; job id, uid and subtask follow, so that two jobs never meet."""
+        """Set the prefix of transactional ids; job id, uid and subtask follow, so ids of two jobs never collide."""
         self._prefix = str(transactional_id_prefix)
         return self
 
     def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
-        """Say where committables that are in Kafka are noted (ours); `pystate-commits` by default."""
+        """Set the topic of the commit markers (pystate only); `pystate-commits` by default."""
         self._marker_topic = str(topic)
         return self
 
     def set_dead_letter_topic(self, topic: str) -> KafkaSinkBuilder:
-        """Say where records go that brokers refuse for good (ours): too large, a time out of bounds, a missing key.
+        """Set the topic for permanently rejected records (pystate only): too large, time out of bounds, missing key.
 
         They keep key and value; headers say their topic, their timestamp and the reason. Without it they fail the job.
         """
@@ -182,10 +182,10 @@ class KafkaSinkBuilder:
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
-        """Say how elements become records.
+        """Set the schema that makes records from elements.
 
         Raises:
-            JobGraphError: It is no such schema.
+            JobGraphError: It isn't a `KafkaRecordSerializationSchema`.
         """
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             message = f"set_record_serializer() takes a KafkaRecordSerializationSchema, not {record_serializer!r}."
@@ -194,10 +194,10 @@ class KafkaSinkBuilder:
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
-        """Set a property of the client (librdkafka's names), for example one of security.
+        """Set a property of the client (librdkafka's names), for example for security.
 
         Raises:
-            JobGraphError: The builder has a call for it.
+            JobGraphError: The builder has a method for it.
         """
         if key in _OURS and key != BOOTSTRAP_SERVERS:
             message = f"set_property({key!r}) is not for authors: pystate sets it."

@@ -1,4 +1,4 @@
-"""Writes records as they come: at-least-once, or less."""
+"""The writer for at-least-once and for no guarantee: sends records immediately."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTITIONER = "murmur2_random"
 
 
 def producer_settings(properties: dict[str, str], **own: Any) -> dict[str, Any]:
-    """Return the settings of a producer that neither doubles nor reorders what it sends again."""
+    """Return the settings of a producer whose retries neither duplicate nor reorder records."""
     safe = {"enable.idempotence": True, "partitioner": _PARTITIONER, "linger.ms": 5, "compression.type": "lz4"}
     return client_settings(properties, **{"delivery.report.only.error": True}, **safe, **own)
 
@@ -40,8 +40,8 @@ class FailedDelivery(NamedTuple):
     """A record that was not delivered.
 
     Attributes:
-        error: The client's.
-        record: Its topic, key and value; the client doesn't say its timestamp.
+        error: The error of the client.
+        record: Topic, key and value; the client doesn't report the timestamp.
     """
 
     error: Any
@@ -49,13 +49,13 @@ class FailedDelivery(NamedTuple):
 
 
 class RecordSender:
-    """Hands records to a producer; waits where its queue is full.
+    """Passes records to a producer; waits while its queue is full.
 
     Args:
-        producer: Of the client, which reports failures only (`producer_settings`).
+        producer: The client's producer, which reports only failures (`producer_settings`).
 
     Attributes:
-        failure: The first delivery that failed, or the first that isn't a consequence of another one; None for none.
+        failure: The first failed delivery that isn't a consequence of another one, or just the first; None for none.
     """
 
     def __init__(self, producer: Any) -> None:
@@ -64,18 +64,18 @@ class RecordSender:
         self.failure: FailedDelivery | None = None
 
     def send(self, record: ProducerRecord) -> None:
-        """Hand a record over. Whether deliveries failed is heard of once in a while."""
+        """Pass a record to the producer. Failed deliveries are polled for now and then."""
         topic, key, value, timestamp = record
         more = {} if timestamp is None else {"timestamp": timestamp}
         self.send_as(topic, value=value, key=key, **more)
 
     def send_as(self, topic: str, **more: Any) -> None:
-        """Hand a record over, with what else the client's `produce` takes."""
+        """Pass a record to the producer, with more arguments of the client's `produce`."""
         while True:
             try:
                 self._producer.produce(topic, on_delivery=self.delivered, **more)
             except BufferError:
-                self._producer.poll(_POLL_S)  # nobody wakes it where deliveries succeed
+                self._producer.poll(_POLL_S)  # successful deliveries don't wake it
             except kafka_client().KafkaException as error:
                 if failure_of(error.args[0]) is Failure.RECORD:
                     self.failure = FailedDelivery(error.args[0], (topic, more.get("key"), more.get("value")))
@@ -88,12 +88,12 @@ class RecordSender:
             self._producer.poll(0)
 
     def drain(self, timeout_s: float) -> int:
-        """Wait until all has arrived or failed; return how many records are left after a time.
+        """Wait until all records are delivered or failed; return how many are left after the timeout.
 
-        Not by the client's `flush`: where an error is fatal, that calls back with an exception set, and may end the process.
+        Doesn't use the client's `flush`: on a fatal error that calls back with an exception set, and may end the process.
 
         Raises:
-            KafkaException: The client can't go on.
+            KafkaException: The client has a fatal error.
         """
         deadline = time.monotonic() + timeout_s
         while left := len(self._producer):
@@ -104,15 +104,15 @@ class RecordSender:
         return 0
 
     def drop(self) -> None:
-        """Drop what hasn't arrived."""
+        """Drop all undelivered records."""
         self._producer.purge()
         try:
             self.drain(_DROP_S)
-        except kafka_client().KafkaException:  # once, of what can't go on
+        except kafka_client().KafkaException:  # once, of a client that can't continue
             self.drain(_DROP_S)
 
     def delivered(self, error: Any, message: Any) -> None:
-        """Take note of a delivery that failed; the client's callback."""
+        """Record a failed delivery; the client's callback."""
         if error is None:
             return
         if self.failure is None or (
@@ -122,15 +122,15 @@ class RecordSender:
 
 
 class KafkaWriter(SinkWriter[Any]):
-    """Sends each record at once; at a checkpoint it waits until all have arrived.
+    """Sends each record immediately; at a checkpoint it waits until all are delivered.
 
     Args:
-        properties: The client's.
-        schema: Makes records of elements.
-        guarantee: With NONE, nothing waits for records to arrive but the end of the input.
+        properties: The properties of the client.
+        schema: Makes records from elements.
+        guarantee: With NONE, only the end of the input waits for deliveries.
         where: For errors.
-        dead_letter_topic: Where records go that break a limit of their topic; None for nowhere: they fail the job.
-        count_dead_letters: Is told how many records went there.
+        dead_letter_topic: The topic for records that violate a limit of their topic; None: they fail the job.
+        count_dead_letters: Called with the number of records sent there.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class KafkaWriter(SinkWriter[Any]):
         if self._sender.failure is not None:
             self._check()
         record = self._record_of(element, context.timestamp())
-        # a batch that is refused leaves out its other records, too, so that it must not come to that
+        # a rejected batch loses its other records, too, so it must be avoided
         refused = None if self._dead_letter_topic is None else self._limits.refusal(record)
         if refused is None:
             try:
@@ -175,7 +175,7 @@ class KafkaWriter(SinkWriter[Any]):
             self._count_dead_letters(1)
 
     def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
-        """Wait until all records have arrived, or one is given up (`delivery.timeout.ms`).
+        """Wait until all records are delivered, or one times out (`delivery.timeout.ms`).
 
         Raises:
             KafkaConnectorError: One could not be delivered.
@@ -191,7 +191,7 @@ class KafkaWriter(SinkWriter[Any]):
         self._check()
 
     def close(self) -> None:
-        """Drop what hasn't been sent: a job that goes on behind its checkpoint writes it again."""
+        """Drop unsent records: a job restored from its checkpoint writes them again."""
         producer, self._producer = self._producer, None
         if producer is not None:
             self._sender.drop()
@@ -208,6 +208,6 @@ class KafkaWriter(SinkWriter[Any]):
         message = f"A record could not be written to topic {record[0]!r}: {said}."
         if failure_of(error) is not Failure.RECORD:
             return KafkaConnectorError(message, where=self._where)
-        # brokers refuse a batch, and this may be another record of it than the one that they don't take
+        # brokers reject a whole batch, and this may not be the record that caused it
         message += f" It is {self._limits.refused(record, said)}, or another one of its batch."
         return KafkaConnectorError(message, where=self._where, hint=HINT)

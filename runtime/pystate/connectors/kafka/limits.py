@@ -1,4 +1,4 @@
-"""Which records a topic doesn't take, by its limits: brokers refuse a whole batch, and don't say for which record of it."""
+"""Finds records that violate limits of their topic: brokers reject a whole batch, and don't name the record."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _BEFORE, _AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.ma
 
 
 class RefusedRecord(NamedTuple):
-    """A record that its topic doesn't take.
+    """A record that its topic rejects.
 
     Attributes:
         record: Topic, key, value and timestamp.
-        why: The limit, in words.
+        why: The violated limit, in words.
     """
 
     record: ProducerRecord
     why: str
 
     def dead_letter(self) -> dict[str, Any]:
-        """Return key, value and headers of the record that tells of this one elsewhere."""
+        """Return key, value and headers of the dead letter for this record."""
         topic, key, value, timestamp = self.record
         told = {"topic": topic, "timestamp": str(timestamp), "reason": self.why}
         headers = [(f"pystate.{name}", text.encode()) for name, text in told.items()]
         return {"key": key, "value": value, "headers": headers}
 
     def __str__(self) -> str:
-        """Return how people know the record, and why it is refused."""
+        """Return a description of the record, and why it is rejected."""
         topic, key, value, timestamp = self.record
         size = len(value or b"")
         key_shown = bounded_text(repr(key), _MOST_SHOWN)
@@ -47,10 +47,10 @@ class RefusedRecord(NamedTuple):
 
 
 class TopicLimits:
-    """What topics take, asked when it is needed.
+    """The limits of topics, fetched on demand.
 
     Args:
-        properties: The client's.
+        properties: The properties of the client.
         where: For errors.
     """
 
@@ -60,9 +60,9 @@ class TopicLimits:
         self._configs: dict[str, dict[str, str]] = {}
 
     def refusal(self, record: ProducerRecord) -> RefusedRecord | None:
-        """Return which limit a record breaks by its key or its time; None where it breaks none that is known.
+        """Return the limit that a record violates by its key or its time; None if no known limit.
 
-        How large it is when it is compressed only brokers say.
+        Its compressed size is known to brokers only.
         """
         topic, key, _, timestamp = record
         config = self._config(topic)
@@ -74,7 +74,7 @@ class TopicLimits:
         return None if why is None else RefusedRecord(record, why)
 
     def refused(self, record: ProducerRecord, said: str) -> RefusedRecord:
-        """Return what is known of a record that brokers, or the client, refused by itself."""
+        """Return the description of a record that brokers, or the client, rejected on its own."""
         most = self._config(record[0]).get("max.message.bytes", "unknown")
         return self.refusal(record) or RefusedRecord(record, f"{said}; the topic's max.message.bytes is {most}")
 
@@ -86,7 +86,7 @@ class TopicLimits:
     def _asked(self, topic: str) -> dict[str, str]:
         client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
         resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
-        asking = new_admin(self._properties, self._where)  # what it answers ends with it
+        asking = new_admin(self._properties, self._where)  # its answers are invalid after it is closed
         try:
             asked = asking.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)[resource]
             found: dict[str, Any] = answer_of(asked)

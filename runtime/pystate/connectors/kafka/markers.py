@@ -1,8 +1,9 @@
-"""Markers: which committables are in Kafka already.
+"""Commit markers: which committables are already in Kafka.
 
-A marker is a record of a topic of ours (`pystate-commits`), written in the transaction that holds a committable's records:
-its key is the transactional id, its value the committable's id. So both are there or neither is. They are kept for ever, and
-asked where the id's register (`commit_register.py`) doesn't know. Others' transactions in the same partition are waited for.
+A marker is a record in a topic of pystate's (`pystate-commits`), written in the transaction that holds a committable's
+records: its key is the transactional id, its value the committable's id. So either both exist or neither. Markers are kept
+    for ever, and read if the id's register (`commit_register.py`) doesn't know. Reading waits for other ids' transactions in
+    the same partition.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ UNKNOWN_HINT = (
 
 
 class UnknownCommitError(KafkaConnectorError):
-    """Nobody knows whether a committable is in Kafka."""
+    """It can't be known whether a committable is in Kafka."""
 
 
 def marker_partition(transactional_id: str) -> int:
@@ -56,13 +57,13 @@ class Markers:
     """Reads markers.
 
     Args:
-        properties: The client's.
-        topic: Where markers are, where a committable doesn't say.
+        properties: The properties of the client.
+        topic: The topic of markers, unless a committable names another.
         where: For errors.
         clock_ms: Returns ms since 1970.
 
     Attributes:
-        topic: The same.
+        topic: As given.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class Markers:
         self._clock_ms = clock_ms
 
     def make_topic(self) -> None:
-        """Make the topic, where it isn't there.
+        """Create the topic if it doesn't exist.
 
         Raises:
-            KafkaConnectorError: It can't be made, or has too few partitions.
+            KafkaConnectorError: It can't be created, or has too few partitions.
         """
         client, admin = kafka_client(), new_admin(self._properties, self._where)
         new = kafka_client("confluent_kafka.admin").NewTopic(self.topic, PARTITIONS, config=_CONFIG)
@@ -102,10 +103,10 @@ class Markers:
             raise KafkaConnectorError(message, where=self._where, hint=self._hint())
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id of a topic, which one of the same name that is made anew doesn't have; None where brokers have none.
+        """Return the id of a topic, which changes when the topic is recreated; None if brokers have no ids.
 
         Raises:
-            KafkaException: It can't be asked.
+            KafkaException: The request fails.
         """
         client, asking = kafka_client(), new_admin(self._properties, self._where)  # what it answers ends with it
         asked = asking.describe_topics(client.TopicCollection([topic]), request_timeout=REQUEST_TIMEOUT_S)[topic]
@@ -122,18 +123,18 @@ class Markers:
     ) -> set[str]:
         """Return the ids of the committables of a transactional id that are in Kafka.
 
-        To be asked by who holds the transactional id: then no transaction of it is open, and none can be begun.
+        The caller has to hold the transactional id: then no transaction of it is open, and none can begin.
 
         Args:
-            transactional_id: Whose.
-            since_ms: When the oldest committable was made that is asked for, ms since 1970.
-            topic: Where its marker is; that of the sink for None.
-            topic_id: The topic's when the committable was made; None where that isn't known.
-            proven: Whether those that aren't among them have to be proven not to be in Kafka.
+            transactional_id: The id.
+            since_ms: When the oldest of these committables was made, ms since 1970.
+            topic: The topic of the markers; None for that of the sink.
+            topic_id: The topic's id when the committable was made; None if unknown.
+            proven: Whether all others have to be proven not to be in Kafka.
 
         Raises:
-            KafkaException: The topic can't be read to its end by now.
-            UnknownCommitError: It doesn't reach back so far, or is another one, so that nobody knows.
+            KafkaException: The topic can't be read to its end yet.
+            UnknownCommitError: The topic doesn't reach back that far, or was recreated, so the answer is unknown.
         """
         topic = topic or self.topic
         settings = {
@@ -156,8 +157,8 @@ class Markers:
         partition = marker_partition(transactional_id)
         spec = kafka_client("confluent_kafka.admin").OffsetSpec
         end = self._listed(topic, partition, spec.latest())
-        # Asked as `read_uncommitted` sees it, up to the high watermark: a consumer of committed records answers "none is as
-        # young" already where the first of them stands behind the open transaction of another id.
+        # Asked with `read_uncommitted`, up to the high watermark: a consumer of committed records would answer "no record is
+        # as young" if the first such record comes after the open transaction of another id.
         begin = self._listed(topic, partition, spec.for_timestamp(max(0, since_ms)))
         if proven:
             self._check_reach(topic, partition, since_ms, begin)
@@ -185,7 +186,7 @@ class Markers:
         return found
 
     def _check_identity(self, topic: str, topic_id: str | None) -> None:
-        """Refuse to look for a marker in a topic that isn't the one where it would be."""
+        """Check that the topic is the one that would contain the marker."""
         if topic_id is None:
             return
         client = kafka_client()
@@ -203,11 +204,11 @@ class Markers:
             raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
 
     def _check_reach(self, topic: str, partition: int, since_ms: int, begin: int) -> None:
-        """Refuse to look for a marker that the brokers may have dropped by now."""
+        """Check that the brokers can't have deleted the marker."""
         client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
         resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
-        # Whatever the topic keeps now: it may have kept less, or somebody has deleted records. The oldest go first, so a
-        # record that is older than what is looked for shows that none of these is gone.
+        # The topic's current retention proves nothing: it may have been shorter, or records were deleted. The oldest go
+        # first, so a record older than the marker shows that the marker can't have been deleted.
         first = self._listed(topic, partition, admin.OffsetSpec.earliest())
         dropped = first > 0 and begin in (-1, first)
         asking = new_admin(self._properties, self._where)  # what it answers ends with it
@@ -229,7 +230,7 @@ class Markers:
             raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
 
     def _listed(self, topic: str, partition: int, spec: Any) -> int:
-        """Return an offset of a partition, open transactions in it counted: none of ours is open."""
+        """Return an offset of a partition, including open transactions: none of ours is open."""
         client = kafka_client()
         where = client.TopicPartition(topic, partition)
         asking = new_admin(self._properties, self._where)

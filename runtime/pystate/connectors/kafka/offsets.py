@@ -1,4 +1,4 @@
-"""Where a source begins and ends, in the names of `pyflink.datastream.connectors.kafka`."""
+"""Start and end offsets of a source; the names are those of `pyflink.datastream.connectors.kafka`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KafkaTopicPartition(NamedTuple):
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to begin where no offset is known."""
+    """Where to start if there is no offset."""
 
     LATEST = 0
     EARLIEST = 1
@@ -41,13 +41,13 @@ class OffsetsKind(Enum):
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """Finds the offset of each partition; made by its static methods.
+    """Determines the offset of each partition; made by its static methods.
 
     Attributes:
-        kind: How.
-        timestamp_ms: Of TIMESTAMP.
-        given: Of GIVEN.
-        reset: Of COMMITTED and GIVEN: where partitions begin that have no offset.
+        kind: How offsets are determined.
+        timestamp_ms: For TIMESTAMP.
+        given: For GIVEN.
+        reset: For COMMITTED and GIVEN: where partitions without an offset start.
     """
 
     kind: OffsetsKind
@@ -57,20 +57,20 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """Return the one that begins where a partition begins."""
+        """Start at the beginning of each partition."""
         return KafkaOffsetsInitializer(OffsetsKind.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """Return the one that begins, or ends, where a partition ends when the job starts."""
+        """Start, or stop, at the end of each partition when the job starts."""
         return KafkaOffsetsInitializer(OffsetsKind.LATEST)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """Return the one that begins at the first record of a time or later, ms since 1970; where there is none, at the end.
+        """Start at the first record of a time or later, ms since 1970; if there is none, at the end.
 
         Raises:
-            JobGraphError: It is no time.
+            JobGraphError: It isn't a timestamp.
         """
         if type(timestamp) is not int or timestamp < 0:
             message = f"KafkaOffsetsInitializer.timestamp() takes ms since 1970, not {timestamp!r}."
@@ -81,10 +81,10 @@ class KafkaOffsetsInitializer:
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """Return the one that begins at the offsets that the group has committed.
+        """Start at the committed offsets of the consumer group.
 
         Args:
-            offset_reset_strategy: Where partitions begin of which it has none; NONE: the job fails.
+            offset_reset_strategy: Where partitions without a committed offset start; NONE: the job fails.
         """
         return KafkaOffsetsInitializer(OffsetsKind.COMMITTED, reset=_strategy(offset_reset_strategy))
 
@@ -93,14 +93,14 @@ class KafkaOffsetsInitializer:
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """Return the one that begins at these offsets.
+        """Start at these offsets.
 
         Args:
-            offsets: By partition.
-            offset_reset_strategy: Where partitions begin that are not among them; NONE: the job fails.
+            offsets: The offsets by partition.
+            offset_reset_strategy: Where other partitions start; NONE: the job fails.
 
         Raises:
-            JobGraphError: One is no offset.
+            JobGraphError: A value isn't an offset.
         """
         given = {}
         for partition, offset in dict(offsets).items():

@@ -1,4 +1,4 @@
-"""Finds partitions and says who reads which: each is one reader's, for as long as the job runs at that parallelism."""
+"""Discovers partitions and assigns each to a reader; the assignment is stable at a given parallelism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
-    """What an enumerator asks; see `KafkaCluster`."""
+    """What an enumerator needs of the brokers; see `KafkaCluster`."""
 
     def partitions(self) -> list[KafkaTopicPartition]:
         """Return the partitions that the source reads."""
@@ -30,25 +30,24 @@ class Cluster(Protocol):
         """Return the offset of each partition."""
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
-    """The enumerator of a source of Kafka's partitions.
+    """The enumerator of a source of Kafka partitions.
 
-    Brokers are asked at the start, while nobody waits; later on a thread of its own,
-    `kafka-discovery`, since an answer may take long.
+    Discovery runs synchronously at the start; later on the thread `kafka-discovery`, since an answer may take long.
 
     Args:
         context: Of the enumerator.
-        settings: What is read.
+        settings: The settings of the source.
         cluster: The brokers.
-        known: The partitions that readers have or had; None in a job that starts from no state.
-        waiting: Those that nobody has yet.
-        begin: Where partitions begin that Spark has read, in a job that starts from no state.
-        ends: Where partitions end, as a snapshot of Spark's has it.
+        known: The partitions that were assigned; None in a job that starts from no state.
+        waiting: The unassigned partitions.
+        begin: The start offsets of partitions that Spark has read, in a job that starts from no state.
+        ends: The end offsets in a snapshot of the micro-batch engine.
         clock: Returns the time, ms since 1970.
-        ids: Of the topics that Spark has read.
+        ids: The ids of the topics that Spark has read.
     """
 
     def __init__(
@@ -80,10 +79,10 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         self._fails = False
 
     def start(self) -> None:
-        """Look which partitions there are, and where they begin and end.
+        """Discover the partitions, and their start and end offsets.
 
         Raises:
-            ExternalSystemError: The brokers don't say.
+            ExternalSystemError: The brokers don't answer.
         """
         found = self._cluster.partitions()
         if not self._restored:
@@ -93,7 +92,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         self._look_at = self._clock() + (self._interval_ms or 0)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Give a reader the partitions that are its; readers of a source that looks for new ones ask again and again."""
+        """Assign a reader its partitions; readers of a source with discovery send requests repeatedly."""
         del requester_hostname
         with self._lock:
             found, self._found = self._found, []
@@ -109,17 +108,17 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
             self._look()
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the partitions that readers have or had, and those that nobody has."""
+        """Return the assigned and the unassigned partitions."""
         del checkpoint_id
         return [[list(partition) for partition in self._known], [split.to_plain() for split in self._waiting.values()]]
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._cluster.close()
 
     @property
     def _interval_ms(self) -> int | None:
-        """How often to look for new partitions: a source that ends has all it reads from the start."""
+        """The discovery interval; None for a bounded source, which knows its partitions from the start."""
         return None if self._settings.stopping is not None else self._settings.discovery_interval_ms
 
     def _reader_of(self, partition: KafkaTopicPartition) -> int:
@@ -159,7 +158,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
     def _ask(self) -> None:
         try:
             found = self._cluster.partitions()
-        except PystateError as error:  # the next look stands for this one
+        except PystateError as error:  # the next discovery replaces this one
             if not self._fails:
                 _LOG.warning("%s: new partitions can't be looked for: %s", self._settings.name, error.message)
             self._fails = True

@@ -1,4 +1,4 @@
-"""Reads the partitions of one subtask, as they have records."""
+"""Reads the Kafka partitions of one subtask."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ _MOST_KEPT = 100
 
 
 class Fetcher(Protocol):
-    """What fetches records; see `PartitionFetcher`."""
+    """The interface of `PartitionFetcher`."""
 
     def start(self) -> None:
-        """Begin to fetch."""
+        """Start to fetch."""
 
     def assign(self, splits: Sequence[KafkaPartitionSplit]) -> None:
-        """Fetch these partitions, too."""
+        """Also fetch these partitions."""
 
     def release(self, partition: KafkaTopicPartition) -> None:
-        """Fetch a partition no more."""
+        """Stop fetching a partition."""
 
     def take(self) -> list[Any]:
         """Return the next messages."""
 
     def sleep(self) -> bool:
-        """Have the reader woken when something comes; return whether there is nothing yet."""
+        """Have the reader woken for the next message; return whether there is none yet."""
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit offsets to the group."""
 
     def close(self) -> None:
-        """End."""
+        """Stop."""
 
 
 class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
-    """The reader of a source of Kafka's partitions.
+    """The reader of a source of Kafka partitions.
 
     Args:
         context: Of the reader.
-        settings: What is read.
+        settings: The settings of the source.
         fetcher: Fetches records.
         clock: Returns the time, ms since 1970.
         topic_ids: Returns the ids of topics.
@@ -75,7 +75,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._clock = clock
         self._topic_ids = topic_ids
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
-        self._read_up: set[KafkaTopicPartition] = set()  # their end was seen
+        self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
         self._told: dict[str, bool] | None = None
         self._batch: list[Any] = []
         self._next = 0
@@ -90,14 +90,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._committed: dict[KafkaTopicPartition, int] = {}
 
     def start(self) -> None:
-        """Begin to fetch."""
+        """Start to fetch."""
         self._fetcher.start()
 
     def add_splits(self, splits: Sequence[KafkaPartitionSplit]) -> None:
-        """Take partitions to read.
+        """Add partitions to read.
 
         Raises:
-            KafkaConnectorError: A topic is another one than that of the offsets.
+            KafkaConnectorError: A topic was recreated since its offsets were taken.
         """
         ids = self._topic_ids({split.partition.topic for split in splits})
         for split in splits:
@@ -113,15 +113,15 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._fetcher.assign(left)
 
     def notify_no_more_splits(self) -> None:
-        """End behind the partitions at hand, where they end."""
+        """End the input after the current partitions, if these are bounded."""
         self._no_more = True
 
     def handle_source_events(self, source_event: Any) -> None:
-        """Take note that no partition is missing, whose event time is to be waited for."""
+        """Handle the enumerator's notice that all partitions of this reader are assigned; event time waits for them."""
         self._knows_its_own |= source_event == ASSIGNED
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Hand on the next elements."""
+        """Emit the next elements."""
         if self._clock() >= self._ask_at:
             self._ask()
         if not self._knows_its_own:
@@ -146,19 +146,19 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def describe_position(self) -> str | None:
-        """Return topic, partition and offset of the record that can't be handed on."""
+        """Return topic, partition and offset of the record that can't be emitted."""
         message = self._failed_at
         if message is None:
             return None
         return f"topic {message.topic()!r}, partition {message.partition()}, offset {message.offset()}"
 
     def _is_next(self, message: Any) -> bool:
-        """Whether a message is the first one of its partition that was not handed on."""
+        """Return whether a message is the next one of its partition to emit."""
         split = self._splits.get(KafkaTopicPartition(message.topic() or "", message.partition() or 0))
         return message.error() is None and split is not None and message.offset() >= split.offset
 
     def available_at(self) -> int | None:
-        """Return when to ask for new partitions, or at once: for all else the fetcher wakes the job."""
+        """Return when to request new partitions; for records the fetcher wakes the job."""
         now = self._clock()
         if not self._knows_its_own:
             return now + _ANSWER_MS
@@ -167,7 +167,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         return min(self._ask_at, now + _LONGEST_SLEEP_MS)
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaPartitionSplit]:
-        """Return the partitions that aren't at their end, each as far as it is read."""
+        """Return the partitions that aren't at their end, with their offsets."""
         splits = list(self._splits.values())
         if self._settings.commits_to is not None:
             offsets = {split.partition: split.offset for split in splits if split.offset != EARLIEST}
@@ -177,7 +177,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         return [KafkaPartitionSplit.of(split.to_plain()) for split in splits]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Commit what the checkpoint holds to the group; partitions that stand where they stood are left out."""
+        """Commit the offsets of the checkpoint to the group, except those that haven't changed."""
         offsets = self._behind.pop(checkpoint_id, None)
         self._behind = {number: kept for number, kept in self._behind.items() if number > checkpoint_id}
         changed = {place: offset for place, offset in (offsets or {}).items() if self._committed.get(place) != offset}
@@ -186,11 +186,11 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._committed.update(changed)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._fetcher.close()
 
     def _ask(self) -> None:
-        """Ask for partitions: at first, and where new ones are looked for again and again, twice each time."""
+        """Request partitions: at the start, and with discovery twice in each interval."""
         self._context.send_split_request()
         interval = None if self._settings.stopping is not None else self._settings.discovery_interval_ms
         if interval is None:
@@ -213,7 +213,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                 if split is not None:
                     stop = split.stop
                     output.begin_split(split.split_id())
-            if split is None:  # it has come to its end, and some of what is behind that was fetched
+            if split is None:  # it has reached its end, and records after that were fetched
                 continue
             offset = message.offset()
             if stop is not None and offset >= stop:
@@ -231,7 +231,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                 split = None
 
     def _take_event(self, message: Any) -> None:
-        """Take note of a partition's end as it is now: what is in front of it is read, be it marks of transactions.
+        """Handle the event of a partition's current end: everything before it is read, including transaction markers.
 
         Raises:
             KafkaConnectorError: A partition can't be read.
@@ -253,7 +253,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             raise KafkaConnectorError(message_, where=self._settings.name)
 
     def _check_topic(self, split: KafkaPartitionSplit, topic_id: str | None) -> None:
-        """Refuse to take an offset of one topic for one of another that has its name by now."""
+        """Check that the topic wasn't recreated under the same name: offsets of the old one are invalid in it."""
         known, split.topic_id = split.topic_id, topic_id or split.topic_id
         if topic_id is None or known in (None, topic_id):
             return
@@ -289,7 +289,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._fetcher.release(split.partition)
 
     def _tell_splits(self, output: ReaderOutput[Any]) -> None:
-        """Say whose event time is waited for: a partition that never had a record only where some may be at hand."""
+        """Report the splits that event time waits for: a partition that never had a record only if some may be ready."""
         splits = {
             split.split_id(): split.has_records or split.partition not in self._read_up for split in self._splits.values()
         }

@@ -1,4 +1,4 @@
-"""Partitions as splits: which one, the next offset to read, and where it ends."""
+"""The splits of a Kafka source: a partition, the next offset to read, and the end."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class KafkaPartitionSplit(SourceSplit):
     """A partition from an offset on.
 
     Attributes:
-        partition: As said.
-        offset: The next one to read; `EARLIEST` for where the partition begins.
-        stop: The offset in front of which it ends; None where it has no end.
-        has_records: Whether event time waits for it though nothing comes: a record of it has come before.
-        topic_id: Of the topic that the offset is one of; None where it isn't known.
+        partition: The partition.
+        offset: The next one to read; `EARLIEST` for the beginning of the partition.
+        stop: The offset to stop at, exclusive; None for unbounded.
+        has_records: Whether a record of it has been read, so that event time waits for it.
+        topic_id: The id of the topic that the offset belongs to; None if unknown.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class KafkaPartitionSplit(SourceSplit):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing of it is left to read."""
+        """Return whether nothing of it is left to read."""
         return self.stop is not None and (self.offset >= self.stop or self.stop <= 0)
 
     def split_id(self) -> str:
@@ -51,19 +51,19 @@ class KafkaPartitionSplit(SourceSplit):
         return f"{self.partition.topic}:{self.partition.partition}"
 
     def to_plain(self) -> dict[str, Any]:
-        """Return partition, offset and end."""
+        """Return partition, offset and end in plain form."""
         topic, number = self.partition
         plain = dict(zip(_KEYS, (topic, number, self.offset, self.stop, self.has_records), strict=True))
         return plain if self.topic_id is None else {**plain, _TOPIC_ID: self.topic_id}
 
     @staticmethod
     def is_plain(value: Any) -> bool:
-        """Whether a value is what `to_plain` returns, of a snapshot whose sources are not known."""
+        """Return whether a value has the plain form of a split, for snapshots whose sources are unknown."""
         return isinstance(value, dict) and value.keys() - {_TOPIC_ID} == set(_KEYS)
 
     @staticmethod
     def of(plain: Any) -> KafkaPartitionSplit:
-        """Return the split of which `to_plain` returned this."""
+        """Return the split from its plain form."""
         topic, number, offset, stop, has_records = (plain[key] for key in _KEYS)
         end = None if stop is None else int(stop)
         return KafkaPartitionSplit(

@@ -1,4 +1,4 @@
-"""How elements become records of Kafka's: topic, key and value."""
+"""Serialization of elements to Kafka records: topic, key and value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ProducerRecord = tuple[str, bytes | None, bytes | None, int | None]
 
 
 class KafkaTopicSelector(ABC):
-    """Says which topic an element goes to."""
+    """Selects the topic of an element."""
 
     @abstractmethod
     def apply(self, data: Any) -> str:
@@ -22,10 +22,10 @@ class KafkaTopicSelector(ABC):
 
 
 class KafkaRecordSerializationSchema:
-    """Makes a record of an element; made by `builder()`, or extended by an author.
+    """Makes a record from an element; made by `builder()`, or subclassed.
 
     Args:
-        topic_selector: Says which topic an element goes to.
+        topic_selector: Selects the topic of an element.
     """
 
     def __init__(self, topic_selector: KafkaTopicSelector | None = None) -> None:
@@ -36,15 +36,15 @@ class KafkaRecordSerializationSchema:
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """Begin to describe one."""
+        """Return a builder."""
         return KafkaRecordSerializationSchemaBuilder()
 
     def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord:
         """Return the record of an element.
 
         Args:
-            element: What the stream holds.
-            timestamp: Its time, ms since 1970; None where it has none: the broker then takes the time of its arrival.
+            element: The element.
+            timestamp: The element's timestamp, ms since 1970; None for none: the broker then uses the arrival time.
         """
         selector, key_schema, value_schema = self._topic_selector, self._key_schema, self._value_schema
         topic = self._topic if selector is None else selector.apply(element)
@@ -65,7 +65,7 @@ class _OfFunction(KafkaTopicSelector):
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Collects what makes a record: topic or topic selector, key and value."""
+    """Builds a schema from topic or topic selector, key and value."""
 
     def __init__(self) -> None:
         self._topic: str | None = None
@@ -77,7 +77,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """Write all elements to one topic.
 
         Raises:
-            JobGraphError: It is no name, or the topic is set already.
+            JobGraphError: It isn't a topic name, or the topic is already set.
         """
         self._check_no_topic()
         if not isinstance(topic, str) or not topic:
@@ -92,7 +92,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """Choose the topic by element.
 
         Raises:
-            JobGraphError: It is nothing to ask, or the topic is set already.
+            JobGraphError: It isn't callable, or the topic is already set.
         """
         self._check_no_topic()
         if not isinstance(topic_selector, KafkaTopicSelector):
@@ -106,10 +106,10 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Say how the key is made, by which Kafka chooses the partition; without it, records have none.
+        """Set the schema of the key, by which Kafka chooses the partition; without it, records have no key.
 
         Raises:
-            JobGraphError: It is no schema.
+            JobGraphError: It isn't a schema.
         """
         self._key = _schema("set_key_serialization_schema", key_serialization_schema)
         return self
@@ -117,10 +117,10 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Say how the value is made.
+        """Set the schema of the value.
 
         Raises:
-            JobGraphError: It is no schema.
+            JobGraphError: It isn't a schema.
         """
         self._value = _schema("set_value_serialization_schema", value_serialization_schema)
         return self

@@ -1,4 +1,4 @@
-"""What a source of Kafka's partitions reads in slots."""
+"""The settings of a Kafka source in slots."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ISOLATION = "isolation.level"
 _NO_GROUP = "pystate-source"
 """librdkafka wants a name even where nothing is committed."""
 _OURS = {
-    ISOLATION: "read_uncommitted",  # the Java client's default, which librdkafka's is not
+    ISOLATION: "read_uncommitted",  # the default of the Java client; librdkafka's differs
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "queued.min.messages": 20_000,
     "queued.max.messages.kbytes": 16_384,
-    "fetch.queue.backoff.ms": 10,  # a second by default: too long for who empties the queue in less
+    "fetch.queue.backoff.ms": 10,  # a second by default: too long for a reader that empties the queue in less
     "fetch.error.backoff.ms": 100,
 }
 _SOURCES_OWN = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof")
@@ -32,20 +32,20 @@ _SOURCES_OWN = ("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.s
 
 @dataclass(frozen=True)
 class KafkaSplitSettings(SendsTaken):
-    """Which partitions are read, and how. One of topics, pattern and partitions is set.
+    """The settings of a Kafka source in slots. Exactly one of topics, pattern and partitions is set.
 
     Attributes:
-        schema: Makes elements of values.
-        starting: Where it begins, in a job that starts from no snapshot.
-        stopping: Where it ends; None for nowhere.
-        group_id: None for no group.
+        schema: Makes elements from values.
+        starting: The start offsets, in a job that starts from no snapshot.
+        stopping: The end offsets; None for unbounded.
+        group_id: The consumer group; None for no group.
         commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
-        discovery_interval_ms: How often to look for new partitions; None for once.
-        takes_losses: What Kafka has deleted before it was read is passed over; else it fails the job.
-        timed: Whether elements have the times of their records.
-        properties: librdkafka's.
-        name: Of the source, for errors.
-        taken: The schema as the program handed it over.
+        discovery_interval_ms: How often to look for new partitions; None for discovery at the start only.
+        takes_losses: Whether to skip records that Kafka deleted before they were read; else they fail the job.
+        timed: Whether elements get the timestamps of their records.
+        properties: The properties of librdkafka.
+        name: The name of the source, for errors.
+        taken: The schema as the program passed it.
     """
 
     schema: DeserializationSchema
@@ -70,7 +70,7 @@ class KafkaSplitSettings(SendsTaken):
 
     @property
     def reads_committed(self) -> bool:
-        """Whether records of transactions come once these are committed."""
+        """Whether only committed records of transactions are read."""
         return self.properties.get(ISOLATION, _OURS[ISOLATION]) == "read_committed"
 
     def consumer(self) -> dict[str, Any]:

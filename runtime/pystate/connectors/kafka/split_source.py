@@ -1,4 +1,4 @@
-"""Kafka's partitions as a source of splits: what `KafkaSource` is in slots."""
+"""The split-based Kafka source, which `KafkaSource` uses in slots."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _IDS = "pystate-identity"
 
 
 class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
-    """The records of Kafka's partitions.
+    """Reads the records of Kafka partitions.
 
     Args:
-        settings: What is read.
+        settings: The settings of the source.
     """
 
     def __init__(self, settings: KafkaSplitSettings) -> None:
@@ -39,7 +39,7 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
 
     @property
     def starts_at(self) -> StartsAt:
-        """Where it begins in a job that starts from nothing."""
+        """Where the source starts in a job without a snapshot."""
         starting = self._settings.starting
         falls_back = starting.kind in (OffsetsKind.COMMITTED, OffsetsKind.GIVEN)
         if starting.kind is OffsetsKind.LATEST or (falls_back and starting.reset is KafkaOffsetResetStrategy.LATEST):
@@ -49,7 +49,7 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         return StartsAt.THE_BEGINNING
 
     def check_start(self) -> None:
-        """Refuse brokers that don't answer, and topics that aren't there."""
+        """Check that the brokers answer and the topics exist."""
         cluster = KafkaCluster(self._settings, _CHECK_TIMEOUT_S)
         try:
             cluster.partitions()
@@ -57,11 +57,11 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
             cluster.close()
 
     def get_boundedness(self) -> Boundedness:
-        """Return whether it ends."""
+        """Return BOUNDED if the source has an end."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._settings.stopping is None else Boundedness.BOUNDED
 
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
-        """Begin at Spark's offsets, and end where Spark was to end."""
+        """Start at Spark's offsets, and stop where Spark would have stopped."""
         try:
             self._begin = partition_offsets(offset)
             self._ends = partition_offsets(log[_ENDS].decode()) if _ENDS in log else {}
@@ -71,18 +71,18 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
             raise RestoreError(message, where=self._settings.name, hint="give the new source another uid") from error
 
     def begin_anew(self) -> None:
-        """Begin where the program says."""
+        """Start at the program's start offsets."""
         self._begin, self._ends, self._ids = None, {}, {}
 
     def create_enumerator(self, context: SplitEnumeratorContext[KafkaPartitionSplit]) -> KafkaPartitionEnumerator:
-        """Return what finds the partitions."""
+        """Return the enumerator, which discovers the partitions."""
         cluster = KafkaCluster(self._settings)
         return KafkaPartitionEnumerator(context, self._settings, cluster, begin=self._begin, ends=self._ends, ids=self._ids)
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[KafkaPartitionSplit], checkpoint: Any
     ) -> KafkaPartitionEnumerator:
-        """Return what hands out those that nobody had, and new ones."""
+        """Return an enumerator of the unassigned and the new partitions."""
         known, waiting = checkpoint
         partitions = [KafkaTopicPartition(str(topic), int(number)) for topic, number in known]
         splits = [self.restore_split(plain) for plain in waiting]
@@ -101,5 +101,5 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
             cluster.close()
 
     def restore_split(self, plain: Any) -> KafkaPartitionSplit:
-        """Return the partition and its position."""
+        """Return the split from its plain form."""
         return KafkaPartitionSplit.of(plain)

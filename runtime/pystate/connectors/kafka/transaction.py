@@ -1,4 +1,4 @@
-"""The transactions of one transactional id, and what went wrong in them."""
+"""The transactions of one transactional id, and their errors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _REPORTS_S = 5.0
 
 
 class KafkaTransactions:
-    """Holds a transactional id: what others had open under it is ended, and they are fenced.
+    """Holds a transactional id: other open transactions of the id are aborted, and their producers fenced.
 
     Args:
-        properties: The client's.
-        transactional_id: Which.
+        properties: The properties of the client.
+        transactional_id: The id.
         where: For errors.
-        single: Whether each record is a batch of its own, so that brokers say which one they refuse.
+        single: Whether each record is a batch of its own, so that a rejected record can be identified.
 
     Raises:
         KafkaException: The id can't be taken now.
@@ -49,27 +49,27 @@ class KafkaTransactions:
         self.producer.begin_transaction()
 
     def send(self, records: Iterable[ProducerRecord]) -> None:
-        """Hand records over.
+        """Pass records to the producer.
 
         Raises:
-            KafkaException: One was refused.
+            KafkaException: A record was rejected.
         """
         for record in records:
             self.sender.send(record)
             self._check()
 
     def flush(self) -> None:
-        """Wait until all records have arrived.
+        """Wait until all records are delivered.
 
         Raises:
-            KafkaException: One was refused.
+            KafkaException: A record was rejected.
         """
         while self.sender.drain(_STEP_S) and self.sender.failure is None:
             pass
         self._check()
 
     def commit(self) -> None:
-        """Commit; where no answer comes, ask again, as long as the brokers keep a transaction."""
+        """Commit; without an answer, retry for as long as the brokers keep a transaction."""
         client = kafka_client()
         deadline = time.monotonic() + self.timeout_ms / 1000
         while True:
@@ -83,17 +83,17 @@ class KafkaTransactions:
                 return
 
     def close(self) -> None:
-        """Let go of the id; a transaction that is open is aborted, or ended by brokers when the next one takes the id."""
+        """Release the id; an open transaction is aborted, or ended by brokers when the id is taken the next time."""
         with suppress(kafka_client().KafkaException):
             self.sender.drop()
             self.producer.abort_transaction(1.0)
 
     def reason_of(self, error: Any) -> Any:
-        """Return the error that is the reason of another one: "purged in queue" has a reason, too."""
+        """Return the root cause of an error: "purged in queue", for example, has a cause."""
         if failure_of(error) is not Failure.CONSEQUENCE:
             return error
         with suppress(kafka_client().KafkaException):
-            self.sender.drain(_REPORTS_S)  # what deliveries say
+            self.sender.drain(_REPORTS_S)  # what deliveries report
         failure = self.sender.failure
         fatal = [one for one in self._told if one.fatal()]
         for found in (*([] if failure is None else [failure.error]), *fatal):
@@ -102,7 +102,7 @@ class KafkaTransactions:
         return error
 
     def outlasted(self) -> str | None:
-        """Say so where brokers have ended the transaction since it took too long; None where it didn't."""
+        """Return a message if the brokers aborted the transaction because it took too long; else None."""
         taken_ms = int((time.monotonic() - self._begun) * 1000)
         if not self._begun or taken_ms < self.timeout_ms:
             return None

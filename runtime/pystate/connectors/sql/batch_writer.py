@@ -1,4 +1,4 @@
-"""Rows that are written as they come, in batches, and all of them at each checkpoint: at-least-once."""
+"""The at-least-once writer: writes rows in batches, and flushes at each checkpoint."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _CLOSE_TIMEOUT_S = 10.0
 class SqlBatchWriter(SinkWriter[Any]):
     """Writes batches, each in a transaction.
 
-    Of the rows of a batch that have the same key only the last one is written.
+    Of rows with the same key in a batch, only the last one is written.
 
     Args:
-        engine: What connects.
+        engine: The SQLAlchemy engine.
         rows: Writes rows.
-        target: What is done with elements.
-        execution: How large batches are, how long they wait, how often they are tried.
-        password: What no log may show.
-        sleep: Waits so many seconds for another try.
+        target: What to do with elements.
+        execution: Batch size, batch interval and retries.
+        password: Hidden in logs.
+        sleep: Waits this many seconds before a retry.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SqlBatchWriter(SinkWriter[Any]):
             self._thread.start()
 
     def write(self, element: Any, context: SinkWriter.Context) -> None:
-        """Keep an element, and write what is kept once it is a batch."""
+        """Buffer an element, and write the batch when it is full."""
         del context
         operation = self._target.operation(element)
         if operation is None:
@@ -76,14 +76,14 @@ class SqlBatchWriter(SinkWriter[Any]):
                 self._write_batch()
 
     def flush(self, end_of_input: bool) -> None:  # noqa: FBT001 - Flink's signature
-        """Write what is kept."""
+        """Write the buffered rows."""
         del end_of_input
         with self._lock:
             self._raise_error()
             self._write_batch()
 
     def close(self) -> None:
-        """Drop what no checkpoint holds."""
+        """Drop rows that are in no checkpoint."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_TIMEOUT_S)
@@ -102,10 +102,10 @@ class SqlBatchWriter(SinkWriter[Any]):
         return key
 
     def _write_batch(self) -> None:
-        """Write what is kept, with more tries where somebody else was in the way.
+        """Write the buffered rows, with retries after conflicts with others.
 
         Raises:
-            SqlError: It can't be written.
+            SqlError: They can't be written.
         """
         from sqlalchemy import exc
 

@@ -1,4 +1,4 @@
-"""The table that tells which committables are committed: a row each, written in the transaction of their rows."""
+"""The table of commit markers: a row per committable, written in the same transaction as its rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class CommitTable:
     """The table of markers.
 
     Args:
-        engine: What connects.
-        name: Of the table, with its schema's in front of a dot.
-        password: What no error may show.
+        engine: The SQLAlchemy engine.
+        name: The name of the table, optionally as `schema.table`.
+        password: Hidden in errors.
     """
 
     def __init__(self, engine: Engine, name: str, password: str | None) -> None:
@@ -32,10 +32,10 @@ class CommitTable:
         self._is_there = False
 
     def create(self) -> None:
-        """Make the table where there is none. Others may do it at the same time.
+        """Create the table if it doesn't exist. Others may do so concurrently.
 
         Raises:
-            SqlError: It isn't there, and can't be made.
+            SqlError: It doesn't exist and can't be created.
         """
         if self._is_there:
             return
@@ -54,12 +54,12 @@ class CommitTable:
         self._is_there = True
 
     def insert(self, connection: Connection, commit_id: str, operator_uid: str, rows: int) -> None:
-        """Write a marker. It waits for another transaction that writes the same one, and fails where that commits."""
+        """Write a marker. It waits for a concurrent transaction that writes the same one, and fails if that commits."""
         values = {"commit_id": commit_id, "operator_uid": operator_uid[:255], "row_count": rows, "committed_at": _now()}
         connection.execute(self._table.insert().values(values))
 
     def check(self) -> None:
-        """Write a marker and take it back: without the right to do so nothing can be committed."""
+        """Write a marker and roll it back, to check the permission that commits need."""
         with self._engine.connect() as connection:
             self.insert(connection, uuid.uuid4().hex, "", 0)
             connection.rollback()
@@ -73,7 +73,7 @@ class CommitTable:
             return connection.execute(select(column).where(column == commit_id)).first() is not None
 
     def delete_old(self, operator_uid: str, keep_ms: int) -> int:
-        """Delete the markers of a sink that are older than so many milliseconds; return how many."""
+        """Delete markers of a sink older than this many milliseconds; return their number."""
         of_sink = self._table.c.operator_uid == operator_uid[:255]
         old = self._table.c.committed_at < _now() - keep_ms
         with self._engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Where a database is, and who asks. Made on the driver, it travels to the slots, which connect."""
+"""The connection options of a database. Made on the driver and pickled into the slots, which connect."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _EXTRAS = {"postgresql": ("psycopg", "postgres"), "mysql": ("pymysql", "mysql"),
 
 
 class SqlConnectionOptions:
-    """How a database is reached. Its password is shown nowhere.
+    """How to connect to a database. Its password is never shown.
 
     Args:
-        url: As SQLAlchemy has it (`postgresql://user:password@host/database`), or JDBC (`jdbc:postgresql://host/database`).
-        user_name: In the place of the URL's.
-        password: In the place of the URL's.
-        url_variable: The environment variable that has the URL, in the slots; the program doesn't carry it then.
-        url_file: The file that has it, in the slots.
-        engine_options: More for SQLAlchemy's `create_engine`: `{"connect_args": {...}}`.
+        url: A URL of SQLAlchemy (`postgresql://user:password@host/database`), or JDBC (`jdbc:postgresql://host/database`).
+        user_name: Replaces that of the URL.
+        password: Replaces that of the URL.
+        url_variable: The environment variable with the URL, in the slots; the program then doesn't contain it.
+        url_file: The file with the URL, in the slots.
+        engine_options: More arguments of SQLAlchemy's `create_engine`: `{"connect_args": {...}}`.
 
     Raises:
         ConfigurationError: Not exactly one of the three was given.
@@ -56,7 +56,7 @@ class SqlConnectionOptions:
         self.engine_options = dict(engine_options or {})
 
     def __repr__(self) -> str:
-        """Return what may be shown."""
+        """Return a text without secrets."""
         if self._url is None:
             return f"SqlConnectionOptions(the URL in {self.url_variable or self.url_file})"
         return f"SqlConnectionOptions({self.shown()})"
@@ -65,7 +65,7 @@ class SqlConnectionOptions:
         """Return the URL, with its driver.
 
         Raises:
-            ConfigurationError: There is none, or it can't be understood.
+            ConfigurationError: There is none, or it can't be parsed.
         """
         sqlalchemy = _sqlalchemy()
         text = from_jdbc(self._text().strip())
@@ -90,30 +90,30 @@ class SqlConnectionOptions:
         return url
 
     def shown(self) -> str:
-        """Return the URL without its password, for people."""
+        """Return the URL without its password, for display."""
         url = self.url()
         if url.query:
-            url = url.set(query=dict.fromkeys(url.query, HIDDEN))  # some drivers take passwords there
+            url = url.set(query=dict.fromkeys(url.query, HIDDEN))  # some drivers accept passwords there
         return url.render_as_string(hide_password=True)
 
     def password(self) -> str | None:
-        """Return the password, which is to be hidden; None where there is none."""
+        """Return the password, for hiding it; None if there is none."""
         found = self.url().password
         return None if found is None else str(found)
 
     @property
     def has_url(self) -> bool:
-        """Whether the program carries the URL, so that it is known in front of the slots."""
+        """Whether the program contains the URL, so that it is known outside of the slots."""
         return self._url is not None
 
     def create_engine(self, connections: int = 1) -> Engine:
-        """Return what connects.
+        """Return an engine.
 
         Args:
-            connections: How many there are at most at a time.
+            connections: The maximum number of concurrent connections.
 
         Raises:
-            ConfigurationError: There is no URL, or something is not installed.
+            ConfigurationError: There is no URL, or a package isn't installed.
         """
         sqlalchemy = _sqlalchemy()
         url = self.url()
@@ -162,7 +162,7 @@ def _sqlalchemy() -> Any:
 
 
 def _wait_for_disk(connection: Any, _: Any) -> None:
-    """Have a COMMIT be on disk when it is answered: a crash of the server would take it back otherwise."""
+    """Make a COMMIT durable before it is answered: otherwise a crash of the server could undo it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('synchronous_commit')")
         if cursor.fetchone() == ("off",):

@@ -1,4 +1,4 @@
-"""JDBC's URLs as SQLAlchemy has them."""
+"""Translates JDBC URLs to those of SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHER_NAMES = {
     "mysql": {"characterEncoding": "charset"},
     "mariadb": {"characterEncoding": "charset"},
 }
-# how JDBC's drivers batch and cache: others have ways of their own
+# batching and caching of JDBC drivers: other drivers have their own
 _WITHOUT_MEANING = {
     "rewriteBatchedStatements",
     "reWriteBatchedInserts",
@@ -29,10 +29,10 @@ _WITHOUT_MEANING = {
 
 
 def from_jdbc(url: str) -> str:
-    """Return a JDBC URL as SQLAlchemy has it; any other as it is.
+    """Translate a JDBC URL to SQLAlchemy's; return others as they are.
 
     Raises:
-        ConfigurationError: It is of a database, or has a parameter, that isn't known here.
+        ConfigurationError: The database, or a parameter, isn't supported.
     """
     if not url.lower().startswith(_PREFIX):
         return url

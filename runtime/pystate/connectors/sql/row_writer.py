@@ -1,4 +1,4 @@
-"""Writes rows within a transaction, in batches, and finds the one that a database refused."""
+"""Writes rows within a transaction, in batches, and finds the row that a database rejected."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SAME_KEY = "21000"
 
 
 class RowWriter:
-    """Writes rows of one target.
+    """Writes the rows of one target.
 
     Args:
-        engine: What connects.
-        target: What is done with rows.
-        batch_size: How many rows go at once.
-        password: What no error may show.
+        engine: The SQLAlchemy engine.
+        target: What to do with rows.
+        batch_size: The number of rows per batch.
+        password: Hidden in errors.
     """
 
     def __init__(self, engine: Engine, target: SqlTarget, batch_size: int, password: str | None) -> None:
@@ -51,7 +51,7 @@ class RowWriter:
         self._delete = driver_sql(deletes, self._backend, engine.dialect.paramstyle)
 
     def write(self, connection: Connection, operations: Iterable[Operation]) -> int:
-        """Write rows in their order, within the transaction of a connection; return how many.
+        """Write rows in order, within the transaction of a connection; return their number.
 
         Raises:
             SqlError: A row has too many values, or too few.
@@ -69,9 +69,9 @@ class RowWriter:
         return count
 
     def check(self) -> None:
-        """Have the database plan what is to be written: table, columns and rights are there, or it says what is not.
+        """Have the database plan the statement, which checks that table, columns and permissions exist.
 
-        A statement of one's own need not be one that a database plans, and is left alone.
+        A user's statement may be of a kind that can't be planned, and isn't checked.
         """
         if not isinstance(self._target, TableTarget):
             return
@@ -83,11 +83,11 @@ class RowWriter:
             connection.rollback()
 
     def refusal(self, error: BaseException, operations: Iterable[Operation]) -> SqlError:
-        """Return what a failure says to people, with the row where it is about one.
+        """Return the message for a failure, with the row if it concerns one.
 
         Args:
-            error: Of SQLAlchemy; the transaction is rolled back.
-            operations: All rows of that transaction, in their order.
+            error: The error of SQLAlchemy; the transaction is rolled back.
+            operations: All rows of that transaction, in order.
         """
         message = f"The database refused {{}} of {self._target.shown()}: {words_of(error, self._password)}"
         hint = "mend the statement, the table, or the rights of the user"
@@ -99,14 +99,14 @@ class RowWriter:
         return SqlError(message.format(what), hint=hint)
 
     def _refused_row(self, operations: Iterable[Operation]) -> list[object] | None:
-        """Write them once more, to be rolled back, until one is refused by itself."""
+        """Write the rows one by one, in a transaction that is rolled back, until one is rejected."""
         from sqlalchemy import exc
 
         last: Operation | None = None
         with self.engine.connect() as connection:
             try:
                 if self._backend == "sqlite":
-                    connection.exec_driver_sql("BEGIN")  # or the end of a savepoint would commit
+                    connection.exec_driver_sql("BEGIN")  # otherwise the end of a savepoint would commit
                 for batch in _batches(operations, self._batch_size):
                     with_point = connection.begin_nested()
                     try:
@@ -124,7 +124,7 @@ class RowWriter:
         return None
 
     def _many(self, quote: Callable[[str], str]) -> tuple[int, str]:
-        """Return how many rows go into one statement, and it: PostgreSQL takes them faster than one by one."""
+        """Return the number of rows per statement, and the statement: in PostgreSQL this is faster than one by one."""
         count = _MOST_PARAMETERS // max(1, self._parameters)
         while count > 1:
             sql = self._target.rows_sql(self._backend, quote, count)
@@ -137,7 +137,7 @@ class RowWriter:
         return 0, ""
 
     def _insert(self, connection: Connection, rows: list[tuple[object, ...]]) -> None:
-        """Write rows: several to a statement, and the rest one by one."""
+        """Write rows: several per statement, and the rest one by one."""
         count = self._at_once
         whole = len(rows) - len(rows) % count if count else 0
         if whole and not self._insert_many(connection, rows[:whole]):
@@ -146,7 +146,7 @@ class RowWriter:
             connection.exec_driver_sql(self._write, rows[whole:])
 
     def _insert_many(self, connection: Connection, rows: list[tuple[object, ...]]) -> bool:
-        """Write rows; return False, and write nothing, where a statement had two of one key, which none may change twice."""
+        """Write rows; return False, and write nothing, if a statement had two rows of one key, which isn't allowed."""
         from sqlalchemy import exc
 
         starts = range(0, len(rows), self._at_once)
@@ -172,10 +172,10 @@ class RowWriter:
 
 
 def check_tables(engine: Engine, table: str) -> None:
-    """Refuse a table of MySQL's whose rows can't be rolled back.
+    """Reject MySQL tables whose rows can't be rolled back.
 
     Raises:
-        ConfigurationError: It is one.
+        ConfigurationError: A table has such an engine.
     """
     if engine.dialect.name not in ("mysql", "mariadb"):
         return

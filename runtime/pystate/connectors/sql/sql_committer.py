@@ -1,4 +1,4 @@
-"""Rows and the marker of their committable in one transaction."""
+"""The exactly-once committer: writes rows and the marker of their committable in one transaction."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _CLEANING_INTERVAL_S = 600.0
 
 
 class SqlCommitter(WriteAheadCommitter):
-    """Writes a committable's rows once.
+    """Writes the rows of a committable exactly once.
 
-    The marker goes first: two committers of one committable then wait for each other at its primary key, also where one of
-    them is a session that the server still works for while its client is gone. The one that comes second writes nothing.
+    The marker is written first: two committers of a committable then wait for each other at its primary key, even if one of
+        them is a session that still runs in the server after its client died. The second one writes nothing.
 
     Args:
-        engine: What connects.
+        engine: The SQLAlchemy engine.
         rows: Writes rows.
-        markers: Which committables are done.
-        operator_uid: The sink's.
-        check: Looks, in front of the first commit, whether there can be one.
+        markers: The table of commit markers.
+        operator_uid: The uid of the sink.
+        check: Run before the first commit, to check that commits are possible.
         keep_ms: How long markers are kept; None for ever.
-        password: What no log may show.
+        password: Hidden in logs.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class SqlCommitter(WriteAheadCommitter):
         self._password = password
 
     def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
-        """Write the marker and the rows; where the marker is there, nothing."""
+        """Write the marker and the rows; nothing if the marker exists."""
         from sqlalchemy import exc
 
         committable = request.get_committable()
@@ -82,10 +82,10 @@ class SqlCommitter(WriteAheadCommitter):
         self._engine.dispose()
 
     def _failed(self, error: Exception, commit_id: str, request: CommitRequest[dict[str, Any]], *, has_marker: bool) -> bool:
-        """Say what became of a transaction that is rolled back, or whose COMMIT nobody answered; see `write_once`."""
+        """Signal the outcome of a transaction that was rolled back, or whose COMMIT got no answer; see `write_once`."""
         failure = failure_of(error)
         if failure in (Failure.CONFLICT, Failure.LOST):
-            # a COMMIT that was done all the same is found by its marker
+            # a COMMIT that succeeded nevertheless is found by its marker
             said = words_of(error, self._password)
             _LOG.warning("A commit is tried again: %s (%s)", said, failure.name)
             request.retry_later(CommitError(said))
@@ -103,7 +103,7 @@ class SqlCommitter(WriteAheadCommitter):
         return False
 
     def _is_committed(self, commit_id: str) -> bool | None:
-        """Return whether a marker is there; None where the database doesn't say."""
+        """Return whether a marker exists; None if the database doesn't answer."""
         from sqlalchemy import exc
 
         try:
@@ -120,7 +120,7 @@ class SqlCommitter(WriteAheadCommitter):
         self._cleaned = time.monotonic()
         try:
             self._markers.delete_old(self._uid, self._keep_ms)
-        except exc.SQLAlchemyError as error:  # it is tried again later, and nothing depends on it
+        except exc.SQLAlchemyError as error:  # it is retried later, and nothing depends on it
             _LOG.warning("Old markers could not be deleted: %s", words_of(error, self._password))
 
 

@@ -1,4 +1,4 @@
-"""What databases refuse, and what is to be done about it."""
+"""Classifies database errors: what to do after a failed transaction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_SHOWN = 500
 
 
 class SqlError(PystateError):
-    """A database refused what was asked of it, or can't be reached."""
+    """Raised when a database rejects a request or can't be reached."""
 
 
 class Failure(Enum):
-    """What became of a transaction that failed."""
+    """How to proceed after a failed transaction."""
 
     CONFLICT = "another transaction was in the way: deadlock, serialization, lock"
     LOST = "there is no connection; whether a COMMIT was done is unknown"
@@ -33,12 +33,12 @@ _OTHER_CLASSES = """
 """
 STATES = {
     **dict.fromkeys(_OTHER_CLASSES.split(), Failure.OTHER),
-    **dict.fromkeys(("22", "23", "44", "P0"), Failure.ROW),  # P0: of a trigger
+    **dict.fromkeys(("22", "23", "44", "P0"), Failure.ROW),  # P0: raised by a trigger
     **dict.fromkeys(("40", "72", "55006", "55P03", "57014"), Failure.CONFLICT),
     **dict.fromkeys(("08", "53", "58", "57P", "25006", "25P03", "25P04"), Failure.LOST),  # 25006: what was the primary
 }
 """By SQLSTATE, its class, or what begins so."""
-# What SQLAlchemy says of itself, and not of a database.
+# Errors of SQLAlchemy itself, not of a database.
 _OF_SQLALCHEMY_LOST = "DisconnectionError InvalidatePoolError PendingRollbackError ResourceClosedError TimeoutError"
 _OF_SQLALCHEMY_OTHER = """
 AmbiguousColumnError AmbiguousForeignKeysError ArgumentError AwaitRequired CircularDependencyError CompileError
@@ -57,8 +57,8 @@ _CONFLICT_NUMBERS = {1205, 1213, 1020, 3572}
 _LOST_NUMBERS = {1040, 1053, 1077, 1152, 1184, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2014, 2055}
 
 
-# PostgreSQL's client has no SQLSTATE of what a server says to somebody who connects, so these are its words for the
-# classes 28 and 3D (src/backend/libpq/auth.c, utils/init/postinit.c; libpq's fe-auth.c). What is not known is tried again.
+# PostgreSQL's client has no SQLSTATE for errors while connecting, so these are its messages for the classes 28 and 3D
+# (src/backend/libpq/auth.c, utils/init/postinit.c; libpq's fe-auth.c). Unknown errors are retried.
 _REFUSED_WORDS = re.compile(
     r"FATAL: +(?:password authentication failed|.* authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects"
     r"|(?:database|role) .* does not exist|role .* is not permitted to log in|permission denied for database"
@@ -68,7 +68,7 @@ _REFUSED_WORDS = re.compile(
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what an exception of SQLAlchemy's means."""
+    """Return the class of an exception of SQLAlchemy."""
     from sqlalchemy import exc
 
     if not isinstance(error, exc.DBAPIError):
@@ -110,7 +110,7 @@ def _of_class(error: Any, number: Any) -> Failure:
     if isinstance(error, (exc.IntegrityError, exc.DataError)):
         return Failure.ROW
     if isinstance(error, exc.OperationalError) and number is None and not _of_sqlite(error):
-        # psycopg has no SQLSTATE where it found no server, nor where one lets nobody in
+        # psycopg has no SQLSTATE if it found no server, or if the server rejects logins
         return Failure.OTHER if _REFUSED_WORDS.search(str(error.orig)) else Failure.LOST
     return Failure.OTHER
 
@@ -120,7 +120,7 @@ def _of_sqlite(error: Any) -> bool:
 
 
 def words_of(error: BaseException, password: str | None = None) -> str:
-    """Return what a database says, in one bounded line: no parameters, no password."""
+    """Return a database's message in one bounded line, without parameters and password."""
     original = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(original).splitlines() if line.strip()]
     text = " ".join(lines[:4]) or type(original).__name__
@@ -128,7 +128,7 @@ def words_of(error: BaseException, password: str | None = None) -> str:
 
 
 def without_password(text: str, password: str | None) -> str:
-    """Return a text with a password hidden, also as a URL has it."""
+    """Return a text with a password hidden, also in URL encoding."""
     if not password:
         return text
     from urllib.parse import quote, quote_plus
@@ -139,5 +139,5 @@ def without_password(text: str, password: str | None) -> str:
 
 
 def shown_row(values: Any) -> str:
-    """Return a row as an error names it."""
+    """Return a row as text for errors."""
     return bounded_text(repr(tuple(values)), _MOST_SHOWN).replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Look-ups in a database for each element, with a cache: `stream.map(SqlLookup(...))`, or asynchronously."""
+"""Look-up joins with a database, with a cache: `stream.map(SqlLookup(...))`, or asynchronously."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Merge = Callable[[Any, list[Row]], Any]
 
 
 class LookupCache:
-    """What was found, by what was looked for. Names and meaning are those of Flink's `lookup.partial-cache.*`.
+    """A cache of look-ups. Names and meaning are those of Flink's `lookup.partial-cache.*`.
 
     Args:
-        max_rows: How many look-ups it keeps, those used last; 0 for none.
-        expire_after_write: How long it believes one; None for ever.
-        cache_missing_key: Whether it keeps that nothing was found.
-        clock: Seconds.
+        max_rows: The number of look-ups to keep, by last use; 0 for none.
+        expire_after_write: How long a look-up is valid; None for ever.
+        cache_missing_key: Whether to cache empty results.
+        clock: Returns seconds.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class LookupCache:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return how many look-ups are kept."""
+        """Return the number of look-ups."""
         return len(self._kept)
 
     def get(self, key: Any) -> list[Row] | None:
-        """Return what was found; None where that isn't known, or not any more."""
+        """Return the cached result; None if missing or expired."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -71,7 +71,7 @@ class LookupCache:
             return rows
 
     def put(self, key: Any, rows: list[Row]) -> None:
-        """Keep what was found."""
+        """Add a result."""
         if not self._max_rows or not (rows or self._cache_missing_key):
             return
         with self._lock:
@@ -82,16 +82,16 @@ class LookupCache:
 
 
 class LookupQuery:
-    """A query and its cache; travels to the slots.
+    """A query and its cache; pickled into the slots.
 
     Args:
-        connection: How the database is reached.
-        query: A SELECT with a question mark for each parameter.
-        parameters: Makes them of an element.
-        max_rows: Of the cache, see `LookupCache`.
-        expire_after_write: Of the cache.
-        cache_missing_key: Of the cache.
-        max_retries: How often a look-up that finds no server, or is in a deadlock, is tried again.
+        connection: How to connect to the database.
+        query: A SELECT with a `?` for each parameter.
+        parameters: Makes them from an element.
+        max_rows: See `LookupCache`.
+        expire_after_write: See `LookupCache`.
+        cache_missing_key: See `LookupCache`.
+        max_retries: How often a look-up is retried after a lost connection or a deadlock.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class LookupQuery:
         self._engine: Engine | None = None
 
     def open(self, context: RuntimeContext, connections: int) -> None:
-        """Make ready to connect."""
+        """Create the engine."""
         max_rows, ttl, missing = self._cache_settings
         self._cache = LookupCache(max_rows, ttl, cache_missing_key=missing)
         self._engine = self._connection.create_engine(connections)
@@ -122,25 +122,25 @@ class LookupQuery:
         self._hits, self._misses = group.counter("lookupCacheHits"), group.counter("lookupCacheMisses")
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._engine is not None:
             self._engine.dispose()
 
     def key_of(self, element: Any) -> tuple[Any, ...]:
-        """Return what is looked for."""
+        """Return the parameters of an element."""
         return tuple(self._parameters(element))
 
     def cached(self, key: tuple[Any, ...]) -> list[Row] | None:
-        """Return what the cache knows."""
+        """Return the cached result."""
         found = self._cache.get(key)
         (self._misses if found is None else self._hits).inc()
         return found
 
     def ask(self, key: tuple[Any, ...]) -> list[Row]:
-        """Ask the database.
+        """Query the database.
 
         Raises:
-            SqlError: It refuses, or doesn't answer.
+            SqlError: It rejects the query, or doesn't answer.
         """
         from sqlalchemy import exc
 
@@ -164,19 +164,19 @@ class LookupQuery:
 
 
 class SqlLookup(MapFunction):
-    """Looks up rows for each element, one element after the other.
+    """Looks up rows for each element, one element at a time.
 
-    What it finds is what the database has at that moment: after a failure it may be something else.
+    A look-up returns the current rows of the database: after a failure they may differ.
 
     Args:
-        connection: How the database is reached.
-        query: A SELECT with a question mark for each parameter.
-        parameters: Makes them of an element: `lambda order: (order.product,)`.
-        merge: Makes of an element and the rows that were found what goes on.
-        max_rows: How many look-ups the cache of each subtask keeps, those used last; 0 for no cache.
-        expire_after_write: How long it believes one; None for ever.
-        cache_missing_key: Whether it keeps that nothing was found.
-        max_retries: How often a look-up that doesn't get through is tried again.
+        connection: How to connect to the database.
+        query: A SELECT with a `?` for each parameter.
+        parameters: Makes them from an element: `lambda order: (order.product,)`.
+        merge: Makes the result from an element and the rows found.
+        max_rows: The number of look-ups that each subtask caches, by last use; 0 for no cache.
+        expire_after_write: How long a look-up is valid; None for ever.
+        cache_missing_key: Whether to cache empty results.
+        max_retries: How often a failed look-up is retried.
     """
 
     def __init__(
@@ -203,25 +203,25 @@ class SqlLookup(MapFunction):
         )
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make ready to connect."""
+        """Create the engine."""
         self._query.open(runtime_context, 1)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._query.close()
 
     def map(self, value: Any) -> Any:
-        """Return the element with what was found."""
+        """Return the element merged with the rows found."""
         key = self._query.key_of(value)
         rows = self._query.cached(key)
         return self._merge(value, self._query.ask(key) if rows is None else rows)
 
 
 class AsyncSqlLookup(AsyncFunction[Any, Any]):
-    """Looks up rows for several elements at once: `AsyncDataStream.unordered_wait(stream, AsyncSqlLookup(...), ...)`.
+    """Looks up rows for several elements concurrently: `AsyncDataStream.unordered_wait(stream, AsyncSqlLookup(...), ...)`.
 
     Args:
-        connection: How the database is reached.
+        connection: How to connect to the database.
         query: See `SqlLookup`.
         parameters: See `SqlLookup`.
         merge: See `SqlLookup`.
@@ -229,7 +229,7 @@ class AsyncSqlLookup(AsyncFunction[Any, Any]):
         expire_after_write: See `SqlLookup`.
         cache_missing_key: See `SqlLookup`.
         max_retries: See `SqlLookup`.
-        connections: How many look-ups a subtask has under way at most, each with a thread and a connection.
+        connections: The maximum number of concurrent look-ups per subtask, each with a thread and a connection.
     """
 
     def __init__(
@@ -258,19 +258,19 @@ class AsyncSqlLookup(AsyncFunction[Any, Any]):
         )
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Make ready to connect."""
+        """Create the engine."""
         self._query.open(runtime_context, self._connections)
         self._threads = ThreadPoolExecutor(self._connections, thread_name_prefix="sql-lookup")
 
     def close(self) -> None:
-        """Let go of threads and connections."""
+        """Close threads and connections."""
         threads: ThreadPoolExecutor | None = getattr(self, "_threads", None)
         if threads is not None:
             threads.shutdown(cancel_futures=True)
         self._query.close()
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """Return the element with what was found."""
+        """Return the element merged with the rows found."""
         key = self._query.key_of(value)
         rows = self._query.cached(key)
         if rows is None:

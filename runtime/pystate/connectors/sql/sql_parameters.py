@@ -1,4 +1,4 @@
-"""Question marks of JDBC's statements as other drivers want them."""
+"""Translates the `?` parameters of JDBC statements to the styles of other drivers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def _tokens(backend: str) -> re.Pattern[str]:
 
 
 def count_parameters(sql: str, backend: str) -> int:
-    """Return how many parameters a statement has: question marks outside of strings, names and comments."""
+    """Return the number of parameters in a statement: question marks outside of strings, names and comments."""
     return sum(match.group() == "?" for match in _tokens(backend).finditer(sql))
 
 
 def driver_sql(sql: str, backend: str, paramstyle: str) -> str:
-    """Return a statement with its parameters as a driver marks them; `??` is a question mark (PostgreSQL's JSON operator).
+    """Return a statement in a driver's parameter style; `??` is a literal question mark (PostgreSQL's JSON operator).
 
     Args:
         sql: The statement.
         backend: SQLAlchemy's name of the kind of database.
-        paramstyle: The driver's, as in PEP 249.
+        paramstyle: The style of the driver, as in PEP 249.
     """
     formats = paramstyle in ("format", "pyformat")
     numbers = iter(range(1, len(sql) + 1))

@@ -1,4 +1,4 @@
-"""A table, or a statement, at the end of a stream."""
+"""`SqlSink`: writes a stream to a table, or by a statement."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class SqlSink(Sink[Any]):
-    """Writes rows in batches as they come: at-least-once, and with a key the table ends up the same.
+    """Writes rows in batches: at-least-once; with a key, repeated writes leave the same table.
 
     Args:
-        connection: How the database is reached.
-        target: What is done with elements.
-        execution: How rows are put together.
+        connection: How to connect to the database.
+        target: What to do with elements.
+        execution: How rows are batched.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class SqlSink(Sink[Any]):
 
     @staticmethod
     def builder() -> SqlSinkBuilder:
-        """Return what makes one."""
+        """Return a builder."""
         return SqlSinkBuilder()
 
     def __repr__(self) -> str:
-        """Return what may be shown."""
+        """Return a text without secrets."""
         return f"{type(self).__name__}({self.target.shown()}, {self.connection!r})"
 
     @property
@@ -69,12 +69,12 @@ class SqlSink(Sink[Any]):
 
 
 class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
-    """Writes the rows of a checkpoint in one transaction with a marker, once the checkpoint is complete.
+    """Writes the rows of a checkpoint and a marker in one transaction, once the checkpoint is complete.
 
     Args:
-        connection: How the database is reached.
-        target: What is done with elements.
-        execution: How many rows go at once.
+        connection: How to connect to the database.
+        target: What to do with elements.
+        execution: How rows are batched.
         commit_table: The name of the table of markers.
         marker_retention_ms: How long markers are kept; None for ever.
     """
@@ -106,7 +106,7 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
         """Return the committer of one subtask.
 
         Raises:
-            SqlError: The database doesn't let anybody in, or has no such table or column.
+            SqlError: The database rejects the login, or has no such table or column.
         """
         engine = self.connection.create_engine()
         password = self.connection.password()
@@ -124,7 +124,7 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
 
 
 class SqlSinkBuilder:
-    """Makes a `SqlSink`: a URL, and a table with its columns or a statement."""
+    """Builds a `SqlSink` from a URL, and a table with its columns or a statement."""
 
     def __init__(self) -> None:
         self._places: dict[str, Any] = {}
@@ -140,82 +140,82 @@ class SqlSinkBuilder:
         self._retention_ms: int | None = None
 
     def set_url(self, url: str) -> SqlSinkBuilder:
-        """Set where the database is: SQLAlchemy's URL, or JDBC's. The program carries it, with its password."""
+        """Set the URL of the database, of SQLAlchemy or JDBC. The program contains it, with its password."""
         self._places["url"] = url
         return self
 
     def set_url_variable(self, name: str) -> SqlSinkBuilder:
-        """Set which environment variable has the URL, where slots run."""
+        """Set the environment variable with the URL, in the slots."""
         self._places["url_variable"] = name
         return self
 
     def set_url_file(self, path: str) -> SqlSinkBuilder:
-        """Set which file has the URL, where slots run."""
+        """Set the file with the URL, in the slots."""
         self._places["url_file"] = path
         return self
 
     def set_user_name(self, name: str) -> SqlSinkBuilder:
-        """Set the user, in the place of the URL's."""
+        """Set the user, instead of the URL's."""
         self._places["user_name"] = name
         return self
 
     def set_password(self, password: str) -> SqlSinkBuilder:
-        """Set the password, in the place of the URL's."""
+        """Set the password, instead of the URL's."""
         self._places["password"] = password
         return self
 
     def set_engine_options(self, **options: Any) -> SqlSinkBuilder:
-        """Set more for SQLAlchemy's `create_engine`."""
+        """Set more arguments of SQLAlchemy's `create_engine`."""
         self._places["engine_options"] = options
         return self
 
     def set_table(self, table: str) -> SqlSinkBuilder:
-        """Set the table; a schema goes in front of a dot."""
+        """Set the table, optionally as `schema.table`."""
         self._table = table
         return self
 
     def set_columns(self, *columns: str) -> SqlSinkBuilder:
-        """Set the columns: fields of rows, keys of dicts, or what tuples have in this order."""
+        """Set the columns: names of row fields, keys of dicts, or the order of tuples."""
         self._columns = columns
         return self
 
     def set_upsert_keys(self, *columns: str) -> SqlSinkBuilder:
-        """Set the columns of a primary key or a unique index: a row takes the place of the one with the same."""
+        """Set the columns of a primary key or a unique index: a row replaces the one with the same key."""
         self._keys = columns
         return self
 
     def set_statement(self, sql: str) -> SqlSinkBuilder:
-        """Set a statement in the place of a table, with a question mark for each value."""
+        """Set a statement instead of a table, with a `?` for each value."""
         self._statement = sql
         return self
 
     def set_mapper(self, mapper: Callable[[Any], Any]) -> SqlSinkBuilder:
-        """Set what makes of an element a row, dict, tuple, or None for nothing."""
+        """Set the function that makes a row, dict or tuple from an element; None skips it."""
         self._mapper = mapper
         return self
 
     def set_delete_when(self, predicate: Callable[[Any], bool]) -> SqlSinkBuilder:
-        """Set which elements delete the row of their key. Those of RowKind.DELETE do in any case."""
+        """Set which elements delete the row of their key. Those with RowKind.DELETE always do."""
         self._delete_when = predicate
         return self
 
     def set_delivery_guarantee(self, guarantee: DeliveryGuarantee) -> SqlSinkBuilder:
-        """Set it: exactly-once unless there is a key."""
+        """Set the delivery guarantee: exactly-once by default, unless there is a key."""
         self._guarantee = guarantee
         return self
 
     def set_batch_size(self, rows: int) -> SqlSinkBuilder:
-        """Set how many rows go to the database at once; 5000."""
+        """Set the number of rows per batch; 5000 by default."""
         self._figures["batch_size"] = rows
         return self
 
     def set_batch_interval_ms(self, interval_ms: int) -> SqlSinkBuilder:
-        """Set how long a batch waits for more rows; 0: until it is full, or a checkpoint comes. Not for exactly-once."""
+        """Set how long a batch waits for more rows; 0: until it is full or a checkpoint comes. Not for exactly-once."""
         self._figures["batch_interval_ms"] = interval_ms
         return self
 
     def set_max_retries(self, retries: int) -> SqlSinkBuilder:
-        """Set how often a batch is tried again; 3. Of commits `sink.committer.retries` says it."""
+        """Set how often a batch is retried; 3 by default. For commits see `sink.committer.retries`."""
         self._figures["max_retries"] = retries
         return self
 
@@ -225,7 +225,7 @@ class SqlSinkBuilder:
         return self
 
     def set_marker_retention(self, retention: Duration | None) -> SqlSinkBuilder:
-        """Set how long markers are kept. A savepoint that is older must not be resumed then: its rows would come twice."""
+        """Set how long markers are kept. Don't resume older savepoints: their rows would be written twice."""
         self._retention_ms = None if retention is None else retention.to_millis()
         return self
 
@@ -233,7 +233,7 @@ class SqlSinkBuilder:
         """Return the sink.
 
         Raises:
-            ConfigurationError: Something is missing, or doesn't go together.
+            ConfigurationError: A setting is missing, or settings conflict.
         """
         target = self._target()
         connection, execution = SqlConnectionOptions(**self._places), SqlExecutionOptions(**self._figures)

@@ -1,4 +1,4 @@
-"""The rows of a query as a bounded source, in splits by the range of a number."""
+"""A bounded source of a query's rows, split by ranges of a number."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 class SqlSplit(SourceSplit):
-    """A part of the rows, and how far it is read.
+    """A part of the rows, with the position in it.
 
     Attributes:
-        parameters: Of the query: the first and the last number of the range, both in it; none for all rows.
-        read: How many rows of it are read.
+        parameters: The parameters of the query: first and last number of the range, inclusive; none for all rows.
+        read: The number of rows read.
     """
 
     def __init__(self, parameters: tuple[int, ...], read: int = 0) -> None:
@@ -45,11 +45,11 @@ class SqlSplit(SourceSplit):
         self.read = read
 
     def split_id(self) -> str:
-        """Return its name."""
+        """Return the id of the split."""
         return "-".join(map(str, self.parameters)) or "all"
 
     def to_plain(self) -> list[Any]:
-        """Return range and position."""
+        """Return range and position in plain form."""
         return [list(self.parameters), self.read]
 
 
@@ -57,20 +57,19 @@ class SqlSource(Source[Row, SqlSplit]):
     """Reads the rows of a query once.
 
     A query with two question marks is run for each split, with the first and the last number of its range:
-    `SELECT id, name FROM users WHERE id BETWEEN ? AND ? ORDER BY id`. Behind a failure a split that was read in part is
-    asked for again, and as many rows as were read are skipped: ORDER BY makes that the same ones, as long as nobody changes
-    the table.
+    `SELECT id, name FROM users WHERE id BETWEEN ? AND ? ORDER BY id`. After a failure a partly read split is queried again,
+    and the rows that were read are skipped: ORDER BY makes these the same ones, unless the table changes.
 
     Args:
-        connection: How the database is reached.
+        connection: How to connect to the database.
         query: The SELECT.
         type_info: The type of the rows: their fields in the order of the query's columns.
-        partition_bounds: The first and the last number; None where the query has no question marks.
-        partitions: How many splits the range is cut into.
-        fetch_size: How many rows are fetched at once.
+        partition_bounds: The first and the last number; None if the query has no question marks.
+        partitions: The number of splits of the range.
+        fetch_size: The number of rows to fetch at once.
 
     Raises:
-        ConfigurationError: Query and range don't go together, or it is no type of rows.
+        ConfigurationError: Query and range don't match, or the type isn't a ROW.
     """
 
     def __init__(
@@ -101,11 +100,11 @@ class SqlSource(Source[Row, SqlSplit]):
 
     @property
     def unlike_again(self) -> str | None:
-        """Why a split may go on with other rows: as many are skipped as were read, and no order says which."""
+        """Why a split may resume with different rows: without an order, the skipped rows may not be those that were read."""
         return None if _is_ordered(self.query) else "its query has no ORDER BY: behind a failure other rows may be skipped"
 
     def splits(self) -> list[SqlSplit]:
-        """Return the splits, in the order of their ranges."""
+        """Return the splits, ordered by range."""
         if self._bounds is None:
             return [SqlSplit(())]
         first, last = self._bounds
@@ -119,39 +118,39 @@ class SqlSource(Source[Row, SqlSplit]):
         return Boundedness.BOUNDED
 
     def create_enumerator(self, context: SplitEnumeratorContext[SqlSplit]) -> SplitEnumerator[SqlSplit]:
-        """Return who gives splits to readers that ask."""
+        """Return the enumerator."""
         return _Enumerator(context, self.splits())
 
     def restore_enumerator(self, context: SplitEnumeratorContext[SqlSplit], checkpoint: Any) -> SplitEnumerator[SqlSplit]:
-        """Go on with the splits that nobody had."""
+        """Resume with the unassigned splits."""
         return _Enumerator(context, [self.restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Row, SqlSplit]:
-        """Return a reader, which connects when it has a split."""
+        """Return a reader, which connects when it gets a split."""
         return SqlReader(self, context)
 
     def restore_split(self, plain: Any) -> SqlSplit:
-        """Return the split that `to_plain` made plain."""
+        """Return the split from its plain form."""
         parameters, read = plain
         return SqlSplit(tuple(map(int, parameters)), int(read))
 
 
 def _is_ordered(query: str) -> bool:
     inner = 1
-    while inner:  # what stands in brackets orders no rows of the whole
+    while inner:  # an ORDER BY in brackets doesn't order the whole result
         query, inner = _BRACKETS.subn(" ", query)
     return _ORDERED.search(query) is not None
 
 
 class _Enumerator(SplitEnumerator[SqlSplit]):
-    """Gives each reader that asks the next split."""
+    """Assigns the next split to each reader that requests one."""
 
     def __init__(self, context: SplitEnumeratorContext[SqlSplit], splits: Sequence[SqlSplit]) -> None:
         self._context = context
         self._splits = deque(splits)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Assign a split, or say that there are no more."""
+        """Assign a split, or signal that there are no more."""
         del requester_hostname
         if self._splits:
             self._context.assign_split(self._splits.popleft(), subtask_id)
@@ -159,16 +158,16 @@ class _Enumerator(SplitEnumerator[SqlSplit]):
             self._context.signal_no_more_splits(subtask_id)
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the splits that nobody has."""
+        """Return the unassigned splits."""
         del checkpoint_id
         return [split.to_plain() for split in self._splits]
 
 
 class SqlReader(SourceReader[Row, SqlSplit]):
-    """Reads splits one after the other, and asks for the next when it has none.
+    """Reads splits in order, and requests the next when it has none.
 
     Args:
-        source: Whose splits.
+        source: The source.
         context: Of the reader.
     """
 
@@ -183,10 +182,10 @@ class SqlReader(SourceReader[Row, SqlSplit]):
         self._rows: Iterator[Sequence[Any]] | None = None
 
     def poll_next(self, output: ReaderOutput[Row]) -> InputStatus:
-        """Hand on the next rows of the first split.
+        """Emit the next rows of the first split.
 
         Raises:
-            SqlError: The database refuses, or doesn't answer.
+            SqlError: The database rejects the query, or doesn't answer.
         """
         if not self._splits:
             if self._no_more:
@@ -213,21 +212,21 @@ class SqlReader(SourceReader[Row, SqlSplit]):
         return InputStatus.MORE_AVAILABLE
 
     def snapshot_state(self, checkpoint_id: int) -> list[SqlSplit]:
-        """Return the splits at hand, each as far as it is read."""
+        """Return the current splits, with their positions."""
         del checkpoint_id
         return [SqlSplit(split.parameters, split.read) for split in self._splits]
 
     def add_splits(self, splits: Sequence[SqlSplit]) -> None:
-        """Take splits to read."""
+        """Add splits to read."""
         self._splits.extend(splits)
         self._asked = False
 
     def notify_no_more_splits(self) -> None:
-        """End behind the splits at hand."""
+        """End the input after the current splits."""
         self._no_more = True
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._end_query()
         if self._engine is not None:
             self._engine.dispose()
@@ -239,7 +238,7 @@ class SqlReader(SourceReader[Row, SqlSplit]):
         return self._rows
 
     def _ask(self, split: SqlSplit) -> Iterator[Sequence[Any]]:
-        """Return the rows of a split behind those that are read, in parts."""
+        """Return the unread rows of a split, in chunks."""
         source = self._source
         if self._engine is None:
             self._engine = source.connection.create_engine()

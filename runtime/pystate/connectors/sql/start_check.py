@@ -1,4 +1,4 @@
-"""Looks, before rows come, whether they can be written: a wrong password, a table or a right that is missing shows then."""
+"""Checks at the start that rows can be written: finds a wrong password, a missing table or permission early."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class StartCheck:
-    """What is asked of a database once. One that is away is asked again in front of the first commit.
+    """A check of a database that runs once. If the database is unavailable, it is repeated before the first commit.
 
     Args:
         rows: Writes rows.
-        target: What is done with them.
-        markers: Which committables are done; None where nobody asks.
-        password: What no error may show.
+        target: What to do with them.
+        markers: The table of commit markers; None without one.
+        password: Hidden in errors.
     """
 
     def __init__(self, rows: RowWriter, target: SqlTarget, markers: CommitTable | None, password: str | None) -> None:
@@ -31,12 +31,12 @@ class StartCheck:
         self._passed = False
 
     def look(self) -> None:
-        """Look, unless all was well before.
+        """Run the check, unless it passed before.
 
         Raises:
-            SqlError: It can't be written.
+            SqlError: Rows can't be written.
             ConfigurationError: The table's rows can't be rolled back.
-            SQLAlchemyError: The database is away, or somebody is in the way.
+            SQLAlchemyError: The database is unavailable, or there is a conflict with others.
         """
         from sqlalchemy import exc
 
@@ -57,10 +57,10 @@ class StartCheck:
         self._passed = True
 
     def look_early(self) -> None:
-        """Look before there is something to write; a database that is away may be there by then.
+        """Run the check before there is something to write; an unavailable database is tolerated.
 
         Raises:
-            SqlError: It can't be written.
+            SqlError: Rows can't be written.
             ConfigurationError: The table's rows can't be rolled back.
         """
         from sqlalchemy import exc
@@ -76,5 +76,5 @@ class StartCheck:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether the same may go well later."""
+    """Return whether a failure is transient."""
     return failure_of(error) in (Failure.LOST, Failure.CONFLICT)

@@ -1,4 +1,4 @@
-"""What a sink does with an element: a row of a table, or the parameters of a statement."""
+"""How a sink writes an element: as a row of a table, or as the parameters of a statement."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Operation = tuple[bool, list[Any]]
 
 
 class SqlTarget(ABC):
-    """What is done with elements.
+    """How elements are written.
 
     Attributes:
-        key_places: Which values of a row are its key; empty where nothing is known of one.
+        key_places: The positions of the key's values in a row; empty without a key.
     """
 
     key_places: tuple[int, ...] = ()
 
     @abstractmethod
     def operation(self, element: Any) -> Operation | None:
-        """Return what an element does; None for nothing.
+        """Return the operation of an element; None to skip it.
 
         Raises:
-            SqlError: It has no such columns.
+            SqlError: The element lacks a column.
         """
 
     @abstractmethod
     def write_sql(self, backend: str, quote: Callable[[str], str]) -> str:
-        """Return the statement that writes a row, with question marks for its values."""
+        """Return the statement that writes a row, with a `?` for each value."""
 
     def rows_sql(self, backend: str, quote: Callable[[str], str], count: int) -> str | None:
-        """Return the statement that writes so many rows, of different keys, at once; None where there is none."""
+        """Return a statement that writes this many rows with distinct keys at once; None if there is none."""
         del backend, quote, count
         return None
 
@@ -47,21 +47,21 @@ class SqlTarget(ABC):
 
     @abstractmethod
     def shown(self) -> str:
-        """Return what people call it."""
+        """Return a name for display."""
 
 
 class TableTarget(SqlTarget):
     """Rows of a table.
 
     Args:
-        table: Its name, with its schema's in front of a dot.
-        columns: Those that are written.
-        keys: Those that tell rows apart: a row of the same key is replaced. None: rows are inserted.
-        mapper: Makes of an element what has the columns; None takes it as it is.
-        delete_when: Says of an element whether it deletes the row of its key.
+        table: The name of the table, optionally as `schema.table`.
+        columns: The columns to write.
+        keys: The key columns: a row with the same key is replaced. None: rows are inserted.
+        mapper: Makes a record with the columns from an element; None uses the element itself.
+        delete_when: Returns whether an element deletes the row of its key.
 
     Raises:
-        ConfigurationError: A key is no column, or rows are deleted without a key.
+        ConfigurationError: A key isn't a column, or rows are deleted without a key.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TableTarget(SqlTarget):
         self._delete_when = delete_when
 
     def operation(self, element: Any) -> Operation | None:
-        """Return what an element does."""
+        """Return the operation of an element."""
         deletes = self._delete_when is not None and self._delete_when(element)
         if self._mapper is not None:
             element = self._mapper(element)
@@ -110,15 +110,15 @@ class TableTarget(SqlTarget):
         return True, [values[place] for place in self.key_places]
 
     def write_sql(self, backend: str, quote: Callable[[str], str]) -> str:
-        """Return the INSERT, with what replaces a row of the same key.
+        """Return the INSERT, with the clause that replaces a row of the same key.
 
         Raises:
-            ConfigurationError: Nothing is known of how this kind of database does it.
+            ConfigurationError: Replacing rows isn't supported for this kind of database.
         """
         return self.rows_sql(backend, quote, 1)
 
     def rows_sql(self, backend: str, quote: Callable[[str], str], count: int) -> str:
-        """Return the INSERT of so many rows; see `write_sql`."""
+        """Return the INSERT of this many rows; see `write_sql`."""
         names, marks = ", ".join(map(quote, self.columns)), ", ".join("?" * len(self.columns))
         rows = ", ".join([f"({marks})"] * count)
         insert = f"INSERT INTO {self._name(quote)} ({names}) VALUES {rows}"  # noqa: S608 - names are quoted
@@ -153,9 +153,9 @@ class StatementTarget(SqlTarget):
     """The parameters of a statement: an INSERT, UPDATE, DELETE, or whatever the database takes.
 
     Args:
-        sql: The statement, with a question mark for each value.
-        mapper: Makes of an element the values, in their order; None takes the element as a row.
-        columns: The names of the values, where elements are dicts.
+        sql: The statement, with a `?` for each value.
+        mapper: Makes the values from an element, in order; None uses the element as a row.
+        columns: The names of the values, if elements are dicts.
     """
 
     def __init__(self, sql: str, mapper: Callable[[Any], Any] | None = None, columns: Sequence[str] = ()) -> None:
@@ -174,7 +174,7 @@ class StatementTarget(SqlTarget):
         return self.sql
 
     def delete_sql(self, quote: Callable[[str], str]) -> str:
-        """Return nothing: nothing is deleted by a key."""
+        """Return nothing: a statement target doesn't delete by key."""
         raise AssertionError
 
     def shown(self) -> str:

@@ -1,4 +1,4 @@
-"""What a row holds, as committables keep it and as a driver takes it."""
+"""Converts row values for committables and for database drivers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _DECIMAL, _DATETIME, _DATE, _TIME, _TIMEDELTA, _UUID, _INT = range(1, 8)
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as msgpack takes it.
+    """Convert a value for msgpack.
 
     Raises:
-        SqlError: No database takes it.
+        SqlError: Databases don't support its type.
     """
     kind = type(value)
     if kind is int and not _MIN_INT <= value <= _MAX_INT:
@@ -33,7 +33,7 @@ def to_plain(value: Any) -> Any:
         return value
     if isinstance(value, Decimal):
         return msgpack.ExtType(_DECIMAL, str(value).encode())
-    if isinstance(value, datetime.datetime):  # before date, which it is as well
+    if isinstance(value, datetime.datetime):  # before date, its base class
         return msgpack.ExtType(_DATETIME, value.isoformat().encode())
     if isinstance(value, datetime.date):
         return msgpack.ExtType(_DATE, value.isoformat().encode())
@@ -63,7 +63,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value that `to_plain` was given."""
+    """Convert a value back from `to_plain`."""
     if isinstance(value, msgpack.ExtType):
         return _of_extension(value.code, value.data)
     if isinstance(value, list):
@@ -91,7 +91,7 @@ def _of_extension(code: int, data: bytes) -> Any:
 
 
 def for_driver(values: list[Any], backend: str) -> tuple[Any, ...]:
-    """Return a row as the driver of a database takes it."""
+    """Convert a row for the driver of a database."""
     return tuple(value if type(value) in _PLAIN else _for_driver(value, backend) for value in values)
 
 

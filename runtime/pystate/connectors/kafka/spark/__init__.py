@@ -1,1 +1,1 @@
-"""Kafka read by Spark's connector, and what brokers are asked through its Java client."""
+"""Reading Kafka by Spark's connector, and requests to brokers through its Java client."""

@@ -1,6 +1,6 @@
-"""Asks brokers what a source needs to know, through the Java client that comes with Spark's connector.
+"""Queries brokers through the Java client that comes with Spark's connector.
 
-So there is one set of properties, the Java client's, for what pystate asks and for what Spark reads.
+So pystate's requests and Spark's reads use the same properties, those of the Java client.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _RESET = {KafkaOffsetResetStrategy.EARLIEST: EARLIEST, KafkaOffsetResetStrategy.
 
 
 def connector_package() -> str:
-    """Return the coordinates of Spark's package for Kafka."""
+    """Return the Maven coordinates of Spark's Kafka connector."""
     import pyspark
 
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
 def check_connector(spark: SparkSession, where: str) -> None:
-    """Refuse a session of Spark's without its connector to Kafka.
+    """Check that a Spark session has the Kafka connector.
 
     Raises:
-        JobGraphError: It lacks it.
+        JobGraphError: The session lacks it.
     """
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no public way to Java's classes
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -50,11 +50,11 @@ def check_connector(spark: SparkSession, where: str) -> None:
 
 
 class KafkaBrokers:
-    """The brokers, as a source sees them. Its connection stays until it is closed, or an answer fails.
+    """The brokers, from a source's point of view. The connection is kept until it is closed or a request fails.
 
     Args:
-        spark: Has the connector.
-        properties: The Java client's.
+        spark: A session with the connector.
+        properties: The properties of the Java client.
         where: For errors.
     """
 
@@ -71,10 +71,10 @@ class KafkaBrokers:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with suppress(Exception):  # of py4j, where the JVM is gone
+            with suppress(Exception):  # of py4j, if the JVM is gone
                 client.close()
 
     def partitions(self, topics: tuple[str, ...], pattern: str | None) -> list[KafkaTopicPartition]:
@@ -95,7 +95,7 @@ class KafkaBrokers:
         return sorted(found)
 
     def topic_ids(self, topics: tuple[str, ...], pattern: str | None) -> dict[str, str]:
-        """Return the ids of topics, or of those whose whole name a pattern matches; none where brokers are too old.
+        """Return the ids of topics, or of those whose whole name a pattern matches; none if brokers are too old.
 
         Raises:
             ExternalSystemError: The brokers don't answer, or don't know a topic.
@@ -111,7 +111,7 @@ class KafkaBrokers:
     def offsets(
         self, initializer: KafkaOffsetsInitializer, partitions: list[KafkaTopicPartition], group: str | None
     ) -> dict[KafkaTopicPartition, int]:
-        """Return the offset of each partition: where it begins, or ends.
+        """Return the start or end offset of each partition.
 
         Raises:
             ExternalSystemError: The brokers don't answer, or an offset is missing.
@@ -140,10 +140,10 @@ class KafkaBrokers:
             return {**found, **self._listed(admin, missing, spec.earliest() if reset == EARLIEST else spec.latest())}
 
     def commit(self, group: str, offsets: Mapping[KafkaTopicPartition, int]) -> None:
-        """Commit offsets to a group that has no members.
+        """Commit offsets to a group without members.
 
         Raises:
-            ExternalSystemError: The brokers don't take them.
+            ExternalSystemError: The brokers reject them.
         """
         kafka = self._jvm.org.apache.kafka
         with self._admin("don't take the group's offsets") as admin:
@@ -170,7 +170,7 @@ class KafkaBrokers:
             asked.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, number), spec)
         level = self._jvm.org.apache.kafka.common.IsolationLevel
         committed = self._properties.get(ISOLATION) == "read_committed"
-        # where a transaction is open, a source of committed records begins, or ends, in front of it
+        # with an open transaction, a source of committed records begins, or ends, before it
         isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(isolation)
         answers = admin.listOffsets(asked, options).all().get()

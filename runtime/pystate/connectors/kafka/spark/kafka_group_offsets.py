@@ -1,6 +1,6 @@
-"""The offsets of completed checkpoints, committed to the consumer group: what people watch a group's lag by.
+"""Commits the offsets of completed checkpoints to the consumer group, for monitoring its lag.
 
-Nothing reads them but `KafkaOffsetsInitializer.committed_offsets()`: a job goes on at the offsets of its snapshot.
+Only `KafkaOffsetsInitializer.committed_offsets()` reads them: a job resumes at the offsets of its snapshot.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class KafkaGroupOffsets:
-    """Commits the offsets of one source. A commit that fails harms nobody: it is told, and the next one stands for it.
+    """Commits the offsets of one source. A failed commit is harmless: it is logged, and the next one replaces it.
 
     Args:
-        brokers: Returns the brokers; asked at the first commit.
+        brokers: Returns the brokers; called at the first commit.
         group: The consumer group.
         where: The source's name, for the log.
     """
@@ -36,7 +36,7 @@ class KafkaGroupOffsets:
         self._fails = False
 
     def completed(self, offset: str) -> None:
-        """Commit what a checkpoint holds; partitions that stand where they stood are left out."""
+        """Commit the offsets of a checkpoint, except those that haven't changed."""
         offsets = partition_offsets(offset)
         changed = {place: number for place, number in offsets.items() if self._committed.get(place) != number}
         if not changed:
@@ -56,7 +56,7 @@ class KafkaGroupOffsets:
         self._committed = offsets
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             brokers.close()

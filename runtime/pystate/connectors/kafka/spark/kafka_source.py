@@ -1,4 +1,4 @@
-"""`KafkaSource`: reads Kafka, by Spark's connector or in slots, as the engine wants."""
+"""`KafkaSource`: reads Kafka, by Spark's connector or in slots, depending on the engine."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "
 
 
 class KafkaValueDecoder:
-    """Makes elements of records' values.
+    """Deserializes elements from the values of records.
 
     Args:
-        schema: How.
+        schema: The deserialization schema.
     """
 
     def __init__(self, schema: DeserializationSchema) -> None:
         self._schema = schema
 
     def decode(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, int | None]]:
-        """Yield the element of each record, None for none, with the record's time where it is there."""
+        """Yield the element of each record, None for none, with the record's timestamp if present."""
         deserialize = self._schema.deserialize
         values = batch.column("value").to_pylist()
         times = batch.column("timestamp").to_pylist() if "timestamp" in batch.schema.names else [None] * len(values)
@@ -65,16 +65,16 @@ class KafkaValueDecoder:
 
 @dataclass(frozen=True)
 class KafkaSourceSettings:
-    """What a source reads. One of topics, pattern and partitions is set.
+    """The settings of a source. Exactly one of topics, pattern and partitions is set.
 
     Attributes:
-        starting: Where it begins, in a job that starts from no snapshot.
-        stopping: Where it ends; None for nowhere.
-        schema: Makes elements of values.
-        properties: The Java client's.
-        options: Those of Spark's connector.
+        starting: The start offsets, in a job that starts from no snapshot.
+        stopping: The end offsets; None for unbounded.
+        schema: Makes elements from values.
+        properties: The properties of the Java client.
+        options: The options of Spark's connector.
         commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
-        discovery_interval_ms: How often a source in slots looks for new partitions; 0 or less for once.
+        discovery_interval_ms: The discovery interval of a source in slots; 0 or less for discovery at the start only.
     """
 
     topics: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class KafkaSource:
     """Reads topics; made by `builder()`.
 
     Args:
-        settings: What it reads.
+        settings: The settings of the source.
     """
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
@@ -105,17 +105,17 @@ class KafkaSource:
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Begin to describe a source."""
+        """Return a builder."""
         return KafkaSourceBuilder()
 
     @property
     def bounded(self) -> bool:
-        """Whether the source ends."""
+        """Whether the source is bounded."""
         return self.settings.stopping is not None
 
     @property
     def produced_type(self) -> TypeInformation | None:
-        """The type of the elements; None where the schema leaves it open."""
+        """The type of the elements; None if the schema doesn't define it."""
         schema = self.settings.schema
         return None if schema is None else schema.produced_type
 
@@ -123,13 +123,13 @@ class KafkaSource:
         """Return the streaming DataFrame of the records.
 
         Args:
-            spark: Has Spark's connector.
+            spark: A session with Spark's connector.
             where: The source's name, for errors.
-            timed: With what watermarks need: times, topics and partitions.
-            condition: What records meet, of the connector's columns; None for all records.
+            timed: Whether to add the columns for watermarks: times, topics and partitions.
+            condition: A filter on the connector's columns; None for all records.
 
         Raises:
-            JobGraphError: The connector isn't there.
+            JobGraphError: The connector is missing.
             ExternalSystemError: The brokers don't answer.
         """
         from pyspark.sql import functions as F
@@ -146,19 +146,19 @@ class KafkaSource:
         if condition is not None:
             frame = frame.where(condition)
         columns: list[Column] = [F.col("value")]
-        if timed:  # lasting partitions are known by these columns as they come
+        if timed:  # lasting partitions are identified by these original columns
             columns += [F.col("topic"), F.col("partition"), F.expr("unix_millis(timestamp)").alias("timestamp")]
         return frame.select(*columns)
 
     def in_slots(self, name: str, *, timed: bool) -> tuple[KafkaSplitSource, TypeInformation]:
-        """Return the source of splits that reads the same in slots, and the type of its elements.
+        """Return the equivalent split-based source for slots, and the type of its elements.
 
         Args:
             name: Of the source, for errors.
-            timed: Whether elements have the times of their records.
+            timed: Whether elements get the timestamps of their records.
 
         Raises:
-            JobGraphError: A property can't be said in librdkafka's words.
+            JobGraphError: A property can't be translated to librdkafka's.
         """
         settings = self.settings
         assert settings.schema is not None  # noqa: S101 - the builder checks it
@@ -184,18 +184,18 @@ class KafkaSource:
         """Return the brokers.
 
         Args:
-            spark: Has Spark's connector.
+            spark: A session with Spark's connector.
             where: The source's name, for errors.
         """
         return KafkaBrokers(spark, self.settings.properties, where)
 
     def stopping(self, spark: Callable[[], SparkSession], where: str, *, timed: bool) -> KafkaStoppingOffsets | None:
-        """Return where the source ends; None where it has no end.
+        """Return the end of the source; None if it is unbounded.
 
         Args:
-            spark: Returns a session that has Spark's connector.
+            spark: Returns a session with Spark's connector.
             where: The source's name, for errors.
-            timed: As of `to_frame`.
+            timed: See `to_frame`.
         """
         stopping = self.settings.stopping
         if stopping is None:
@@ -209,10 +209,10 @@ class KafkaSource:
         )
 
     def group_offsets(self, spark: Callable[[], SparkSession], where: str) -> KafkaGroupOffsets | None:
-        """Return what commits the offsets of checkpoints to the group; None where none is named, or it isn't wanted.
+        """Return the committer of checkpoints' offsets to the group; None without a group, or if disabled.
 
         Args:
-            spark: Returns a session that has Spark's connector.
+            spark: Returns a session with Spark's connector.
             where: The source's name, for the log.
         """
         group = self.settings.group_id
@@ -221,10 +221,10 @@ class KafkaSource:
         return KafkaGroupOffsets(lambda: self.brokers(spark(), where), group, where)
 
     def identity(self, spark: Callable[[], SparkSession], where: str) -> KafkaTopicIds:
-        """Return what tells whether topics are those that a snapshot's offsets are of.
+        """Return the check that topics weren't recreated since a snapshot.
 
         Args:
-            spark: Returns a session that has Spark's connector.
+            spark: Returns a session with Spark's connector.
             where: The source's name, for errors.
         """
         settings = self.settings
@@ -270,7 +270,7 @@ class KafkaSource:
 
 
 class KafkaSourceBuilder:
-    """Collects what a `KafkaSource` reads."""
+    """Builds a `KafkaSource`."""
 
     def __init__(self) -> None:
         self._settings = KafkaSourceSettings()
@@ -279,30 +279,30 @@ class KafkaSourceBuilder:
         self._commits_offsets: bool | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Say where brokers are: `host:port,host:port`."""
+        """Set the bootstrap servers: `host:port,host:port`."""
         return self.set_property(_SERVERS, bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """Name the group that the offsets of completed checkpoints are committed to, and that `committed_offsets()` asks.
+        """Set the consumer group: checkpoints commit offsets to it, and `committed_offsets()` reads them.
 
-        Spark's consumers, which read, have group ids that begin so.
+        It is also the prefix of the group ids of Spark's consumers.
         """
         return self._set(group_id=str(group_id))
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
-        """Read these topics.
+        """Set the topics to read.
 
         Raises:
-            JobGraphError: What to read is set already.
+            JobGraphError: What to read is already set.
         """
         self._check_nothing_set()
         return self._set(topics=tuple(topics))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read the topics whose whole name a regular expression matches, new ones too.
+        """Read the topics whose whole name matches a regular expression, including new ones.
 
         Raises:
-            JobGraphError: What to read is set already, or it is no regular expression.
+            JobGraphError: What to read is already set, or it isn't a regular expression.
         """
         self._check_nothing_set()
         try:
@@ -313,27 +313,27 @@ class KafkaSourceBuilder:
         return self._set(pattern=topic_pattern)
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
-        """Read these partitions.
+        """Set the partitions to read.
 
         Raises:
-            JobGraphError: What to read is set already.
+            JobGraphError: What to read is already set.
         """
         self._check_nothing_set()
         return self._set(partitions=tuple(sorted(KafkaTopicPartition(*partition) for partition in partitions)))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Say where a job begins that starts from no snapshot; `earliest()` by default."""
+        """Set where a job without a snapshot starts; `earliest()` by default."""
         return self._set(starting=_initializer("set_starting_offsets", starting_offsets_initializer))
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Say where the source ends; it is read as a bounded one is."""
+        """Set where the source ends; here the same as `set_bounded`."""
         return self._set(stopping=_initializer("set_unbounded", stopping_offsets_initializer))
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Let the source end there: the offset itself isn't read any more. Found when the job begins, and kept in snapshots.
+        """Set where the source ends, exclusive. Determined when the job starts, and kept in snapshots.
 
         Raises:
-            JobGraphError: It is where partitions begin.
+            JobGraphError: It is the beginning of partitions.
         """
         stopping = _initializer("set_bounded", stopping_offsets_initializer)
         if stopping.kind is OffsetsKind.EARLIEST:
@@ -342,10 +342,10 @@ class KafkaSourceBuilder:
         return self._set(stopping=stopping)
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
-        """Say how values become elements. Records without a value make none.
+        """Set the schema that deserializes values. Records without a value are skipped.
 
         Raises:
-            JobGraphError: It is no schema.
+            JobGraphError: It isn't a schema.
         """
         if not isinstance(deserialization_schema, DeserializationSchema):
             message = f"set_value_only_deserializer() takes a DeserializationSchema, not {deserialization_schema!r}."
@@ -353,21 +353,21 @@ class KafkaSourceBuilder:
         return self._set(schema=deserialization_schema)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """Say how clients name themselves to brokers."""
+        """Set the prefix of client ids."""
         self._properties["client.id"] = str(prefix)
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
-        """Set a property of the Java client, for example one of security; or an option of Spark's connector.
+        """Set a property of the Java client, for example for security, or an option of Spark's connector.
 
-        A source in slots says the Java client's properties in librdkafka's words, whose own names it takes, too.
+        A source in slots translates the Java client's properties to librdkafka's; librdkafka's names work, too.
 
-        What Flink's source would set itself (deserializers, `auto.offset.reset`, `enable.auto.commit`), and what is Flink's
-        own, is left out; but `commit.offsets.on.checkpoint`, true by default where there is a group, counts, and in slots
+        Properties that Flink's source sets itself (deserializers, `auto.offset.reset`, `enable.auto.commit`) and Flink's own
+        properties are ignored, except `commit.offsets.on.checkpoint`, true by default with a group, and in slots
         `partition.discovery.interval.ms`, five minutes by default.
 
         Raises:
-            JobGraphError: It is no value of that property.
+            JobGraphError: The value is invalid for this property.
         """
         if key in _OPTIONS:
             self._options[key] = str(value)

@@ -1,4 +1,4 @@
-"""Where a bounded `KafkaSource` ends: offsets that are found when the job begins, and kept in its snapshots."""
+"""The end offsets of a bounded `KafkaSource`, determined when the job starts and kept in its snapshots."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class KafkaStoppingOffsets:
-    """The end of one source.
+    """The end offsets of one source.
 
     Args:
-        initializer: Finds it.
+        initializer: Determines them.
         brokers: Returns the brokers, with a connection of its own.
         partitions: Returns the partitions that the source reads.
-        group: The consumer group, where there is one.
-        frame: Returns what the source reads, of which records behind the end don't meet a condition.
+        group: The consumer group, if there is one.
+        frame: Returns the source's records that meet a condition, which excludes records after the end.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class KafkaStoppingOffsets:
         self._frame = frame
 
     def find(self, known: bytes | None = None) -> bytes:
-        """Return the end of each partition; of those that a snapshot knows, what it says."""
+        """Return the end of each partition, from the snapshot if that has it."""
         ends = {} if known is None else partition_offsets(known.decode())
         new = [partition for partition in self._partitions(self._brokers) if partition not in ends]
         found = self._brokers.offsets(self._initializer, new, self._group) if new else {}
         return _written({**ends, **found})
 
     def frame(self, end: bytes) -> DataFrame:
-        """Return the records in front of an end; those of partitions that it doesn't know are behind it."""
+        """Return the records before an end; records of partitions without an end are excluded."""
         from pyspark.sql import functions as F
 
         condition = F.lit(False)  # noqa: FBT003 - Spark's own
@@ -57,11 +57,11 @@ class KafkaStoppingOffsets:
         return self._frame(condition)
 
     def latest(self) -> bytes:
-        """Return where partitions end by now."""
+        """Return the current end offsets of partitions."""
         return _written(self._brokers.offsets(KafkaOffsetsInitializer.latest(), self._partitions(self._brokers), None))
 
     def missing(self, end: bytes, latest: bytes) -> str | None:
-        """Say which partition had not come to its end at `latest`; None where all had."""
+        """Return a partition that had not reached its end at `latest`; None if all had."""
         there = partition_offsets(latest.decode())
         for (topic, number), offset in partition_offsets(end.decode()).items():
             last = there.get(KafkaTopicPartition(topic, number), 0)
@@ -70,7 +70,7 @@ class KafkaStoppingOffsets:
         return None
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         brokers, self._connected = self._connected, None
         if brokers is not None:
             brokers.close()

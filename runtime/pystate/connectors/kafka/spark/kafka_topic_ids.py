@@ -1,4 +1,4 @@
-"""The ids of the topics that Spark reads, kept in snapshots: an offset says nothing in another topic of the name."""
+"""The ids of the topics that Spark reads, kept in snapshots: offsets are invalid in a recreated topic."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class KafkaTopicIds:
-    """Those of one source.
+    """The topic ids of one source.
 
     Args:
-        topic_ids: Asks the brokers.
+        topic_ids: Fetches the ids from the brokers.
         where: The source's name, for errors.
-        takes_losses: A topic that was made anew is gone on with, as Spark's connector does.
+        takes_losses: Whether to continue with a recreated topic, as Spark's connector does.
     """
 
     def __init__(self, topic_ids: Callable[[], dict[str, str]], where: str, *, takes_losses: bool) -> None:
@@ -26,11 +26,11 @@ class KafkaTopicIds:
         self._takes_losses = takes_losses
 
     def check(self, known: bytes | None) -> bytes:
-        """Return the ids; those of topics that aren't there stay.
+        """Check and return the ids; those of missing topics are kept.
 
         Raises:
             ExternalSystemError: The brokers don't answer.
-            KafkaConnectorError: A topic has another id by now.
+            KafkaConnectorError: The id of a topic has changed.
         """
         before: dict[str, str] = {} if known is None else json.loads(known)
         now = self._topic_ids()
