@@ -1,6 +1,6 @@
-"""What a job author imports: environment, streams, functions, state.
+"""The public API of programs: environment, streams, functions, state.
 
-Source-compatible with `pyflink.datastream` where PyFlink has the name: `from pyflink.datastream import X` becomes
+Source-compatible with `pyflink.datastream`: `from pyflink.datastream import X` becomes
 `from pystate.datastream import X`.
 """
 

@@ -1,4 +1,4 @@
-"""Steps that call others asynchronously: `AsyncDataStream`, with PyFlink's names."""
+"""Asynchronous I/O: `AsyncDataStream`, with PyFlink's names."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
 
 
 class AsyncDataStream:
-    """Puts an `AsyncFunction` behind a stream, keyed or not. It runs in the slots; elements keep their times.
+    """Applies an `AsyncFunction` to a stream, keyed or not. It runs in the slots; elements keep their timestamps.
 
-    What all methods take:
+    Parameters of all methods:
         data_stream: The stream.
         async_function: The function.
-        timeout: How long an element may take, calls that are made again included; 0 for as long as it likes.
-        capacity: How many elements of a subtask are under way at most.
+        timeout: The timeout of an element, including retries; 0 for none.
+        capacity: The maximum number of elements in flight per subtask.
         output_type: The type of the results, None for untyped.
 
-    All raise JobGraphError where one of them isn't what it should be.
+    All raise JobGraphError if an argument is invalid.
     """
 
     @staticmethod
@@ -43,7 +43,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand results on as they come, within an epoch."""
+        """Emit results as they complete, within an epoch."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _UNORDERED)
 
     @staticmethod
@@ -55,7 +55,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand results on as they come, within an epoch; calls are made again as the strategy says."""
+        """Emit results as they complete, within an epoch; calls are retried by the strategy."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _UNORDERED)
 
     @staticmethod
@@ -66,7 +66,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand results on in the order of the elements of a subtask."""
+        """Emit results in the order of the elements of a subtask."""
         return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, _ORDERED)
 
     @staticmethod
@@ -78,7 +78,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand results on in the order of the elements of a subtask; calls are made again as the strategy says."""
+        """Emit results in the order of the elements of a subtask; calls are retried by the strategy."""
         return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED)
 
 

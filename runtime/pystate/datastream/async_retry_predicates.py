@@ -1,4 +1,4 @@
-"""Predicates for retry strategies, under the module name PyFlink has them."""
+"""Predicates for retry strategies, under PyFlink's module name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_
 
 
 def empty_result_predicate(result: list[Any] | None) -> bool:
-    """Return whether a call came to nothing."""
+    """Return whether a call had an empty result."""
     return result is None or len(result) == 0
 
 

@@ -1,4 +1,4 @@
-"""Retry strategies, under the module name PyFlink has them."""
+"""Retry strategies, under PyFlink's module name."""
 
 from pystate.core.api.async_retry import (
     NO_RETRY_STRATEGY,

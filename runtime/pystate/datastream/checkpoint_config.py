@@ -13,10 +13,10 @@ _ANY_NUMBER = (1 << 31) - 1
 
 
 class CheckpointConfig:
-    """Reads and sets the options of checkpointing; lengths of time are milliseconds.
+    """Gets and sets the options of checkpointing; durations are in milliseconds.
 
-    Got from `env.get_checkpoint_config()`; what it sets goes above the command line and the file. Each setter returns the
-    object itself.
+    Returned by `env.get_checkpoint_config()`; its settings override the command line and the file. Setters return the object
+    itself.
 
     Args:
         configuration: The environment's options.
@@ -39,17 +39,17 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Return the time between periodic checkpoints; -1 where they are off."""
+        """Return the time between periodic checkpoints; -1 if they are disabled."""
         interval = self._configuration.get(CheckpointingOptions.CHECKPOINTING_INTERVAL)
         return -1 if interval is None else interval
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the time between periodic checkpoints, which turns them on."""
+        """Set the time between periodic checkpoints, which enables them."""
         self._configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, checkpoint_interval)
         return self
 
     def disable_checkpointing(self) -> CheckpointConfig:
-        """Take no periodic checkpoints, whatever command line and file say; savepoints are taken when they are asked for."""
+        """Disable periodic checkpoints, regardless of command line and file; savepoints can still be triggered."""
         self._configuration.remove_config(CheckpointingOptions.CHECKPOINTING_INTERVAL.key)
         self._configuration.remove_config(CheckpointingOptions.EVERY_EPOCH.key)
         return self
@@ -73,11 +73,11 @@ class CheckpointConfig:
         return self
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may be under way at once."""
+        """Return how many checkpoints may be in progress at once."""
         return self._configuration.get(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints may be under way at once."""
+        """Set how many checkpoints may be in progress at once."""
         self._configuration.set(CheckpointingOptions.MAX_CONCURRENT_CHECKPOINTS, max_concurrent_checkpoints)
         return self
 
@@ -91,24 +91,24 @@ class CheckpointConfig:
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Return whether the job fails over with the first checkpoint that fails."""
+        """Return whether the first failed checkpoint makes the job fail over."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """Set whether the job fails over with the first checkpoint that fails, or with none."""
+        """Set whether the first failed checkpoint makes the job fail over, or none does."""
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else _ANY_NUMBER)
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Return whether a job that fails or is cancelled may leave checkpoints."""
+        """Return whether checkpoints may be retained when a job fails or is cancelled."""
         retention = self.get_externalized_checkpoint_retention()
         return retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return what becomes of the last checkpoints of a cancelled job."""
+        """Return the retention of a cancelled job's last checkpoints."""
         return self._configuration.get(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION)
 
     def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """Set what becomes of the last checkpoints of a cancelled job."""
+        """Set the retention of a cancelled job's last checkpoints."""
         self._configuration.set(CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION, retention_mode)
         return self
 
@@ -125,16 +125,16 @@ class CheckpointConfig:
         return self.get_externalized_checkpoint_retention()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return whether barriers of checkpoints overtake records, on the real-time engine."""
+        """Return whether checkpoint barriers overtake records, on the real-time engine."""
         return self._configuration.get(CheckpointingOptions.ENABLE_UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Let barriers of checkpoints overtake records, on the real-time engine."""
+        """Let checkpoint barriers overtake records, on the real-time engine."""
         self._configuration.set(CheckpointingOptions.ENABLE_UNALIGNED, enabled)
         return self
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Let no barrier overtake records."""
+        """Let barriers never overtake records."""
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
@@ -164,11 +164,11 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """Return where the state of checkpoints goes; None where that follows from other settings."""
+        """Return where checkpoints are stored; None if other settings determine it."""
         return checkpoint_storage_of(self._configuration)
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where the state of checkpoints goes."""
+        """Set where checkpoints are stored."""
         storage.apply_to(self._configuration)
         return self
 

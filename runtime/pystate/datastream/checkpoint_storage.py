@@ -1,4 +1,4 @@
-"""Checkpoint storages under their Flink names: each is a few settings that `set_checkpoint_storage` makes."""
+"""Checkpoint storages under their Flink names; each stands for a few options."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ DEFAULT_MAX_STATE_SIZE: int = PystateOptions.JOBMANAGER_MAX_STATE_SIZE.default
 
 
 class CheckpointStorage(ABC):
-    """Where the state of checkpoints goes. Savepoints always go to files."""
+    """Where checkpoints are stored. Savepoints are always files."""
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Make the settings that stand for this storage.
+        """Set the options of this storage.
 
         Raises:
-            ConfigurationError: One of its values is not allowed.
+            ConfigurationError: A value is not allowed.
         """
 
 
 @dataclass(frozen=True)
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the memory of the job's driver, for small state and for trying things out.
+    """Stores checkpoints in the memory of the job's driver, for small state and for experiments.
 
-    They survive a failure of the job, not one of the driver, unless there is a checkpoint directory: then each checkpoint is
-    written there too, as one `_metadata` file.
+    They survive a failure of the job, but not of the driver, unless there is a checkpoint directory: then each checkpoint is
+        also written there, as one `_metadata` file.
 
     Attributes:
-        checkpoint_path: That directory; None for the one that is configured, if any.
+        checkpoint_path: The checkpoint directory; None for the configured one, if any.
         max_state_size: The most bytes of one state of one subtask, up to 10 MB. A checkpoint with a larger one fails.
     """
 
@@ -51,7 +51,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     max_state_size: int = DEFAULT_MAX_STATE_SIZE
 
     def get_checkpoint_path(self) -> str | None:
-        """Return the directory; None for the one that is configured."""
+        """Return the directory; None for the configured one."""
         return self.checkpoint_path
 
     def get_max_state_size(self) -> int:
@@ -59,7 +59,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self.max_state_size
 
     def get_savepoint_path(self) -> None:
-        """Return None: where savepoints go is configured apart."""
+        """Return None: the savepoint directory is configured separately."""
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set storage, size and directory."""
@@ -69,13 +69,13 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 @dataclass(frozen=True)
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints in files, on any filesystem that fsspec knows.
+    """Stores checkpoints in files, on any filesystem of fsspec.
 
     Attributes:
         checkpoint_path: The directory.
         file_state_size_threshold: State of a subtask up to this many bytes goes into `_metadata` instead of a file of its
-            own, at most 1 MB; None for what is configured.
-        write_buffer_size: Has no effect, and the job says so; -1 leaves it out.
+            own, at most 1 MB; None for the configured threshold.
+        write_buffer_size: Has no effect, which the job reports; -1 for unset.
 
     Raises:
         ConfigurationError: No directory is named.
@@ -98,15 +98,15 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self.checkpoint_path
 
     def get_savepoint_path(self) -> None:
-        """Return None: where savepoints go is configured apart."""
+        """Return None: the savepoint directory is configured separately."""
 
     def get_min_file_size_threshold(self) -> int:
-        """Return up to how many bytes state goes into `_metadata`."""
+        """Return the size in bytes up to which state goes into `_metadata`."""
         threshold = self.file_state_size_threshold
         return CheckpointingOptions.FS_SMALL_FILE_THRESHOLD.default if threshold is None else threshold
 
     def get_write_buffer_size(self) -> int:
-        """Return what was set, -1 for nothing; it has no effect."""
+        """Return the value that was set, -1 for none; it has no effect."""
         return self.write_buffer_size
 
     def apply_to(self, configuration: Configuration) -> None:
@@ -124,7 +124,7 @@ CustomCheckpointStorage = not_there(
 
 
 def checkpoint_storage_of(configuration: Configuration) -> CheckpointStorage | None:
-    """Return the storage that is set; None where it is left to follow from other settings."""
+    """Return the storage that is set; None if other settings determine it."""
     storage = configuration.get(CheckpointingOptions.CHECKPOINT_STORAGE)
     directory = configuration.get(CheckpointingOptions.CHECKPOINTS_DIRECTORY)
     if storage is CheckpointStorageType.JOBMANAGER:
@@ -139,7 +139,7 @@ def checkpoint_storage_of(configuration: Configuration) -> CheckpointStorage | N
 
 def _set_storage(configuration: Configuration, storage: CheckpointStorageType, directory: str | None) -> None:
     if configuration.get(StateBackendOptions.STATE_BACKEND) in OLD_STATE_BACKEND_NAMES:
-        # such a name brings a storage along, which is the one that the program now replaces
+        # such a name implies a storage, which the program replaces
         configuration.set(StateBackendOptions.STATE_BACKEND, "hashmap")
     configuration.set(CheckpointingOptions.CHECKPOINT_STORAGE, storage)
     if directory is not None:

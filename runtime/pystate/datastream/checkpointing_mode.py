@@ -1,4 +1,4 @@
-"""The consistency of checkpoints, under the module name PyFlink has it."""
+"""The consistency of checkpoints, under PyFlink's module name."""
 
 from pystate.common.configuration.options import CheckpointingMode
 

@@ -1,4 +1,4 @@
-"""Streams whose elements the program takes itself."""
+"""Streams whose elements the program can collect."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class CollectableStream(StepSettings):
-    """A stream, as far as the program may run the job and take the elements.
+    """A stream whose elements the program can collect.
 
     Args:
         environment: Runs the job.
-        transformation: The step that makes the stream.
+        transformation: The step that produces the stream.
     """
 
     def __init__(self, environment: ExecutionEnvironment[Any], transformation: Transformation) -> None:
@@ -50,21 +50,21 @@ class CollectableStream(StepSettings):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator[Any] | list[Any]:
-        """Run the job in the background, and return the elements of this stream as they come.
+        """Run the job in the background, and iterate over the elements of this stream.
 
-        Each element comes once, after failures, too: a job that is restarted hands over what a checkpoint has. The job waits
-        while the program is slow to take them.
+        Each element is returned once, also after failures: results are part of checkpoints. The job waits while the program
+            is slow to read them.
 
         Args:
-            job_execution_name: What people see.
-            limit: With it: wait for so many elements, or for all where they are less, and return them in a list. The job is
-                cancelled then.
+            job_execution_name: The name of the job.
+            limit: If given, wait for this many elements, or for all if there are fewer, cancel the job, and return them in a
+                list.
 
         Raises:
             PystateError: The job can't be started; or, with a limit, failed.
         """
         queue, step = ResultQueue(), self._transformation
-        while isinstance(step, KeyByTransformation):  # a key says nothing where the stream ends
+        while isinstance(step, KeyByTransformation):  # a key has no effect at the end of a stream
             step = step.parent
         SinkTransformation("Collect", (step,), kind=SinkKind.COLLECT, function=queue)
         job = self._collecting.start(job_execution_name or "DataStream Collect", queue)
@@ -77,10 +77,10 @@ class CollectableStream(StepSettings):
     def to_data_frame(self) -> DataFrame:
         """Run the job over its bounded input, and return the elements of this stream as a DataFrame, for Spark SQL.
 
-        The program holds all of them in memory. What is large, or has no end, goes by `for_each_batch`.
+        The program holds all of them in memory. For large or unbounded streams use `for_each_batch`.
 
         Raises:
-            JobGraphError: The type of the elements isn't declared, or a source has no end.
+            JobGraphError: The type of the elements isn't declared, or a source is unbounded.
             PystateError: The job can't be started, or failed.
         """
         step = self._transformation

@@ -1,4 +1,4 @@
-"""Two streams before one function: `connect`, with a key, without one, and with broadcast state."""
+"""Two streams with one function: `connect` for keyed and non-keyed streams, and for broadcast state."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ StreamT_co = TypeVar("StreamT_co", covariant=True)
 
 
 class InputStream(Protocol[StreamT_co]):
-    """What is asked of a stream that is connected; `DataStream` is one, and imports this module."""
+    """The interface of streams that can be connected; `DataStream`, which imports this module, implements it."""
 
     @property
     def transformation(self) -> Transformation:
-        """The step that makes the stream."""
+        """The step that produces the stream."""
 
     def get_execution_environment(self) -> object:
         """Return the environment the stream belongs to."""
@@ -41,11 +41,11 @@ class InputStream(Protocol[StreamT_co]):
         """Return the stream partitioned by key."""
 
     def followed_by(self, step: Transformation) -> StreamT_co:
-        """Return the stream that a step behind this one makes."""
+        """Return the stream produced by a step after this one."""
 
 
 class ConnectedStreams(Generic[StreamT]):
-    """Two streams of any types whose elements go through one function; generic in the stream that it makes.
+    """Two streams of any types that share one function; generic in the resulting stream.
 
     Args:
         stream1: The first stream, keyed or not.
@@ -66,23 +66,23 @@ class ConnectedStreams(Generic[StreamT]):
 
         Args:
             key_selector1: The key of the first stream: the name of a column, or a function from element to key.
-            key_selector2: That of the second stream.
-            key_type: The type of what the functions return; without it each key says its own type.
+            key_selector2: The key of the second stream.
+            key_type: The type of the functions' results; without it each key is written with its own type.
         """
         return ConnectedStreams(self._first.key_by(key_selector1, key_type), self._second.key_by(key_selector2, key_type))
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> StreamT:
-        """Put what `func` returns in the place of each element of either stream."""
+        """Replace each element of either stream by the result of `func`."""
         return self._then(OperatorKind.CO_MAP, func, CoMapFunction, "map() on connected streams", output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> StreamT:
-        """Put all that `func` returns or yields in the place of each element of either stream."""
+        """Replace each element of either stream by all results that `func` returns or yields."""
         return self._then(OperatorKind.CO_FLAT_MAP, func, CoFlatMapFunction, "flat_map() on connected streams", output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
     ) -> StreamT:
-        """Run a `KeyedCoProcessFunction` over two keyed streams, a `CoProcessFunction` over two without a key.
+        """Run a `KeyedCoProcessFunction` over two keyed streams, or a `CoProcessFunction` over two non-keyed ones.
 
         Raises:
             JobGraphError: The function doesn't fit the streams.
@@ -108,7 +108,7 @@ class ConnectedStreams(Generic[StreamT]):
 
 
 class BroadcastStream:
-    """A stream whose elements go to every subtask, and the broadcast states its function may keep.
+    """A stream whose elements go to every subtask, and the broadcast states of its function.
 
     Args:
         input_stream: The stream, broadcast.
@@ -131,7 +131,7 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream(Generic[StreamT]):
-    """A stream, keyed or not, beside a broadcast one; generic in the stream that it makes.
+    """A stream, keyed or not, connected with a broadcast one; generic in the resulting stream.
 
     Args:
         non_broadcast_stream: The data stream.
@@ -158,9 +158,9 @@ class BroadcastConnectedStream(Generic[StreamT]):
         func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
         output_type: TypeInformation | None = None,
     ) -> StreamT:
-        """Run a `KeyedBroadcastProcessFunction` over a keyed stream, a `BroadcastProcessFunction` over one without a key.
+        """Run a `KeyedBroadcastProcessFunction` over a keyed stream, or a `BroadcastProcessFunction` over a non-keyed one.
 
-        Within an epoch broadcast elements go before data elements.
+        Within an epoch, broadcast elements are processed before data elements.
 
         Raises:
             JobGraphError: The function doesn't fit the stream.

@@ -77,15 +77,15 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
 
     @property
     def transformation(self) -> Transformation:
-        """The step that makes this stream."""
+        """The step that produces this stream."""
         return self._transformation
 
     def followed_by(self, step: Transformation) -> DataStream:
-        """Return the stream that a step behind this one makes."""
+        """Return the stream produced by a step after this one."""
         return DataStream(self._environment, step)
 
     def get_type(self) -> TypeInformation | None:
-        """Return the type of the elements, None where they are untyped."""
+        """Return the type of the elements; None if untyped."""
         return self._transformation.output_type
 
     def get_execution_environment(self) -> ExecutionEnvironment[DataStream]:
@@ -93,21 +93,21 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
-        """Return the settings of the run, those of the environment."""
+        """Return the environment's execution configuration."""
         return self._environment.get_config()
 
     def get_name(self) -> str:
-        """Return the name of the step that makes this stream."""
+        """Return the name of the step that produces this stream."""
         return self._transformation.name
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Put `func(element)` in the place of each element."""
+        """Replace each element by `func(element)`."""
         return self._then(OperatorKind.MAP, checked_function(func, MapFunction, "map"), output_type)
 
     def flat_map(
         self, func: Callable[[Any], Iterable[Any] | None] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Put all that `func(element)` returns or yields in the place of each element."""
+        """Replace each element by all results that `func(element)` returns or yields."""
         return self._then(OperatorKind.FLAT_MAP, checked_function(func, FlatMapFunction, "flat_map"), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
@@ -115,13 +115,13 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return self._then(OperatorKind.FILTER, checked_function(func, FilterFunction, "filter"), self.get_type())
 
     def project(self, *field_indexes: int) -> DataStream:
-        """Make tuples of some fields of tuples.
+        """Select fields of tuples.
 
         Args:
-            field_indexes: The positions of the fields, in the order that they are to have.
+            field_indexes: The positions of the fields, in the order of the result.
 
         Raises:
-            JobGraphError: The elements are no declared tuples, or have no such fields.
+            JobGraphError: The elements aren't declared as tuples, or lack a field.
         """
         projection = Projection.of(field_indexes, self.get_type())
         return self._then(OperatorKind.MAP, projection, projection.output_type).name("Projection")
@@ -132,10 +132,10 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return self._then(OperatorKind.PLAIN_PROCESS, func, output_type)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give each element its time, and say behind the elements of an epoch how far event time has come.
+        """Assign timestamps to elements, and emit a watermark after the elements of an epoch.
 
         Raises:
-            JobGraphError: It is no strategy.
+            JobGraphError: It isn't a strategy.
         """
         if not isinstance(watermark_strategy, WatermarkStrategy):
             message = f"assign_timestamps_and_watermarks() takes a WatermarkStrategy, not {shown(watermark_strategy)}."
@@ -153,15 +153,15 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
 
         Args:
             key_selector: The name of a column of the rows, or a function from element to key.
-            key_type: The type of what the function returns; without it, as with PICKLED_BYTE_ARRAY, each key says its own.
+            key_type: The type of the function's result; without it, as with PICKLED_BYTE_ARRAY, each key has its own type.
 
         Raises:
-            JobGraphError: The rows have no such column, or it can't be a key.
+            JobGraphError: The rows have no such column, or its type can't be a key.
         """
         key_type = element_type(key_type)
         if isinstance(key_selector, str):
             elements = element_type(self.get_type())
-            if elements is not None:  # else it may not be known before the start
+            if elements is not None:  # otherwise it may be known only at the start
                 named_key_column(key_selector, elements, key_type, program_line())
             step = KeyByTransformation(
                 "KeyBy", (self._transformation,), self.get_type(), column=key_selector, key_type=key_type
@@ -176,9 +176,9 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return KeyedStream(self._environment, step)
 
     def union(self, *streams: DataStream) -> DataStream:
-        """Return a stream of the elements of this stream and others of the same type; a stream may stand there twice.
+        """Return the union of this stream and others of the same type; a stream may occur twice.
 
-        Elements of one stream keep their order, those of different streams have none.
+        Elements of one stream keep their order; there is no order between streams.
 
         Raises:
             JobGraphError: The types differ, or a stream belongs to another environment.
@@ -187,7 +187,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             if not isinstance(stream, DataStream) or stream.get_execution_environment() is not self._environment:
                 message = f"union() takes streams of the same environment, not {stream!r}."
                 raise JobGraphError(message)
-            if self.get_type() is not None and stream.get_type() is not None:  # others may not be known before the start
+            if self.get_type() is not None and stream.get_type() is not None:  # others may be known only at the start
                 check_same_type(self._transformation, stream.transformation)
         parents = tuple(without_key(stream.transformation) for stream in (self, *streams))
         return DataStream(self._environment, UnionTransformation("Union", parents, self.get_type()))
@@ -201,7 +201,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
     def connect(
         self, ds: DataStream | BroadcastStream
     ) -> ConnectedStreams[DataStream] | BroadcastConnectedStream[DataStream]:
-        """Put another stream, of any type, beside this one, so that one function sees the elements of both."""
+        """Connect this stream with another one of any type, so that one function processes both."""
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds)
         if isinstance(ds, DataStream) and ds.get_execution_environment() is self._environment:
@@ -210,11 +210,11 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         raise JobGraphError(message)
 
     def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
-        """Join the elements of two streams of one key and window, pair by pair; Flink's, PyFlink has none."""
+        """Join the elements of two streams with the same key and window, in pairs (in Flink, not in PyFlink)."""
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
-        """Bring the elements of two streams of one key and window together; Flink's, PyFlink has none."""
+        """Group the elements of two streams with the same key and window (in Flink, not in PyFlink)."""
         return CoGroupedStreams(self, other_stream)
 
     @overload
@@ -233,7 +233,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         """Send every element to all subtasks of the next step.
 
         Args:
-            broadcast_state_descriptor: With it: return a `BroadcastStream` for `connect`, whose function keeps these
+            broadcast_state_descriptor: If given, return a `BroadcastStream` for `connect`, whose function keeps these
                 broadcast states.
             other_broadcast_state_descriptors: More of them.
         """
@@ -243,14 +243,14 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return BroadcastStream(stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
-        """Cut all elements into windows together. One subtask does it, whatever the job's parallelism."""
+        """Assign all elements to windows without a key, in one subtask."""
         return AllWindowedStream(self.key_by(_same_key, Types.BYTE()), window_assigner)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """Return the stream of what the function of this step hands to a side output: `yield output_tag, value`.
+        """Return the stream of a side output of this step: `yield output_tag, value`.
 
         Raises:
-            JobGraphError: It is no tag, the step has no side outputs, or the tag was asked for with another type.
+            JobGraphError: It isn't a tag, the step has no side outputs, or the tag was used with another type.
         """
         if not isinstance(output_tag, OutputTag):
             message = f"get_side_output() takes an OutputTag, not {shown(output_tag)}."
@@ -275,25 +275,26 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return DataStreamSink(SinkTransformation("Print", self._ending(), kind=SinkKind.PRINT, identifier=sink_identifier))
 
     def add_sink(self, sink_func: SinkFunction | Sink[Any]) -> DataStreamSink:
-        """Hand every element to a `SinkFunction`, which runs in the slots.
+        """Write every element to a `SinkFunction`, which runs in the slots.
 
-        At-least-once, unless the function does better: after a failure the elements since the latest checkpoint come again.
+        At-least-once, unless the function does better: after a failure the elements since the latest checkpoint are
+        repeated.
         """
-        if isinstance(sink_func, Sink):  # those that PyFlink hands to add_sink are no functions here
+        if isinstance(sink_func, Sink):  # the sinks that PyFlink passes to add_sink aren't functions here
             return self.sink_to(sink_func)
         check_function(sink_func, (SinkFunction,), "add_sink()")
         return DataStreamSink(SinkTransformation("Sink", self._ending(), kind=SinkKind.FUNCTION, function=sink_func))
 
     def sink_to(self, sink: Sink[Any]) -> DataStreamSink:
-        """Hand every element to a sink, whose writers run in the slots.
+        """Write every element to a sink, whose writers run in the slots.
 
-        One that commits is exactly-once: what it has written becomes visible when a checkpoint that holds it is complete.
+        A sink with a committer is exactly-once: its output becomes visible when the checkpoint that contains it is complete.
 
         Args:
             sink: See `pystate.connectors.sink`.
 
         Raises:
-            JobGraphError: It is none.
+            JobGraphError: It isn't a sink.
         """
         if isinstance(sink, SupportsElementType):
             sink = sink.for_elements_of(self.get_type())
@@ -304,7 +305,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return DataStreamSink(step)
 
     def cache(self) -> NoReturn:
-        """Refuse to keep the elements for later jobs.
+        """Not supported: elements aren't cached for later jobs.
 
         Raises:
             JobGraphError: Always.
@@ -316,7 +317,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         """Call `func(DataFrame, epoch)` in the driver for each epoch's elements.
 
         The DataFrame may be used any number of times and reshaped at will: its rows are the epoch's kept output.
-        At-least-once: after a failure the rows since the latest checkpoint come again, in other epochs.
+        At-least-once: after a failure the rows since the latest checkpoint are repeated, in other epochs.
         """
         if not callable(func):
             message = f"for_each_batch() takes a function of (DataFrame, epoch), not {shown(func)}."
@@ -332,7 +333,7 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         return DataStream(self._environment, step)
 
     def _ending(self) -> tuple[Transformation]:
-        """Return what a sink reads: behind a key_by() a step without work of its own, which keeps a key in one subtask."""
+        """Return the input of a sink: after key_by() a step without work, which keeps a key in one subtask."""
         step = self._transformation
         if isinstance(step, KeyByTransformation):
             step = self.map(_same, self.get_type()).name("Values").transformation
@@ -356,7 +357,7 @@ class KeyedStream(DataStream):
         return self._then(OperatorKind.PROCESS, func, output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Emit for each element what `func` makes of it and of the last one emitted for its key; the first one as it is."""
+        """Emit for each element `func(last result for its key, element)`; the first element is emitted as it is."""
         return self._then(OperatorKind.REDUCE, checked_function(func, ReduceFunction, "reduce"), self.get_type())
 
     AccumulateType = aggregation.AccumulateType
@@ -370,24 +371,24 @@ class KeyedStream(DataStream):
             position_to_sum: The field of tuples, lists or rows, by position or by name; 0 for elements without fields.
 
         Raises:
-            JobGraphError: The elements can't have such a field.
+            JobGraphError: The elements have no such field.
         """
         return self._accumulate(aggregation.AccumulateType.SUM, position_to_sum)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
-        """Emit for each element the lowest value of a field so far, as `sum` does its sum."""
+        """Emit for each element the lowest value of a field so far; see `sum`."""
         return self._accumulate(aggregation.AccumulateType.MIN, position_to_min)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
-        """Emit for each element the highest value of a field so far, as `sum` does its sum."""
+        """Emit for each element the highest value of a field so far; see `sum`."""
         return self._accumulate(aggregation.AccumulateType.MAX, position_to_max)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """Emit for each element the one with the lowest value of a field so far, of equal ones the first."""
+        """Emit for each element the element with the lowest value of a field so far, the first of equal ones."""
         return self._accumulate(aggregation.AccumulateType.MIN_BY, position_to_min_by)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """Emit for each element the one with the highest value of a field so far, of equal ones the first."""
+        """Emit for each element the element with the highest value of a field so far, the first of equal ones."""
         return self._accumulate(aggregation.AccumulateType.MAX_BY, position_to_max_by)
 
     def _accumulate(self, kind: aggregation.AccumulateType, field: int | str) -> DataStream:
@@ -395,14 +396,14 @@ class KeyedStream(DataStream):
         return self.reduce(FieldAggregation(kind, field))
 
     def as_queryable_state(self, queryable_state_name: str, state_descriptor: Any = None) -> QueryableStateStream:
-        """Keep the last element of each key, or what they are reduced to, as state that clients read while the job runs.
+        """Keep the last element of each key, or a reduction of them, as queryable state of the running job.
 
         Args:
-            queryable_state_name: What clients ask for; one name in the job.
+            queryable_state_name: The name for clients, unique in the job.
             state_descriptor: A `ReducingStateDescriptor` or `ValueStateDescriptor`; None for a value of the stream's type.
 
         Raises:
-            JobGraphError: It is neither.
+            JobGraphError: It is neither of them.
         """
         descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self.get_type())
         kept = self.process(QueryableStateFunction(descriptor), self.get_type())
@@ -413,19 +414,19 @@ class KeyedStream(DataStream):
         return QueryableStateStream(kept.transformation, descriptor, key_type)
 
     def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
-        """Cut each key's elements into windows."""
+        """Assign the elements of each key to windows."""
         return WindowedStream(self, window_assigner)
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
-        """Join elements of one key whose times are close with those of another stream; Flink's, PyFlink has none."""
+        """Join with the elements of another stream with the same key and close timestamps (in Flink, not in PyFlink)."""
         return IntervalJoin(self, other_stream)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[DataStream]:
-        """Cut each key's elements into windows of so many.
+        """Assign the elements of each key to windows of a fixed count.
 
         Args:
-            size: How many elements a window has.
-            slide: After how many the next begins; 0 for end to end.
+            size: The number of elements in a window.
+            slide: The number of elements between window starts; 0 for tumbling windows.
         """
         if slide == 0:
             return WindowedStream(self, CountTumblingWindowAssigner(size))
@@ -437,31 +438,31 @@ class KeyedStream(DataStream):
         """Partition by another key; replaces the present one."""
         return DataStream(self._environment, self._transformation.parent).key_by(key_selector, key_type)
 
-    # -- what would undo the key, or has no step to be set of
+    # -- methods that would undo the key, or that have no step to configure
 
     def name(self, name: str) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         message = f"A keyed stream takes no name ({name!r}): key_by() runs nothing of its own."
         raise JobGraphError(message, hint="name the step in front of key_by(), or the one behind it")
 
     def shuffle(self) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         _refuse_partitioning("shuffle")
 
     def rebalance(self) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         _refuse_partitioning("rebalance")
 
     def rescale(self) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         _refuse_partitioning("rescale")
 
     def forward(self) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         _refuse_partitioning("forward")
 
     def global_(self) -> NoReturn:
-        """Refuse: Flink's has no such method."""
+        """Not allowed: Flink has no such method here."""
         _refuse_partitioning("global_")
 
     def broadcast(
@@ -469,7 +470,7 @@ class KeyedStream(DataStream):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> NoReturn:
-        """Refuse, as Flink does."""
+        """Not allowed, as in Flink."""
         _refuse_partitioning("broadcast")
 
 

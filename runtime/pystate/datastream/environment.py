@@ -9,11 +9,11 @@ from pystate.datastream.execution_environment import ExecutionEnvironment
 
 
 class StreamExecutionEnvironment(ExecutionEnvironment[DataStream]):
-    """The context a program builds its job of `DataStream`s in."""
+    """The context in which a program builds a job from `DataStream`s."""
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """Return an environment for the place the program was started in: embedded, or under `pystate run`."""
+        """Return the environment of the program: embedded, or under `pystate run`."""
         return StreamExecutionEnvironment(configuration)
 
     def _stream(self, step: SourceTransformation) -> DataStream:

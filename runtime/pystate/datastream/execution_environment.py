@@ -36,7 +36,7 @@ StreamT = TypeVar("StreamT")
 
 
 class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
-    """The context a program builds its job in; generic in its streams, which name it and which it needn't import."""
+    """The context in which a program builds a job; generic in its streams, to avoid importing them."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._executor = current_executor()
@@ -47,11 +47,11 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
     @abstractmethod
     def _stream(self, step: SourceTransformation) -> StreamT:
-        """Return the stream that a source makes."""
+        """Return the stream of a source."""
 
     @property
     def spark(self) -> SparkSession:
-        """The session the job runs in; made at first use with the parallelism known by then."""
+        """The session of the job; created at first use with the parallelism set by then."""
         session: SparkSession = self._executor.spark_session(for_widest_step(self._configuration, self._graph()))
         return session
 
@@ -68,10 +68,10 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
         Args:
             frame: Made with `env.spark.readStream`, with any stateless operations on it.
-            source_name: What people see.
-            bounded: Read what is there when the job starts, and end.
-            event_time: The column with the time of each row: a timestamp, or ms since 1970.
-            watermark_strategy: How late rows may be; with `event_time` and without a strategy, not at all.
+            source_name: The name of the source.
+            bounded: Whether to read only the data that exists when the job starts.
+            event_time: The column with the timestamp of each row: a timestamp, or ms since 1970.
+            watermark_strategy: How late rows may be; with `event_time` and no strategy, not at all.
 
         Raises:
             JobGraphError: The DataFrame is not streaming, has no such column or one of a type that elements can't have, or
@@ -103,7 +103,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         return self._add_source(step)
 
     def read_text_file(self, file_path: str) -> StreamT:
-        """Read the lines of a file, or of all files in a folder, once; the job ends when they are read."""
+        """Read the lines of a file, or of all files in a folder, as a bounded source."""
         return self.from_source(FileSource(file_path, monitor_interval_ms=None), source_name=f"text {file_path}")
 
     def from_source(
@@ -115,18 +115,17 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     ) -> StreamT:
         """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
 
-        Those of a Kafka source are what its schema makes of records' values. A `Source` of splits, such as
+        A Kafka source's schema makes elements from the values of records. A split-based `Source`, such as
         `NumberSequenceSource`, runs as a task in slots.
 
         Args:
-            source: What to read.
-            watermark_strategy: Gives elements their times, and makes watermarks; None for neither but what the source itself
-                says.
-            source_name: What people see.
-            type_info: The type of the elements, where the source leaves it open.
+            source: The source.
+            watermark_strategy: Assigns timestamps and makes watermarks; None keeps those of the source, if any.
+            source_name: The name of the source.
+            type_info: The type of the elements, if the source doesn't define it.
 
         Raises:
-            JobGraphError: It is no source.
+            JobGraphError: It isn't a source.
         """
         if isinstance(source, KafkaSource):
             return self._from_kafka(source, watermark_strategy, source_name, type_info)
@@ -163,19 +162,18 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         return self._add_source(step)
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> StreamT:
-        """Read the elements of a collection, in their order, once.
+        """Read the elements of a collection, in order, as a bounded source.
 
-        The program carries the elements: a job that is started from a savepoint goes on behind those that were read, and is
-        refused where these are not the same any more. More elements may follow them.
+        The program contains the elements: a job started from a savepoint continues after those that were read, and is
+            rejected if these have changed. Elements may be appended.
 
         Args:
-            collection: The elements, taken at once where they are a generator's, and maybe none; of a set the order is not
-                the same in each run, so a list is better.
-            type_info: Their type; without it they travel pickled.
+            collection: The elements, possibly none; a generator is consumed at once. The order of a set differs between
+                runs, so prefer a list.
+            type_info: Their type; without it they are pickled.
 
         Raises:
-            JobGraphError: It is nothing to iterate over; or it is a text, bytes or a dict, whose parts nobody means; or an
-                element of a type is None.
+            JobGraphError: It isn't iterable; or it is a string, bytes or a dict; or an element of a declared type is None.
         """
         if isinstance(collection, (str, bytes, dict)) or not isinstance(collection, Iterable):
             message = f"from_collection() takes a list of elements, not {type(collection).__name__}."
@@ -193,23 +191,23 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job to its end and return its result.
 
-        The job is what was built since the last `execute()`, with all that this reads; earlier sinks don't run again.
+        The job consists of the sinks built since the last `execute()`, with their inputs; earlier sinks don't run again.
 
         Raises:
             PystateError: The program can't be run, or the job failed or was cancelled.
         """
         graph, name = self._job(job_name)
         try:
-            # engines change the graph that they run; the program's own is there for its next job
+            # engines modify the graph that they run; the program's own is kept for its next job
             return self._executor.execute(graph.copy(), self._configuration, name)
         finally:
             graph.detach()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the job in the background, and return what the program may ask of it; see `execute`.
+        """Start the job in the background, and return its client; see `execute`.
 
-        One job of a program runs at a time: one that is started while another runs begins behind it. The program ends
-        behind its jobs.
+        The jobs of a program run one at a time: a job started while another runs begins after it. The program ends after its
+            jobs.
 
         Raises:
             PystateError: The program can't be run.
@@ -220,8 +218,8 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         """Start the job in the background.
 
         Args:
-            job_name: What people see; None for the default.
-            results: Where the program takes its results from.
+            job_name: The name of the job; None for the default.
+            results: The stream of results that the program reads, if any.
 
         Raises:
             PystateError: The program can't be run.
@@ -248,7 +246,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         return graph, name
 
     def get_execution_plan(self) -> str:
-        """Return what was built since the last `execute()` as JSON, in the shape of Flink's execution plan.
+        """Return the graph built since the last `execute()` as JSON, in the format of Flink's execution plan.
 
         Raises:
             JobGraphError: Two steps have one uid.
@@ -263,11 +261,11 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
         Args:
             source_func: The function.
-            source_name: What people see.
-            type_info: The type of the elements; without it they travel pickled.
+            source_name: The name of the source.
+            type_info: The type of the elements; without it they are pickled.
 
         Raises:
-            JobGraphError: It is no `SourceFunction`.
+            JobGraphError: It isn't a `SourceFunction`.
         """
         if not isinstance(source_func, SourceFunction):
             message = f"add_source() takes a SourceFunction, not {shown(source_func)}."
@@ -292,7 +290,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         return self._add_source(step)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> StreamT:
-        """Refuse Flink's input formats.
+        """Not supported: Flink's input formats.
 
         Raises:
             JobGraphError: Always.
@@ -312,7 +310,7 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
 
 def check_no_none(elements: Sequence[Any], type_info: TypeInformation | None) -> None:
-    """Refuse None among elements of a type.
+    """Reject None among elements of a declared type.
 
     Raises:
         JobGraphError: Names its position.

@@ -1,4 +1,4 @@
-"""The modes that a job is executed in, under PyFlink's module path."""
+"""The execution modes of a job, under PyFlink's module name."""
 
 from pystate.common.configuration.execution_options import RuntimeExecutionMode
 

@@ -1,4 +1,4 @@
-"""What becomes of a cancelled job's checkpoints, under the module name PyFlink has it."""
+"""The retention of a cancelled job's checkpoints, under PyFlink's module name."""
 
 from pystate.common.configuration.options import ExternalizedCheckpointRetention
 

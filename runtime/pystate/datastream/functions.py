@@ -1,4 +1,4 @@
-"""The functions, under the module name PyFlink has them."""
+"""The functions, under PyFlink's module name."""
 
 from pystate.connectors.source import (
     ParallelSourceFunction,

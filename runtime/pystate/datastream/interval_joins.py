@@ -1,4 +1,4 @@
-"""`keyed.interval_join(other)`: pairs of elements of one key whose times are close, as in Flink's Java API."""
+"""`keyed.interval_join(other)`: joins elements of one key with close timestamps, as in Flink's Java API."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHECKPOINTED = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 
 
 class IntervalJoin(Generic[StreamT]):
-    """Two keyed streams; generic in the stream that comes of them.
+    """Two keyed streams to join; generic in the resulting stream.
 
     Args:
         left: The first stream.
         right: The second stream.
 
     Raises:
-        JobGraphError: One of them has no key, or they belong to two environments.
+        JobGraphError: A stream has no key, or they belong to different environments.
     """
 
     def __init__(self, left: InputStream[StreamT], right: InputStream[Any]) -> None:
@@ -41,11 +41,11 @@ class IntervalJoin(Generic[StreamT]):
         self._right = right
 
     def in_event_time(self) -> IntervalJoin[StreamT]:
-        """Go by the times of the elements. It does so anyway."""
+        """Use event time, which is always used."""
         return self
 
     def in_processing_time(self) -> IntervalJoin[StreamT]:
-        """Refuse it, as Flink does.
+        """Not allowed, as in Flink.
 
         Raises:
             JobGraphError: Always.
@@ -57,11 +57,11 @@ class IntervalJoin(Generic[StreamT]):
         """Set how far apart the elements of a pair may be: left time + lower <= right time <= left time + upper.
 
         Args:
-            lower_bound: How much later than the left element the right one is at least; negative for earlier.
-            upper_bound: How much later it is at most.
+            lower_bound: The minimum of right time minus left time; may be negative.
+            upper_bound: The maximum of right time minus left time.
 
         Raises:
-            JobGraphError: The lower bound is above the upper one, or one of them is no length of time.
+            JobGraphError: The lower bound is above the upper one, or one of them isn't a duration.
         """
         lower, upper = milliseconds(lower_bound, "The lower bound"), milliseconds(upper_bound, "The upper bound")
         if lower > upper:
@@ -71,7 +71,7 @@ class IntervalJoin(Generic[StreamT]):
 
 
 class IntervalJoined(Generic[StreamT]):
-    """Two keyed streams and how far apart the elements of a pair may be; made by `between`.
+    """Two keyed streams and the bounds of their join; made by `between`.
 
     Args:
         left: The first stream.
@@ -90,30 +90,30 @@ class IntervalJoined(Generic[StreamT]):
         self._right_late_tag: OutputTag | None = None
 
     def lower_bound_exclusive(self) -> IntervalJoined[StreamT]:
-        """Leave out pairs that are the lower bound apart."""
+        """Exclude pairs that are exactly the lower bound apart."""
         self._lower_exclusive = 1
         return self
 
     def upper_bound_exclusive(self) -> IntervalJoined[StreamT]:
-        """Leave out pairs that are the upper bound apart."""
+        """Exclude pairs that are exactly the upper bound apart."""
         self._upper_exclusive = 1
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined[StreamT]:
-        """Hand left elements behind the watermark to a side output, in the place of dropping them."""
+        """Send late left elements to a side output instead of dropping them."""
         self._left_late_tag = _tag(output_tag, "side_output_left_late_data")
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined[StreamT]:
-        """Hand right elements behind the watermark to a side output, in the place of dropping them."""
+        """Send late right elements to a side output instead of dropping them."""
         self._right_late_tag = _tag(output_tag, "side_output_right_late_data")
         return self
 
     def process(self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None) -> StreamT:
-        """Call a function with each pair. What it emits has the later time of the two.
+        """Call a function with each pair. Its results have the later timestamp of the two.
 
         Raises:
-            JobGraphError: It is no `ProcessJoinFunction`, or wants to take part in checkpoints itself.
+            JobGraphError: It isn't a `ProcessJoinFunction`, or it takes part in checkpoints itself.
         """
         function = process_join_function
         if not isinstance(function, ProcessJoinFunction):
@@ -130,7 +130,7 @@ class IntervalJoined(Generic[StreamT]):
 
 
 def refuse_checkpointed(function: Any) -> None:
-    """Refuse a function of a join that takes part in checkpoints.
+    """Reject a join function that takes part in checkpoints.
 
     Raises:
         JobGraphError: It does.

@@ -1,4 +1,4 @@
-"""`first.join(second)` and `first.co_group(second)`: elements of one key and window, as in Flink's Java API."""
+"""`first.join(second)` and `first.co_group(second)`: window joins, as in Flink's Java API."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ StreamT = TypeVar("StreamT", bound=InputStream[Any])
 
 
 class CoGroupedStreams(Generic[StreamT]):
-    """Two streams without keys yet; generic in the stream that comes of them.
+    """Two streams to co-group, without keys yet; generic in the resulting stream.
 
     Args:
         first: The first stream.
         second: The second stream.
 
     Raises:
-        JobGraphError: They belong to two environments.
+        JobGraphError: They belong to different environments.
     """
 
     method = "co_group"
@@ -52,26 +52,26 @@ class CoGroupedStreams(Generic[StreamT]):
         self._second = second
 
     def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where[StreamT]:
-        """Name the key of the first stream.
+        """Set the key of the first stream.
 
         Args:
             key_selector: The name of a column, or a function from element to key.
-            key_type: The type of the keys of both streams; without it each key says its own type.
+            key_type: The type of the keys of both streams; without it each key has its own type.
         """
         return Where(self, self._first, self._second, selector_of(key_selector, "where"), key_type)
 
     def windowed(self, stream: WindowedStream[StreamT]) -> WithWindow[StreamT]:
-        """Return what takes the function."""
+        """Return the windowed streams, which take the function."""
         return WithWindow(stream)
 
 
 class JoinedStreams(CoGroupedStreams[StreamT]):
-    """Two streams whose elements are joined pair by pair."""
+    """Two streams to join, without keys yet."""
 
     method = "join"
 
     def windowed(self, stream: WindowedStream[StreamT]) -> WithWindow[StreamT]:
-        """Return what takes the function."""
+        """Return the windowed streams, which take the function."""
         return JoinedWithWindow(stream)
 
 
@@ -93,7 +93,7 @@ class Where(Generic[StreamT]):
         self._key_type = key_type
 
     def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo[StreamT]:
-        """Name the key of the second stream.
+        """Set the key of the second stream.
 
         Args:
             key_selector: The name of a column, or a function from element to key.
@@ -129,7 +129,7 @@ class EqualTo(Generic[StreamT]):
         self._key_type = key_type
 
     def window(self, window_assigner: WindowAssigner) -> WithWindow[StreamT]:
-        """Cut the elements of each key, of both streams together, into windows."""
+        """Assign the elements of each key, of both streams together, to windows."""
         stream = self._united.key_by(self._keys, self._key_type)
         return self._streams.windowed(WindowedStream(stream, window_assigner))
 
@@ -138,24 +138,24 @@ class WithWindow(Generic[StreamT]):
     """Two streams with keys and windows; made by `window`.
 
     Args:
-        stream: The windows of the marked elements.
+        stream: The windowed stream of tagged elements.
     """
 
     def __init__(self, stream: WindowedStream[StreamT]) -> None:
         self._stream = stream
 
     def trigger(self, trigger: Trigger) -> WithWindow[StreamT]:
-        """Set when windows fire; the trigger sees marked elements, `(0, first, None)` and `(1, None, second)`."""
+        """Set the trigger; it sees tagged elements, `(0, first, None)` and `(1, None, second)`."""
         self._stream.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor) -> WithWindow[StreamT]:
-        """Take elements out of windows that fire; the evictor sees marked elements, as a trigger does."""
+        """Set the evictor; it sees tagged elements, as a trigger does."""
         self._stream.evictor(evictor)
         return self
 
     def allowed_lateness(self, time_ms: int) -> WithWindow[StreamT]:
-        """Keep windows of event time for so many ms behind their end."""
+        """Keep event-time windows for this many ms after their end."""
         self._stream.allowed_lateness(time_ms)
         return self
 
@@ -163,7 +163,7 @@ class WithWindow(Generic[StreamT]):
         """Call a `CoGroupFunction` with the elements of each window that fires.
 
         Raises:
-            JobGraphError: It is none, or wants to take part in checkpoints itself.
+            JobGraphError: It isn't one, or it takes part in checkpoints itself.
         """
         if not isinstance(function, CoGroupFunction):
             message = f"apply() behind co_group() takes a CoGroupFunction, not {shown(function)}."
@@ -176,13 +176,13 @@ class WithWindow(Generic[StreamT]):
 
 
 class JoinedWithWindow(WithWindow[StreamT]):
-    """Two streams with keys and windows, to be joined pair by pair."""
+    """Two streams with keys and windows, to be joined in pairs."""
 
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> StreamT:
         """Call a `JoinFunction`, a `FlatJoinFunction` or a function with each pair of each window that fires.
 
         Raises:
-            JobGraphError: It is none of them, or wants to take part in checkpoints itself.
+            JobGraphError: It is none of them, or it takes part in checkpoints itself.
         """
         if not isinstance(function, (JoinFunction, FlatJoinFunction)) and not _is_plain(function):
             message = f"apply() behind join() takes a JoinFunction, or a function of two elements, not {shown(function)}."
@@ -191,7 +191,7 @@ class JoinedWithWindow(WithWindow[StreamT]):
 
 
 def selector_of(key: Any, method: str) -> Callable[[Any], Any]:
-    """Return the function behind a key: one that takes a column, a function, or a `KeySelector`'s method.
+    """Return the key function of a column name, a function or a `KeySelector`.
 
     Raises:
         JobGraphError: It is none of them.

@@ -1,4 +1,4 @@
-"""Side outputs, under the module name PyFlink has them."""
+"""Side outputs, under PyFlink's module name."""
 
 from pystate.common.not_there import not_there
 from pystate.common.typeinfo import RowTypeInfo, TypeInformation, Types

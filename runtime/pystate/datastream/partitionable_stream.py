@@ -1,4 +1,4 @@
-"""Which subtask of the next step gets an element of a stream."""
+"""Partitioning: which subtask of the next step gets an element of a stream."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ StreamT = TypeVar("StreamT")
 
 
 class PartitionableStream(StepSettings, Generic[StreamT]):
-    """A stream, as far as it says how its elements get to the next step; generic in the stream that comes of that."""
+    """The partitioning methods of a stream; generic in the resulting stream."""
 
     @abstractmethod
     def followed_by(self, step: Transformation) -> StreamT:
-        """Return the stream that a step behind this one makes."""
+        """Return the stream produced by a step after this one."""
 
     def rebalance(self) -> StreamT:
         """Send elements to the subtasks of the next step in turn."""
         return self._partitioned(Partitioning.REBALANCE)
 
     def shuffle(self) -> StreamT:
-        """Send each element to a subtask of the next step that is as good as random."""
+        """Send each element to a pseudo-random subtask of the next step."""
         return self._partitioned(Partitioning.SHUFFLE)
 
     def forward(self) -> StreamT:
-        """Keep the elements of a partition together on their way to the next step, in their order."""
+        """Send the elements of a partition to one subtask of the next step, in order."""
         return self._partitioned(Partitioning.FORWARD)
 
     def rescale(self) -> StreamT:
         """Send elements to the subtasks of the next step in turn.
 
-        To all of them, as `rebalance` does: Spark's shuffle leaves no nearer ones to choose.
+        To all of them, like `rebalance`: Spark's shuffle has no local subtasks to prefer.
         """
         return self._partitioned(Partitioning.REBALANCE)
 
@@ -52,15 +52,15 @@ class PartitionableStream(StepSettings, Generic[StreamT]):
         partitioner: Callable[[Any, int], int] | Partitioner,
         key_selector: Callable[[Any], Any] | KeySelector,
     ) -> StreamT:
-        """Send each element to the subtask of the next step that a function names.
+        """Send each element to the subtask of the next step that a function returns.
 
         Args:
-            partitioner: A `Partitioner`, or a function, of the key and the number of subtasks; returns a number from 0 on
-                that is below that.
-            key_selector: Makes the key of an element.
+            partitioner: A `Partitioner`, or a function, of the key and the number of subtasks; returns a number from 0 to
+                that number, exclusive.
+            key_selector: Returns the key of an element.
 
         Raises:
-            JobGraphError: One of them is no function, or the stream has a key.
+            JobGraphError: One of them isn't a function, or the stream has a key.
         """
         if isinstance(self._transformation, KeyByTransformation):
             message = "partition_custom() can't follow key_by(), which says already who gets an element."
@@ -88,10 +88,10 @@ class PartitionableStream(StepSettings, Generic[StreamT]):
 
 
 def checked_function(function: Any, expected: type[Function], what: str) -> Any:
-    """Return a function as it is.
+    """Check that a value is a function, and return it.
 
     Raises:
-        JobGraphError: It is neither an `expected` nor anything else that can be called; names the method `what`.
+        JobGraphError: It is neither an `expected` nor callable; names the method `what`.
     """
     is_function = isinstance(function, Function) or (isinstance(function, type) and issubclass(function, Function))
     if isinstance(function, expected) or (callable(function) and not is_function):
@@ -101,5 +101,5 @@ def checked_function(function: Any, expected: type[Function], what: str) -> Any:
 
 
 def without_key(step: Transformation) -> Transformation:
-    """Return what a key_by() reads: the key says nothing where another partitioning follows."""
+    """Return the input of a key_by(): another partitioning makes the key irrelevant."""
     return without_key(step.parent) if isinstance(step, KeyByTransformation) else step

@@ -1,4 +1,4 @@
-"""A keyed stream kept as state that clients read: Flink's `KeyedStream.asQueryableState`, which PyFlink doesn't have."""
+"""A keyed stream kept as queryable state: Flink's `KeyedStream.asQueryableState`, which PyFlink doesn't have."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ QueryableDescriptor = ValueStateDescriptor | ReducingStateDescriptor
 
 
 class QueryableStateStream(StepSettings):
-    """What `as_queryable_state` returns: the step that keeps the elements, whose uid and parallelism may be set.
+    """The result of `as_queryable_state`; uid and parallelism of its step can be set.
 
     Args:
-        step: What keeps the elements.
-        descriptor: The state's.
-        key_type: Of the keys; None for untyped ones.
+        step: The step that keeps the elements.
+        descriptor: The descriptor of the state.
+        key_type: The type of the keys; None for untyped ones.
     """
 
     def __init__(self, step: Transformation, descriptor: QueryableDescriptor, key_type: TypeInformation | None) -> None:
@@ -29,11 +29,11 @@ class QueryableStateStream(StepSettings):
         self._key_type = key_type
 
     def get_queryable_state_name(self) -> str:
-        """Return what clients ask for."""
+        """Return the name for clients."""
         return str(self._descriptor.queryable_state_name)
 
     def get_state_descriptor(self) -> QueryableDescriptor:
-        """Return the state's descriptor, which a client may give along with a query."""
+        """Return the descriptor of the state, which clients can pass with a query."""
         return self._descriptor
 
     def get_key_type(self) -> TypeInformation | None:
@@ -45,8 +45,8 @@ def queryable_descriptor(name: str, descriptor: Any, element_type: TypeInformati
     """Return the descriptor of a stream's state: the given one, or a value state with the name.
 
     Raises:
-        JobGraphError: The state would grow without end, or is none.
-        StateError: This is no name.
+        JobGraphError: The state would grow without bound, or isn't a state.
+        StateError: The name is invalid.
     """
     if descriptor is None:
         descriptor = ValueStateDescriptor(name, element_type)
@@ -59,7 +59,7 @@ def queryable_descriptor(name: str, descriptor: Any, element_type: TypeInformati
 
 
 class QueryableStateFunction(KeyedProcessFunction):
-    """Puts each element into the state of its key: in the place of the last one, or reduced with it."""
+    """Puts each element into the state of its key: replaces the last one, or reduces with it."""
 
     def __init__(self, descriptor: QueryableDescriptor) -> None:
         self._descriptor = descriptor
@@ -73,12 +73,12 @@ class QueryableStateFunction(KeyedProcessFunction):
             self._take = runtime_context.get_state(descriptor).update
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
-        """Take an element."""
+        """Add an element to the state."""
         self._take(value)
 
 
 class DiscardingSink(SinkFunction):
-    """Takes no notice of elements."""
+    """A sink that ignores all elements."""
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Do nothing."""

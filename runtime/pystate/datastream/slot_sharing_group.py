@@ -1,4 +1,4 @@
-"""What a program says of slots' resources; slots take none of it."""
+"""Slot resources, for source compatibility; they have no effect."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """Return so many MiB."""
+        """Return an amount in MiB."""
         return MemorySize(mebi_bytes << 20)
 
     def get_bytes(self) -> int:
-        """Return it in bytes."""
+        """Return the amount in bytes."""
         return self.bytes_size
 
     def get_kibi_bytes(self) -> int:
-        """Return it in KiB, rounded down."""
+        """Return the amount in KiB, rounded down."""
         return self.bytes_size >> 10
 
     def get_mebi_bytes(self) -> int:
-        """Return it in MiB, rounded down."""
+        """Return the amount in MiB, rounded down."""
         return self.bytes_size >> 20
 
     def get_gibi_bytes(self) -> int:
-        """Return it in GiB, rounded down."""
+        """Return the amount in GiB, rounded down."""
         return self.bytes_size >> 30
 
     def get_tebi_bytes(self) -> int:
-        """Return it in TiB, rounded down."""
+        """Return the amount in TiB, rounded down."""
         return self.bytes_size >> 40
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class MemorySize:
 
 @dataclass(frozen=True)
 class SlotSharingGroup:
-    """Steps that share slots in Flink, and what such a slot has. Here a slot runs a subtask of every step.
+    """A group of steps that share slots in Flink, with resources. Here a slot runs a subtask of every step.
 
     Made with `SlotSharingGroup.builder("name")...build()`.
     """
@@ -62,38 +62,38 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Begin a group of that name."""
+        """Return a builder of a group with this name."""
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
-        """Return its name."""
+        """Return the name of the group."""
         return self._name
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Return what was set, None for nothing."""
+        """Return the value that was set; None for none."""
         return self._memory.get("managed")
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Return what was set, None for nothing."""
+        """Return the value that was set; None for none."""
         return self._memory.get("heap")
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Return what was set, None for nothing."""
+        """Return the value that was set; None for none."""
         return self._memory.get("off-heap")
 
     def get_cpu_cores(self) -> float | None:
-        """Return what was set, None for nothing."""
+        """Return the value that was set; None for none."""
         return self._cpu_cores
 
     def get_external_resources(self) -> dict[str, float]:
-        """Return what was set, by name."""
+        """Return the values that were set, by name."""
         return dict(self._external)
 
     class Builder:
-        """Collects what a group has; each setter returns it again.
+        """Builds a group; setters return the builder.
 
         Args:
-            name: Of the group.
+            name: The name of the group.
         """
 
         def __init__(self, name: str) -> None:
@@ -116,11 +116,11 @@ class SlotSharingGroup:
             return self._set("heap", MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Set the memory off the heap."""
+            """Set the off-heap memory."""
             return self._set("off-heap", task_off_heap_memory)
 
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Set the memory off the heap, in MiB."""
+            """Set the off-heap memory, in MiB."""
             return self._set("off-heap", MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
@@ -132,7 +132,7 @@ class SlotSharingGroup:
             return self._set("managed", MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Set an amount of a resource of another kind."""
+            """Set the amount of an external resource."""
             self._external[name] = value
             return self
 

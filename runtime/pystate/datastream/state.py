@@ -1,4 +1,4 @@
-"""The states, under the module name PyFlink has them."""
+"""The states, under PyFlink's module name."""
 
 from pystate.core.api.checkpointed import OperatorStateStore
 from pystate.core.api.state import (

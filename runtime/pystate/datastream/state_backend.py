@@ -1,6 +1,6 @@
-"""State backends under their Flink names: each is a few settings that `env.set_state_backend` makes.
+"""State backends under their Flink names; each stands for a few options.
 
-What a program sets so goes above the command line and the file.
+Options set by a program override the command line and the file.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class StateBackend(ABC):
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Make the settings that stand for this backend.
+        """Set the options of this backend.
 
         Raises:
-            ConfigurationError: One of its values is not allowed.
+            ConfigurationError: A value is not allowed.
         """
 
 
@@ -50,7 +50,7 @@ class PredefinedOptions(Enum):
 
 @dataclass(frozen=True)
 class HashMapStateBackend(StateBackend):
-    """State as Python objects in the memory of the slots: the fastest, for state that fits there."""
+    """Keeps state as Python objects in the memory of the slots: the fastest, for state that fits."""
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set `state.backend.type`."""
@@ -59,10 +59,10 @@ class HashMapStateBackend(StateBackend):
 
 @dataclass(frozen=True)
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in RocksDB on the slots' local disks, which may be larger than memory.
+    """Keeps state in RocksDB on the slots' local disks; it may be larger than memory.
 
     Attributes:
-        enable_incremental_checkpointing: Whether checkpoints write only what has changed; None leaves that to
+        enable_incremental_checkpointing: Whether checkpoints are incremental; None for the option
             `execution.checkpointing.incremental`.
     """
 
@@ -70,24 +70,24 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     _settings: dict[str, str] = field(default_factory=dict, init=False, repr=False, hash=False)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints write only what has changed, as far as this object says it."""
+        """Return whether this object enables incremental checkpoints."""
         return bool(self.enable_incremental_checkpointing)
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Name local folders for the files; has no effect: slots have theirs below `spark.local.dir`.
+        """Set local folders for the files; has no effect: slots use `spark.local.dir`.
 
         Raises:
-            JobGraphError: One isn't absolute, or is of another scheme than `file`.
+            JobGraphError: A path isn't absolute, or has another scheme than `file`.
         """
         self._settings["state.backend.rocksdb.localdir"] = ",".join(map(_local_path, paths))
 
     def get_db_storage_paths(self) -> list[str] | None:
-        """Return the folders that were named, None for none."""
+        """Return the folders that were set; None for none."""
         paths = self._settings.get("state.backend.rocksdb.localdir")
         return None if paths is None else paths.split(",")
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Choose one of Flink's sets of options; has no effect: RocksDB's options are set by pystate."""
+        """Choose one of Flink's sets of options; has no effect: pystate sets RocksDB's options."""
         self._settings["state.backend.rocksdb.predefined-options"] = options.name
 
     def get_predefined_options(self) -> PredefinedOptions:
@@ -95,24 +95,24 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return PredefinedOptions[self._settings.get("state.backend.rocksdb.predefined-options", "DEFAULT")]
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Name a Java class that makes RocksDB's options; has no effect: they are set by pystate."""
+        """Set a Java class that makes RocksDB's options; has no effect: pystate sets them."""
         self._settings["state.backend.rocksdb.options-factory"] = options_factory_class_name
 
     def get_options(self) -> str | None:
-        """Return the class that was named, None for none."""
+        """Return the class that was set; None for none."""
         return self._settings.get("state.backend.rocksdb.options-factory")
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many threads of a subtask write and read the files of snapshots."""
+        """Set the number of threads per subtask that write and read snapshot files."""
         self._settings[RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM.key] = str(number_of_transfering_threads)
 
     def get_number_of_transfer_threads(self) -> int:
-        """Return how many threads of a subtask write and read the files of snapshots."""
+        """Return the number of threads per subtask that write and read snapshot files."""
         threads = RocksDBOptions.CHECKPOINT_TRANSFER_THREAD_NUM
         return int(self._settings.get(threads.key, threads.default))
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Set `state.backend.type`, and what else this object says."""
+        """Set `state.backend.type`, and the other options of this object."""
         configuration.set(_BACKEND, "rocksdb")
         _set_incremental(configuration, self.enable_incremental_checkpointing)
         for key, value in self._settings.items():
@@ -121,7 +121,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 @dataclass(frozen=True)
 class CustomStateBackend(StateBackend):
-    """A backend of the job's own.
+    """A custom backend.
 
     Attributes:
         factory: Path of a subclass of pystate's `KeyedStateBackend`, or of a function that takes the same arguments and
@@ -141,8 +141,8 @@ class MemoryStateBackend(StateBackend):
 
     Attributes:
         max_state_size: The most bytes of one state of one subtask in a checkpoint, up to 10 MB.
-        asynchronous: Whether snapshots are written while the next epochs run.
-        using_asynchronous_snapshots: The same by PyFlink's name; None leaves it to `asynchronous`.
+        asynchronous: Whether snapshots are written asynchronously.
+        using_asynchronous_snapshots: The same under PyFlink's name; None for the value of `asynchronous`.
     """
 
     max_state_size: int = DEFAULT_MAX_STATE_SIZE
@@ -162,7 +162,7 @@ class MemoryStateBackend(StateBackend):
             raise ConfigurationError(message, where="MemoryStateBackend", hint="use FsStateBackend, or keep the default")
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return whether snapshots are written while the next epochs run."""
+        """Return whether snapshots are written asynchronously."""
         return self.asynchronous
 
     def apply_to(self, configuration: Configuration) -> None:
@@ -176,9 +176,9 @@ class FsStateBackend(StateBackend):
     """Flink's old name for `HashMapStateBackend` with `FileSystemCheckpointStorage`.
 
     Attributes:
-        path: Where checkpoints go.
-        asynchronous: Whether snapshots are written while the next epochs run.
-        using_asynchronous_snapshots: The same by PyFlink's name; None leaves it to `asynchronous`.
+        path: The checkpoint directory.
+        asynchronous: Whether snapshots are written asynchronously.
+        using_asynchronous_snapshots: The same under PyFlink's name; None for the value of `asynchronous`.
     """
 
     path: str
@@ -186,12 +186,12 @@ class FsStateBackend(StateBackend):
     using_asynchronous_snapshots: InitVar[bool | None] = None
 
     def __post_init__(self, using_asynchronous_snapshots: bool | None) -> None:
-        """Read the argument under its other name."""
+        """Apply the argument's other name."""
         if using_asynchronous_snapshots is not None:
             object.__setattr__(self, "asynchronous", using_asynchronous_snapshots)
 
     def is_using_asynchronous_snapshots(self) -> bool:
-        """Return whether snapshots are written while the next epochs run."""
+        """Return whether snapshots are written asynchronously."""
         return self.asynchronous
 
     def apply_to(self, configuration: Configuration) -> None:
@@ -205,8 +205,8 @@ class RocksDBStateBackend(StateBackend):
     """Flink's old name for `EmbeddedRocksDBStateBackend` with `FileSystemCheckpointStorage`.
 
     Attributes:
-        path: Where checkpoints go.
-        incremental: Whether checkpoints write only what has changed; None leaves that to
+        path: The checkpoint directory.
+        incremental: Whether checkpoints are incremental; None for the option
             `execution.checkpointing.incremental`.
     """
 
@@ -220,7 +220,7 @@ class RocksDBStateBackend(StateBackend):
 
 
 def state_backend_of(configuration: Configuration) -> StateBackend:
-    """Return the backend that the settings stand for."""
+    """Return the backend of a configuration."""
     name = configuration.get(_BACKEND)
     if name == "hashmap":
         return HashMapStateBackend()

@@ -1,4 +1,4 @@
-"""The settings of one step of a program, whether a stream or a sink comes of it."""
+"""The settings of one step of a program, common to streams and sinks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_CHAINS = "has no effect: what is chained follows from parallelisms and keys 
 
 
 class StepSettings:
-    """What may be set of the step that a stream, or a sink, stands for; each method returns that again.
+    """The settings of the step of a stream or a sink; each method returns the stream or the sink.
 
     Args:
         step: The step.
@@ -25,20 +25,20 @@ class StepSettings:
         self._transformation = step
 
     def name(self: SelfStep, name: str) -> SelfStep:
-        """Name the step; only people read it.
+        """Set the name of the step, for display.
 
         Raises:
-            JobGraphError: It is no text that a file can hold.
+            JobGraphError: It isn't a string in valid UTF-8.
         """
         check_text(str(name), "the name of a step", JobGraphError)
         self._transformation.name = name
         return self
 
     def set_description(self: SelfStep, description: str) -> SelfStep:
-        """Say more of the step than its name does; only people read it, in the plan.
+        """Set the description of the step, for display in the plan.
 
         Raises:
-            JobGraphError: It is no text that a file can hold, or the step runs nothing: key_by(), union(), a partitioning.
+            JobGraphError: It isn't a string in valid UTF-8, or the step runs nothing: key_by(), union(), a partitioning.
         """
         self._real_step("takes no description")
         check_text(str(description), "the description of a step", JobGraphError)
@@ -46,10 +46,10 @@ class StepSettings:
         return self
 
     def uid(self: SelfStep, uid: str) -> SelfStep:
-        """Give the step's state its identity across versions of the job.
+        """Set the uid, which identifies the step's state across versions of the job.
 
         Raises:
-            JobGraphError: It is no text, or the step has no state: key_by(), union(), a partitioning.
+            JobGraphError: It isn't a string, or the step has no state: key_by(), union(), a partitioning.
         """
         self._real_step(f"takes no uid ({uid!r})")
         if not uid or not isinstance(uid, str):
@@ -60,7 +60,7 @@ class StepSettings:
         return self
 
     def set_uid_hash(self: SelfStep, uid_hash: str) -> SelfStep:
-        """Refuse the hash of a step of a Flink job.
+        """Not supported: the hash of a step of a Flink job.
 
         Raises:
             JobGraphError: Always.
@@ -71,11 +71,11 @@ class StepSettings:
     def set_parallelism(self: SelfStep, parallelism: int) -> SelfStep:
         """Set the number of subtasks of the step.
 
-        For a source it is the most partitions that it is read in, for `print()` what lines are numbered by, for
-        `for_each_batch()` the partitions of the DataFrame.
+        For a source it is the maximum number of partitions, for `print()` the number of prefixes, for `for_each_batch()` the
+        number of partitions of the DataFrame.
 
         Raises:
-            JobGraphError: It is no number from 1 on, the step runs nothing (key_by(), union(), a partitioning), or it has
+            JobGraphError: It isn't a positive number, the step runs nothing (key_by(), union(), a partitioning), or it has
                 been forced to one subtask.
         """
         self._real_step("takes no parallelism")
@@ -88,7 +88,7 @@ class StepSettings:
         return self
 
     def set_max_parallelism(self: SelfStep, max_parallelism: int) -> SelfStep:
-        """Set the number of key groups of the step's state; fixed for the life of the state.
+        """Set the number of key groups of the step's state, which is fixed for the lifetime of the state.
 
         Raises:
             JobGraphError: It is out of range, the step runs nothing (key_by(), union(), a partitioning), or it has been
@@ -104,7 +104,7 @@ class StepSettings:
         return self
 
     def force_non_parallel(self: SelfStep) -> SelfStep:
-        """Run the step in one subtask, with one key group; another number is refused from here on.
+        """Run the step in one subtask, with one key group; other numbers are rejected from now on.
 
         Raises:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
@@ -116,7 +116,7 @@ class StepSettings:
         return self
 
     def start_new_chain(self: SelfStep) -> SelfStep:
-        """Do nothing, and say so at the start of the job.
+        """Has no effect, which the job reports at its start.
 
         Raises:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
@@ -124,7 +124,7 @@ class StepSettings:
         return self._without_effect("start_new_chain()", _NO_CHAINS)
 
     def disable_chaining(self: SelfStep) -> SelfStep:
-        """Do nothing, and say so at the start of the job.
+        """Has no effect, which the job reports at its start.
 
         Raises:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
@@ -132,7 +132,7 @@ class StepSettings:
         return self._without_effect("disable_chaining()", _NO_CHAINS)
 
     def slot_sharing_group(self: SelfStep, slot_sharing_group: Any) -> SelfStep:
-        """Do nothing, and say so at the start of the job.
+        """Has no effect, which the job reports at its start.
 
         Raises:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.
@@ -140,7 +140,7 @@ class StepSettings:
         return self._without_effect("slot_sharing_group()", "has no effect: a slot runs a subtask of every step")
 
     def set_buffer_timeout(self: SelfStep, timeout_millis: int) -> SelfStep:
-        """Do nothing, and say so at the start of the job.
+        """Has no effect, which the job reports at its start.
 
         Raises:
             JobGraphError: The step runs nothing: key_by(), union(), a partitioning.

@@ -1,4 +1,4 @@
-"""The entry point of a program, under the module name PyFlink has it."""
+"""The entry point of a program, under PyFlink's module name."""
 
 from pystate.datastream.environment import StreamExecutionEnvironment
 

@@ -1,4 +1,4 @@
-"""The two kinds of time, under the module name PyFlink has them."""
+"""The two kinds of time, under PyFlink's module name."""
 
 from pystate.core.api.time_domain import TimeDomain
 

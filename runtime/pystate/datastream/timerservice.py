@@ -1,4 +1,4 @@
-"""Timers, under the module name PyFlink has them."""
+"""Timers, under PyFlink's module name."""
 
 from pystate.core.api.timer_service import TimerService
 

@@ -1,4 +1,4 @@
-"""Windows, under the module name PyFlink has them. The evictors are Flink's; PyFlink has none."""
+"""Windows, under PyFlink's module name. The evictors are Flink's; PyFlink has none."""
 
 from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,

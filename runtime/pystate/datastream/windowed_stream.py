@@ -1,4 +1,4 @@
-"""Streams cut into windows: `window(...)`, `count_window(...)` and `window_all(...)`, and what follows them."""
+"""Windowed streams: the results of `window(...)`, `count_window(...)` and `window_all(...)`."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _CHECKPOINTED = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 
 
 class _WindowedStream(Generic[StreamT]):
-    """What windows over streams with and without a key share; generic in the stream that comes of them.
+    """Base of windowed streams with and without a key; generic in the resulting stream.
 
     Args:
-        keyed_stream: What is cut into windows.
-        window_assigner: How.
+        keyed_stream: The stream.
+        window_assigner: Assigns elements to windows.
 
     Raises:
-        JobGraphError: That is no assigner.
+        JobGraphError: It isn't an assigner.
     """
 
     _apply_function: type[Function]
@@ -58,14 +58,14 @@ class _WindowedStream(Generic[StreamT]):
         return self._stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation | None:
-        """Return the type of the elements, None where they are untyped."""
+        """Return the type of the elements; None if untyped."""
         return self._stream.transformation.output_type
 
     def trigger(self: SelfWindows, trigger: Trigger) -> SelfWindows:
-        """Set when windows fire, in the place of the assigner's own trigger.
+        """Set the trigger, which replaces the assigner's default trigger.
 
         Raises:
-            JobGraphError: It is none, or can't merge and the windows do.
+            JobGraphError: It isn't a trigger, or it can't merge and the windows do.
         """
         if not isinstance(trigger, Trigger):
             message = f"trigger() takes a Trigger, not {shown(trigger)}."
@@ -77,10 +77,10 @@ class _WindowedStream(Generic[StreamT]):
         return self
 
     def allowed_lateness(self: SelfWindows, time_ms: int) -> SelfWindows:
-        """Keep windows of event time for so many ms behind their end: each late element that comes until then fires again.
+        """Keep event-time windows for this many ms after their end: until then each late element fires again.
 
         Raises:
-            JobGraphError: It is no number from 0 on.
+            JobGraphError: It isn't a number from 0 on.
         """
         if not isinstance(time_ms, int) or isinstance(time_ms, bool) or time_ms < 0:
             message = f"allowed_lateness() takes a number of milliseconds from 0 on, not {time_ms!r}."
@@ -89,10 +89,10 @@ class _WindowedStream(Generic[StreamT]):
         return self
 
     def side_output_late_data(self: SelfWindows, output_tag: OutputTag) -> SelfWindows:
-        """Hand elements that come too late for all their windows to a side output, in the place of dropping them.
+        """Send elements that are too late for all their windows to a side output instead of dropping them.
 
         Raises:
-            JobGraphError: It is no `OutputTag`.
+            JobGraphError: It isn't an `OutputTag`.
         """
         if not isinstance(output_tag, OutputTag):
             message = f"side_output_late_data() takes an OutputTag, not {shown(output_tag)}."
@@ -101,10 +101,10 @@ class _WindowedStream(Generic[StreamT]):
         return self
 
     def evictor(self: SelfWindows, evictor: Evictor) -> SelfWindows:
-        """Take elements out of windows that fire. A window keeps all its elements then, behind reduce() too.
+        """Set the evictor, which removes elements from firing windows. Windows then keep all elements, also for reduce().
 
         Raises:
-            JobGraphError: It is no `Evictor`.
+            JobGraphError: It isn't an `Evictor`.
         """
         if not isinstance(evictor, Evictor):
             message = f"evictor() takes an Evictor, not {shown(evictor)}."
@@ -118,12 +118,12 @@ class _WindowedStream(Generic[StreamT]):
         window_function: AnyWindowFunction | None = None,
         output_type: TypeInformation | None = None,
     ) -> StreamT:
-        """Make one element of those of a window; only the result so far is kept.
+        """Reduce the elements of a window to one; only the intermediate result is kept.
 
         Args:
-            reduce_function: Makes one of two.
-            window_function: Gets the one element, and says what the window emits; None to emit that.
-            output_type: The type of what the window emits; without it that of the elements, with a window function untyped.
+            reduce_function: Combines two elements into one.
+            window_function: Gets the result, and returns the window's output; None to emit the result.
+            output_type: The type of the output; by default that of the elements, with a window function untyped.
         """
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             message = f"reduce() takes a ReduceFunction, or a function of two elements, not {shown(reduce_function)}."
@@ -138,13 +138,13 @@ class _WindowedStream(Generic[StreamT]):
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
     ) -> StreamT:
-        """Gather the elements of a window in an accumulator; only that is kept.
+        """Aggregate the elements of a window in an accumulator; only the accumulator is kept.
 
         Args:
-            aggregate_function: Gathers them.
-            window_function: Gets the one result, and says what the window emits; None to emit that.
-            accumulator_type: The type of the accumulator; without it untyped.
-            output_type: The type of what the window emits; without it untyped.
+            aggregate_function: Adds elements to the accumulator.
+            window_function: Gets the result, and returns the window's output; None to emit the result.
+            accumulator_type: The type of the accumulator; untyped by default.
+            output_type: The type of the output; untyped by default.
         """
         if not isinstance(aggregate_function, AggregateFunction):
             message = f"aggregate() takes an AggregateFunction, not {shown(aggregate_function)}."
@@ -155,13 +155,13 @@ class _WindowedStream(Generic[StreamT]):
     def sum(self, field: int | str = 0) -> StreamT:
         """Emit for each window its first element with the sum of a field over all of them.
 
-        As Flink's Java API has it, and PyFlink hasn't. Windows of event time take whole numbers batch by batch, as columns.
+        In Flink's Java API, not in PyFlink. Event-time windows sum integers batch by batch, as columns.
 
         Args:
-            field: Of tuples, lists or rows, by position or by name; 0 for elements without fields.
+            field: The field of tuples, lists or rows, by position or by name; 0 for elements without fields.
 
         Raises:
-            JobGraphError: The elements can't have such a field.
+            JobGraphError: The elements have no such field.
         """
         return self._accumulate(AccumulateType.SUM, field, "sum")
 
@@ -174,11 +174,11 @@ class _WindowedStream(Generic[StreamT]):
         return self._accumulate(AccumulateType.MAX, field, "max")
 
     def count(self, window_function: AnyWindowFunction | None = None, output_type: TypeInformation | None = None) -> StreamT:
-        """Emit for each window how many elements it has; ours. Windows of event time take them batch by batch.
+        """Emit the number of elements of each window (pystate only). Event-time windows count batch by batch.
 
         Args:
-            window_function: Gets the count, and says what the window emits; None to emit that, as a LONG.
-            output_type: The type of what the window emits, with a window function; without it untyped.
+            window_function: Gets the count, and returns the window's output; None to emit the count, as a LONG.
+            output_type: The type of the window function's output; untyped by default.
         """
         if window_function is None:
             output_type = Types.LONG()
@@ -194,7 +194,7 @@ class _WindowedStream(Generic[StreamT]):
         return self._then("apply", replace(self._operation), window_function, output_type)
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> StreamT:
-        """Call a function with all elements of each window that fires, and time and state at hand."""
+        """Call a function with all elements of each window that fires, and a context with time and state."""
         self._check(process_window_function, (self._process_function,), "process")
         return self._then("process", replace(self._operation), process_window_function, output_type)
 
@@ -205,7 +205,7 @@ class _WindowedStream(Generic[StreamT]):
         function: AnyWindowFunction | None,
         output_type: TypeInformation | None,
     ) -> StreamT:
-        """Return the stream of a step; the operation is its own, since windows may be used for several."""
+        """Return the stream of a step with a copy of the operation, since windows may be used for several steps."""
         if function is not None:
             self._check(function, (self._apply_function, self._process_function), method)
         operation.window_function, operation.has_output_type = function, output_type is not None
@@ -235,14 +235,14 @@ class _WindowedStream(Generic[StreamT]):
 
 
 class WindowedStream(_WindowedStream[StreamT]):
-    """A keyed stream, each key's elements cut into windows."""
+    """A keyed stream with windows per key."""
 
     _apply_function = WindowFunction
     _process_function = ProcessWindowFunction
 
 
 class AllWindowedStream(_WindowedStream[StreamT]):
-    """A stream whose elements are all cut into windows together: by one subtask, whatever the job's parallelism."""
+    """A stream with windows over all elements, which run in one subtask."""
 
     _apply_function = AllWindowFunction
     _process_function = ProcessAllWindowFunction

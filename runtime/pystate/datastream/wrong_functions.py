@@ -1,4 +1,4 @@
-"""What errors say of a function that was given to a method which takes another kind."""
+"""Error messages for a function of the wrong kind."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _METHODS: tuple[tuple[type, str], ...] = (
 
 
 def shown(value: Any) -> str:
-    """Return what errors call a thing that a program gave: an object without a text of its own by its class."""
+    """Return a value's text for errors; an object without its own repr is shown by its class."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType)):
@@ -67,7 +67,7 @@ def shown(value: Any) -> str:
 
 
 def way_of(value: Any) -> str | None:
-    """Return which method takes what a program gave to another one; None where nobody knows."""
+    """Return the method that accepts the given value; None if unknown."""
     if isinstance(value, type):
         return f"give an object of it: {value.__name__}(...)"
     method = next((method for base, method in _METHODS if isinstance(value, base)), None)
@@ -75,15 +75,15 @@ def way_of(value: Any) -> str | None:
 
 
 def check_function(value: Any, expected: tuple[type, ...], method: str) -> None:
-    """Refuse what is none of the functions that a method takes.
+    """Check that a value is one of the functions that a method accepts.
 
     Args:
-        value: What was given.
-        expected: The classes that it takes.
-        method: As people know it.
+        value: The given value.
+        expected: The accepted classes.
+        method: The name of the method, for errors.
 
     Raises:
-        JobGraphError: Names what was given, and which method takes it.
+        JobGraphError: Names the value, and the method that accepts it.
     """
     if isinstance(value, expected):
         return

@@ -1,4 +1,4 @@
-"""Queryable state: looking into a running job. See `docs/queryable-state.md`."""
+"""Queryable state: reads the state of a running job. See `docs/queryable-state.md`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = tuple(_WHERE)  # noqa: PLE0605 - names of classes that are imported wh
 
 
 def __getattr__(name: str) -> Any:
-    """Import what clients use when they use it."""
+    """Import the client's names on first use."""
     module = _WHERE.get(name)
     if module is None:
         message = f"module {__name__!r} has no attribute {name!r}"

@@ -29,22 +29,22 @@ _PORTS = 1 << 16
 
 
 class QueryableStateClient:
-    """Asks the proxy of a job's driver. Safe to share between threads; a `with` block closes it.
+    """Queries state through the proxy of a job's driver. Thread-safe; a `with` block closes it.
 
-    All calls return a `concurrent.futures.Future`; their `..._async` twins are awaited. While the job restarts, or a new
-    driver has not yet taken the port of the old one, a call waits until its timeout.
+    All calls return a `concurrent.futures.Future`; their `..._async` variants are awaited. While the job restarts, or a new
+    driver has not yet bound the port of the old one, a call waits until its timeout.
 
     Args:
-        remote_hostname: Where the job's driver runs.
-        remote_port: Its proxy's port, as the job's log says.
-        token: What is proven; None for that of `pystate.rest.token-file` or PYSTATE_HOME, as commands do. With a token TLS
-            is as `tls` says.
-        tls: How to speak TLS; without it and a token as the settings say.
-        timeout: Seconds that a call may take.
-        direct: Whether slots are asked themselves, where the job offers that and they can be reached; else the proxy is.
+        remote_hostname: The host of the job's driver.
+        remote_port: The port of its proxy, which the job logs.
+        token: The token to prove; None for that of `pystate.rest.token-file` or PYSTATE_HOME, as in commands. With a token,
+            `tls` alone determines TLS.
+        tls: The TLS options; without it and a token, those of the settings.
+        timeout: The timeout of a call in seconds.
+        direct: Whether to query slots directly, if the job supports that and they are reachable; else the proxy.
 
     Raises:
-        UsageError: The port is none, or the timeout isn't more than 0.
+        UsageError: The port is invalid, or the timeout isn't positive.
     """
 
     def __init__(
@@ -84,49 +84,50 @@ class QueryableStateClient:
         prefix: str | bytes | None = None,
         consistency: Consistency = Consistency.CHECKPOINTED,
     ) -> Future[Any]:
-        """Return the future of a key's state: an immutable state of its kind, which says its version.
+        """Return the future of a key's state: an immutable state of its kind, with its version.
 
         Args:
             job_id: 32 hex digits.
-            queryable_state_name: What `set_queryable` named it.
+            queryable_state_name: The name given to `set_queryable`.
             key: The key.
-            key_type_info: Its type; None for what the job says.
-            state_descriptor: Of the state; None for what the job says. An aggregating state is its accumulator without it.
-            namespace: Of window state the window: a pair (start, end), ms since 1970.
-            prefix: Of a map: only entries whose key, a text or bytes, begins so.
-            consistency: Which version is read.
+            key_type_info: The type of the key; None for that of the job.
+            state_descriptor: The descriptor of the state; None for that of the job. Without it an aggregating state is its
+                accumulator.
+            namespace: For window state the window: a pair (start, end), ms since 1970.
+            prefix: For a map: only entries whose key, a string or bytes, has this prefix.
+            consistency: Which version to read.
 
         Raises:
-            QueryableStateError: By the future: there is no value, or the job refuses; a class for each outcome.
-            ProxyUnreachableError: By the future: no proxy answers there.
+            QueryableStateError: From the future: there is no value, or the job rejects the query; a class for each case.
+            ProxyUnreachableError: From the future: no proxy answers.
         """
         request = KvStateRequest(queryable_state_name, key, key_type_info, state_descriptor, namespace, prefix)
         return self._run(self._queries.one(job_id, request, _consistency(consistency)))
 
     async def get_kv_state_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Await what `get_kv_state` returns the future of."""
+        """Await the result of `get_kv_state`."""
         return await asyncio.wrap_future(self.get_kv_state(*args, **kwargs))
 
     def get_kv_states(
         self, job_id: str, requests: Sequence[KvStateRequest], *, consistency: Consistency = Consistency.CHECKPOINTED
     ) -> Future[list[ImmutableState | None]]:
-        """Return the future of several states, of one key or many, in the order asked for; None for what has no value.
+        """Return the future of several states, in the order of the requests; None for those without a value.
 
-        What a subtask answers is of one version, always. Subtasks whose versions differ are asked again until they
-        agree, for half a second; where they still don't, each state's `version` says so.
+        The answer of one subtask always has one version. Subtasks whose versions differ are queried again until they agree,
+        for up to half a second; if they still don't, the `version` of each state shows it.
 
         Args:
             job_id: 32 hex digits.
-            requests: Keys and states.
-            consistency: Which version is read.
+            requests: The keys and states.
+            consistency: Which version to read.
 
         Raises:
-            QueryableStateError, ProxyUnreachableError: By the future, as `get_kv_state`.
+            QueryableStateError, ProxyUnreachableError: From the future, like `get_kv_state`.
         """
         return self._run(self._queries.many(job_id, list(requests), _consistency(consistency)))
 
     async def get_kv_states_async(self, *args: Any, **kwargs: Any) -> list[ImmutableState | None]:
-        """Await what `get_kv_states` returns the future of."""
+        """Await the result of `get_kv_states`."""
         return await asyncio.wrap_future(self.get_kv_states(*args, **kwargs))
 
     def get_kv_state_page(
@@ -138,45 +139,44 @@ class QueryableStateClient:
         cursor: bytes | None = None,
         consistency: Consistency = Consistency.CHECKPOINTED,
     ) -> Future[Any]:
-        """Return the future of a part of a map or list; its `cursor` is where the next one begins, None at the end.
+        """Return the future of a page of a map or list; its `cursor` is the start of the next page, None at the end.
 
-        All pages are of the version of the first one, as long as the job keeps that: a `VersionGoneError` says that it
-        doesn't any more.
+        All pages have the version of the first one, as long as the job keeps that; after that there is a `VersionGoneError`.
 
         Args:
             job_id: 32 hex digits.
-            request: Key and state.
-            limit: How many entries or elements at most; fewer come where an answer is full, or where some have expired.
-            cursor: That of the page before, of the same state, key, namespace and prefix.
-            consistency: Which version the first page is of.
+            request: The key and state.
+            limit: The maximum number of entries or elements; there are fewer if an answer is full or some have expired.
+            cursor: The cursor of the previous page, for the same state, key, namespace and prefix.
+            consistency: Which version to read for the first page.
 
         Raises:
-            QueryableStateError, ProxyUnreachableError: By the future, as `get_kv_state`.
+            QueryableStateError, ProxyUnreachableError: From the future, like `get_kv_state`.
         """
         return self._run(self._queries.page(job_id, request, _consistency(consistency), limit, cursor))
 
     async def get_kv_state_page_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Await what `get_kv_state_page` returns the future of."""
+        """Await the result of `get_kv_state_page`."""
         return await asyncio.wrap_future(self.get_kv_state_page(*args, **kwargs))
 
     def get_queryable_states(self, job_id: str) -> Future[list[QueryableState]]:
-        """Return the future of what can be read of a job, with its types.
+        """Return the future of the queryable states of a job, with their types.
 
         Raises:
-            QueryableStateError, ProxyUnreachableError: By the future, as `get_kv_state`.
+            QueryableStateError, ProxyUnreachableError: From the future, like `get_kv_state`.
         """
         return self._run(self._queries.states(job_id))
 
     async def get_queryable_states_async(self, job_id: str) -> list[QueryableState]:
-        """Await what `get_queryable_states` returns the future of."""
+        """Await the result of `get_queryable_states`."""
         return await asyncio.wrap_future(self.get_queryable_states(job_id))
 
     def shutdown_and_wait(self) -> None:
-        """Hang up; calls that wait for an answer fail. Flink's name for `close`."""
+        """Close the connection; pending calls fail. Flink's name for `close`."""
         self.close()
 
     def close(self) -> None:
-        """Hang up; calls that wait for an answer fail."""
+        """Close the connection; pending calls fail."""
         with self._closing:
             if self._closed:
                 return
@@ -187,13 +187,13 @@ class QueryableStateClient:
             self._loop.close()
 
     def __enter__(self) -> QueryableStateClient:
-        """Return itself."""
+        """Return the client."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -204,7 +204,7 @@ class QueryableStateClient:
 
 
 def _consistency(value: Consistency) -> Consistency:
-    """Return a consistency that may be given as its word, too."""
+    """Return a consistency, which may be given by name."""
     try:
         return Consistency(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a client proves, and how it speaks TLS, where its caller doesn't say: as commands do."""
+"""The default token and TLS options of a client: the same as in commands."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pystate.common.processes.rest_client_security import configured_tls, config
 
 
 class NoTokenError(ConfigurationError):
-    """The home has no token yet: the first job with queryable state, or the first job manager, makes it."""
+    """The home has no token yet: the first job with queryable state, or the first job manager, creates it."""
 
 
 @dataclass(frozen=True, repr=False)
 class ClientAccess:
-    """How a client comes to a proxy.
+    """How a client accesses a proxy.
 
     Attributes:
-        token: What it proves.
-        tls: How it speaks TLS; None for not at all.
+        token: The token to prove.
+        tls: The TLS options; None for no TLS.
     """
 
     token: str
@@ -31,11 +31,11 @@ class ClientAccess:
 
     @staticmethod
     def of(home: PystateHome, configuration: Configuration) -> ClientAccess:
-        """Return what files and options say: the token of `pystate.rest.token-file`, or without that option the home's.
+        """Return the access by files and options: the token of `pystate.rest.token-file`, or without that option the home's.
 
         Raises:
             NoTokenError: There is no token.
-            ConfigurationError: It, or a root, can't be read.
+            ConfigurationError: The token, or a root certificate, can't be read.
         """
         token = configured_token(configuration) or read_home_token(home.token)
         if token is None:
@@ -47,11 +47,11 @@ class ClientAccess:
 
     @staticmethod
     def usual() -> ClientAccess:
-        """Return what commands would take, by PYSTATE_HOME and the settings.
+        """Return the access that commands would use, by PYSTATE_HOME and the settings.
 
         Raises:
             NoTokenError: There is no token.
-            ConfigurationError: It, or the settings, can't be read.
+            ConfigurationError: The token, or the settings, can't be read.
         """
         home = PystateHome()
         return ClientAccess.of(home, load_configuration(home=home).configuration)

@@ -1,4 +1,4 @@
-"""A client's connection to a proxy: proves the token, then carries requests, as many at a time as there are."""
+"""A client's connection to a proxy: proves the token, then carries concurrent requests."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SILENT = "who listens there says nothing, or speaks TLS where we don't."
 
 
 class ClientChannel(asyncio.Protocol):
-    """One connection. For the event loop's thread alone.
+    """One connection. Only for the event loop's thread.
 
     Args:
-        token: What is proven.
+        token: The token to prove.
 
     Attributes:
-        proven: Done when both sides have proven the token; fails with what to tell people.
+        proven: Done when both sides have proven the token; fails with an error for users.
     """
 
     def __init__(self, token: str) -> None:
@@ -50,10 +50,10 @@ class ClientChannel(asyncio.Protocol):
         return "" if self._transport is None else str(self._transport.get_extra_info("peername")[0])
 
     def shown(self, hidden: dict[str, Any]) -> bytes:
-        """Return a key that the proxy has hidden from others.
+        """Decrypt a key that the proxy has encrypted for this client.
 
         Raises:
-            ValueError, TypeError, LookupError: It is none.
+            ValueError, TypeError, LookupError: It isn't one.
         """
         return self._handshake.shown(hidden)
 
@@ -63,7 +63,7 @@ class ClientChannel(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Process received data."""
         self._reader.feed(data)
         try:
             while (payload := self._reader.next_frame()) is not None:
@@ -78,17 +78,17 @@ class ClientChannel(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what waits for an answer."""
+        """Fail the pending requests."""
         self._transport = None
         message = "The connection was lost" + ("." if exc is None else f": {first_line(exc)}")
         self._fail(ProxyUnreachableError(message))
 
     def ask(self, request: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Send a request; return what becomes its answer.
+        """Send a request; return the future of its answer.
 
         Raises:
             ProxyUnreachableError: The connection is lost.
-            AnswerTooLargeError: The request is.
+            AnswerTooLargeError: The request is too large.
         """
         if self._transport is None or self._transport.is_closing():
             message = "The connection was lost."
@@ -106,13 +106,13 @@ class ClientChannel(asyncio.Protocol):
         return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
     def _receive(self, message: dict[str, Any]) -> None:
         if self.proven.done() and message["id"] is None:
-            # the proxy can't read what we send, and hangs up
+            # the proxy can't read our data, and closes the connection
             self._fail(query_error(QueryOutcome(message["outcome"]), str(message["message"])))
         elif self.proven.done():
             answer = self._pending.get(message["id"])
@@ -138,14 +138,14 @@ async def open_channel(host: str, port: int, token: str, tls: ssl.SSLContext | N
     """Connect to a proxy.
 
     Args:
-        host: Where it listens.
-        port: The same.
-        token: What both sides prove.
-        tls: How to speak TLS; None for not at all.
+        host: The host of the proxy.
+        port: The port of the proxy.
+        token: The token that both sides prove.
+        tls: The TLS options; None for no TLS.
 
     Raises:
         ProxyUnreachableError: No proxy listens there.
-        QueryForbiddenError: It knows another token.
+        QueryForbiddenError: It has another token.
     """
     loop = asyncio.get_running_loop()
     try:

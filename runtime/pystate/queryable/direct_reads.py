@@ -1,7 +1,7 @@
-"""A client's way to slots that leaves the proxy out, where there is one.
+"""Direct reads: a client queries slots without the proxy where possible.
 
-The proxy says where a state's key groups are, and each slot answers for its own. Slots may be out of reach, and move: so
-whatever doesn't work this way goes over the proxy, which is asked for the places again.
+The proxy tells the locations of a state's key groups, and each slot answers for its own. Slots may be unreachable, and move:
+so whatever fails this way goes through the proxy, which is asked for the locations again.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _FOR_THE_PROXY = frozenset({QueryOutcome.NOT_SERVING.value, QueryOutcome.UNKNOWN
 
 
 def location_of(state: QueryableState, places: dict[str, Any], key: bytes) -> KvStateLocation:
-    """Return what a proxy says of where a state is.
+    """Parse a state's location from a proxy.
 
     Args:
-        state: Which.
-        places: As the proxy has sent them.
-        key: What its slots want to be proven.
+        state: The state.
+        places: The locations sent by the proxy.
+        key: The key to prove to its slots.
 
     Raises:
-        ValueError, TypeError, LookupError: They are none.
+        ValueError, TypeError, LookupError: They are invalid.
     """
     addresses = tuple((str(host), int(port)) for host, port in places["addresses"])
     if not addresses:
@@ -44,7 +44,7 @@ def location_of(state: QueryableState, places: dict[str, Any], key: bytes) -> Kv
 
 
 class DirectReads:
-    """Knows where states are, and asks there. For the event loop's thread alone."""
+    """Keeps the locations of states, and queries slots. Only for the event loop's thread."""
 
     def __init__(self) -> None:
         self._attempt: int | None = None
@@ -54,10 +54,10 @@ class DirectReads:
         self._from_elsewhere = False
 
     def learn(self, location: KvStateLocation, proxy: str) -> None:
-        """Take note of where a state is.
+        """Store the location of a state.
 
         Args:
-            location: As the proxy says.
+            location: The location sent by the proxy.
             proxy: The proxy's address.
         """
         if location.attempt != self._attempt:
@@ -67,11 +67,11 @@ class DirectReads:
         self._locations[location.state.name] = location
 
     def knows(self, name: str) -> bool:
-        """Return whether a state's places are known."""
+        """Return whether the location of a state is known."""
         return name in self._locations
 
     def forget(self) -> None:
-        """Hang up: the places may be those of an attempt that is over."""
+        """Close the connections: the locations may be of an attempt that is over."""
         self._attempt = None
         self._locations.clear()
         channels = list(self._channels.values())
@@ -80,16 +80,16 @@ class DirectReads:
             channel.close()
 
     def follow(self, attempt: int) -> None:
-        """Forget what is known of another attempt than the one that runs, as the proxy says."""
+        """Forget the locations of other attempts than the current one reported by the proxy."""
         if attempt != self._attempt:
             self.forget()
 
     async def read(self, consistency: Consistency, reads: Sequence[StateRead]) -> tuple[list[Any], int] | None:
-        """Return the answers to reads as plain data, and when they were given, ms since 1970; None to ask the proxy.
+        """Return the answers of reads as plain data, and their time, ms since 1970; None: use the proxy.
 
         Args:
-            consistency: Which version.
-            reads: All of them of one slot, or the proxy is to be asked.
+            consistency: Which version to read.
+            reads: The reads; if they aren't all for one slot, the proxy has to be used.
         """
         channel = self._channel(reads)
         if channel is None:
@@ -105,7 +105,7 @@ class DirectReads:
         return answers, channel.now
 
     def _channel(self, reads: Sequence[StateRead]) -> SlotChannel | None:
-        """Return the open connection to the slot that has all of some keys; begin to connect where there is none."""
+        """Return the open connection to the slot that has all the keys; start to connect if there is none."""
         first = self._address(reads[0])
         if first is None or any(self._address(read) != first for read in reads[1:]):
             return None
@@ -124,7 +124,7 @@ class DirectReads:
         return location.addresses[location.subtask_of(read.key)], location.secret
 
     def _is_near(self, address: tuple[str, int]) -> bool:
-        """Return whether it is the slot that we would reach: loopback is another machine for another machine."""
+        """Return whether an address is reachable: a loopback address only from the same machine."""
         near = not (self._from_elsewhere and is_loopback(address[0]))
         if not near:
             self._not_now(address)
@@ -134,7 +134,7 @@ class DirectReads:
         self._not_before[address] = asyncio.get_running_loop().time() + _NOT_TRIED_SECONDS
 
     def _lost(self, channel: SlotChannel) -> None:
-        """Try an address that can't be reached again later; a slot that has gone takes all of its attempt with it."""
+        """Retry an unreachable address later; a lost slot invalidates all locations of its attempt."""
         if self._channels.get(channel.address) is not channel:
             return
         if channel.was_open:
@@ -145,5 +145,5 @@ class DirectReads:
 
 
 def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) -> None:
-    if not future.done():  # nobody waits any more
+    if not future.done():  # nobody is waiting any more
         future.set_result(found)

@@ -1,4 +1,4 @@
-"""Queries of one proxy: connecting, locating, asking, going on behind restarts."""
+"""Queries of one proxy: connects, locates, queries, and retries across restarts."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 @dataclass(frozen=True)
 class _Answered:
-    """What the proxy has answered.
+    """An answer of the proxy.
 
     Attributes:
-        answers: In the order of the reads.
+        answers: The answers, in the order of the reads.
         now: The time there, ms since 1970.
     """
 
@@ -57,13 +57,13 @@ class _Answered:
 
 
 class _TimeOver:
-    """Cancels the task that makes it when its time is over; a task and a future less for each query than `wait_for`.
+    """Cancels the task that creates it at the deadline; cheaper per query than `wait_for`, by a task and a future.
 
     Args:
-        deadline: By the clock of the event loop.
+        deadline: In the time of the event loop.
 
     Attributes:
-        is_over: Whether it has.
+        is_over: Whether it has cancelled the task.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -74,7 +74,7 @@ class _TimeOver:
         self.is_over = False
 
     def stop(self) -> None:
-        """Let the task go on."""
+        """Stop the timer."""
         self._timer.cancel()
 
     def _end(self) -> None:
@@ -83,14 +83,14 @@ class _TimeOver:
 
 
 class KvStateQueries:
-    """Asks one proxy. For the event loop's thread alone.
+    """Queries one proxy. Only for the event loop's thread.
 
     Args:
-        host: Where it listens.
-        port: The same.
-        access: Returns what is proven; called for each connection.
-        timeout: Seconds that a query may take.
-        direct: Whether slots are asked themselves, where that works.
+        host: The host of the proxy.
+        port: The port of the proxy.
+        access: Returns token and TLS options; called for each connection.
+        timeout: The timeout of a query in seconds.
+        direct: Whether to query slots directly where possible.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class KvStateQueries:
         return await self._persist(lambda: self._locate(job_id, None))
 
     async def one(self, job_id: str, request: KvStateRequest, consistency: Consistency) -> ImmutableState:
-        """Return a state, the whole of it."""
+        """Return a complete state."""
 
         async def attempt() -> ImmutableState:
             codec = await self._codec(job_id, request)
@@ -139,7 +139,7 @@ class KvStateQueries:
     async def many(
         self, job_id: str, requests: Sequence[KvStateRequest], consistency: Consistency
     ) -> list[ImmutableState | None]:
-        """Return several states in one version; None where one has no value."""
+        """Return several states in one version; None for those without a value."""
         if not requests:
             return []
         if len(requests) > MAX_READS:
@@ -165,7 +165,7 @@ class KvStateQueries:
         return await self._persist(attempt)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._closed = True
         self._direct.forget()
         if self._connecting is not None:
@@ -179,7 +179,7 @@ class KvStateQueries:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]], *, begins_anew: bool = True) -> T:
-        """Try until it works, or fails for good, or the time is over."""
+        """Retry until success, a permanent failure, or the timeout."""
         loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
         time = _TimeOver(loop.time() + self._timeout)
         last: PystateError | None = None
@@ -195,7 +195,7 @@ class KvStateQueries:
                 pause = min(2 * pause, _LONGEST_PAUSE)
         except asyncio.CancelledError as error:
             if not time.is_over:
-                raise  # the client is closed, or nobody waits any more
+                raise  # the client is closed, or nobody is waiting any more
             raise last or self._no_answer() from error
         finally:
             time.stop()
@@ -247,7 +247,7 @@ class KvStateQueries:
         first: StateAnswer,
         now: int,
     ) -> tuple[list[StateAnswer], int]:
-        """Return an answer with those that go on where it ends."""
+        """Return an answer, completed by the requests for its continuation."""
         pages = [first]
         while codec.kind in PAGED and pages[-1].cursor is not None:
             answered = await self._read(job_id, consistency, [replace(read, cursor=pages[-1].cursor)])
@@ -282,7 +282,7 @@ class KvStateQueries:
         return reply["answers"], int(reply["now"])
 
     async def _learn(self, job_id: str, name: str) -> None:
-        """Ask where a state is by now, beside the queries."""
+        """Ask for the current location of a state, concurrently with queries."""
         with contextlib.suppress(PystateError):
             await self._locate(job_id, name)
         self._learning = None
@@ -305,7 +305,7 @@ class KvStateQueries:
             return self._channel
         if self._connecting is None:
             self._direct.forget()
-            self._codecs.clear()  # who has the port by now may run another job
+            self._codecs.clear()  # the process that has the port now may run another job
             access = self._access()
             self._connecting = asyncio.ensure_future(open_channel(self._host, self._port, access.token, access.tls))
             self._connecting.add_done_callback(self._connection_made)
@@ -318,7 +318,7 @@ class KvStateQueries:
 
 
 def closed() -> ControlError:
-    """Return the error of a client that is closed already."""
+    """Return the error of a closed client."""
     message = "The client is closed."
     return ControlError(message, hint="make another QueryableStateClient")
 
@@ -329,5 +329,5 @@ def _unreadable(error: object) -> BadQueryError:
 
 
 def _has_half(text: str) -> bool:
-    """Return whether a text has half of a character, which no bytes of UTF-8 are."""
+    """Return whether a string has a lone surrogate, which UTF-8 can't encode."""
     return any("\ud800" <= letter <= "\udfff" for letter in text)

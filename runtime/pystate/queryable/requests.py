@@ -1,4 +1,4 @@
-"""What a caller asks of a client."""
+"""The request of a queryable state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ class KvStateRequest:
     Attributes:
         name: The queryable name.
         key: The key.
-        key_type: Its type; None for what the job says.
-        descriptor: Of the state; None for what the job says. An aggregating state is its accumulator without it.
-        namespace: Of window state the window: a pair (start, end), ms since 1970.
-        prefix: Of a map: only entries whose key, a text or bytes, begins so.
+        key_type: The type of the key; None for that of the job.
+        descriptor: The descriptor of the state; None for that of the job. Without it an aggregating state is its
+            accumulator.
+        namespace: For window state the window: a pair (start, end), ms since 1970.
+        prefix: For a map: only entries whose key, a string or bytes, has this prefix.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Bootstraps the states of an operator from data: Flink's `OperatorTransformation`."""
+"""Bootstraps the state of an operator from data: Flink's `OperatorTransformation`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class OperatorTransformation:
-    """Where every transformation begins."""
+    """The entry point of all transformations."""
 
     @staticmethod
     def bootstrap_with(data: DataFrame | Iterable[Any]) -> OneInputTransformation:
-        """Take the elements that bootstrap functions are fed with.
+        """Set the elements for bootstrap functions.
 
         Args:
-            data: A batch DataFrame, whose rows become `Row` objects; or any objects, which are held in memory.
+            data: A batch DataFrame, whose rows become `Row` objects; or any objects, which are kept in memory.
         """
         return OneInputTransformation(Elements(data))
 
@@ -45,26 +45,26 @@ class OperatorTransformation:
         key_type: TypeInformation | None = None,
         encoded_key: bool = False,
     ) -> StatesFromFrame:
-        """Take columns as states, as `SavepointReader.read_keyed_state` gives them: a row per key, or per entry.
+        """Use columns as states, in the format of `SavepointReader.read_keyed_state`: a row per key, or per entry.
 
-        Ours: no function runs. Of reducing and aggregating state the column is what is stored, the value or accumulator.
+        pystate only: no function runs. For reducing and aggregating state the column has the stored value or accumulator.
 
         Args:
             frame: A batch DataFrame.
             key: The column with the key.
-            states: By name of the state: its descriptor, and the column with what it holds. A null leaves a key out.
-            key_type: The type of the keys; None: that of the column.
-            encoded_key: The column holds keys' bytes, as `key_bytes` does; `key_type` is then their declared type, None for
-                untyped.
+            states: By name of the state, its descriptor and the column with its content. A null skips the key.
+            key_type: The type of the keys; None for that of the column.
+            encoded_key: Whether the column has the bytes of keys, like `key_bytes`; `key_type` is then their declared type,
+                None for untyped.
 
         Raises:
-            StateError: A column isn't there, or a name isn't the descriptor's.
+            StateError: A column is missing, or a name differs from that of the descriptor.
         """
         return StatesFromFrame(frame, key, states, key_type, encoded_key)
 
 
 class OneInputTransformation:
-    """Elements without a key."""
+    """Elements of a non-keyed operator."""
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
@@ -72,11 +72,11 @@ class OneInputTransformation:
     def key_by(
         self, key_selector: str | Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
     ) -> KeyedOperatorTransformation:
-        """Say what the key of an element is.
+        """Set the key of the elements.
 
         Args:
             key_selector: The name of a column, or a function from element to key.
-            key_type: The type of the keys, the same as in the job's `key_by`; None: that of the column, untyped for a
+            key_type: The type of the keys, the same as in the job's `key_by`; None for that of the column, or untyped for a
                 function.
 
         Raises:
@@ -95,7 +95,7 @@ class OneInputTransformation:
         return KeyedOperatorTransformation(self._elements, selector, key_type)
 
     def transform(self, function: StateBootstrapFunction | BroadcastStateBootstrapFunction) -> OperatorStateBootstrap:
-        """Say which function writes list, union or broadcast state."""
+        """Set the function that writes list, union or broadcast state."""
         if not isinstance(function, (StateBootstrapFunction, BroadcastStateBootstrapFunction)):
             message = f"{function!r} writes no operator state."
             raise StateError(message, hint="put key_by(...) in front of a KeyedStateBootstrapFunction")
@@ -103,7 +103,7 @@ class OneInputTransformation:
 
 
 class KeyedOperatorTransformation:
-    """Elements with a key."""
+    """Elements of a keyed operator."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class KeyedOperatorTransformation:
         self._key_column = key_column
 
     def transform(self, function: KeyedStateBootstrapFunction) -> KeyedBootstrap:
-        """Say which function writes keyed state."""
+        """Set the function that writes keyed state."""
         if not isinstance(function, KeyedStateBootstrapFunction):
             message = f"{function!r} is no KeyedStateBootstrapFunction."
             raise StateError(message)

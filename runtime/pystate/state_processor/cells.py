@@ -1,4 +1,4 @@
-"""Byte strings side by side in one buffer, and what is read of all of them at once."""
+"""Byte strings stored contiguously in one buffer, and vectorized reads of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MAX_BYTES = (1 << 31) - 1
 
 
 class NotInColumnsError(Exception):
-    """Some of these bytes are not of the plain form that columns can read: they have to be looked at one by one."""
+    """Some bytes don't have the plain form for vectorized reads: they have to be decoded one by one."""
 
 
 class Cells:
-    """Parts of a buffer, in its order and without overlap.
+    """Parts of a buffer, in order and without overlap.
 
     Args:
-        data: The buffer, with some bytes to spare at its end, so that a number may be read where one is cut off.
+        data: The buffer, with some spare bytes at its end, so that reading a truncated number stays inside.
         starts: Where each part begins.
         ends: Where it ends.
     """
@@ -37,7 +37,7 @@ class Cells:
 
     @staticmethod
     def of(items: Sequence[bytes]) -> Cells:
-        """Return some byte strings as cells."""
+        """Return byte strings as cells."""
         joined = b"".join(items)
         if len(joined) > _MAX_BYTES - _PADDING:
             raise NotInColumnsError
@@ -55,28 +55,28 @@ class Cells:
         return Cells(np.concatenate((plain, np.zeros(_PADDING, np.uint8))), offsets[:-1], offsets[1:])
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of cells."""
         return len(self.starts)
 
     @property
     def lengths(self) -> Numbers:
-        """The bytes of each."""
+        """The length of each cell."""
         return self.ends - self.starts
 
     def behind(self, count: int) -> Cells:
-        """Return the cells without so many bytes at their beginning; each must have more, or as many."""
+        """Return the cells without this many leading bytes; none may be shorter."""
         require(bool((self.lengths >= count).all()))
         return Cells(self.data, self.starts + count, self.ends)
 
     def select(self, rows: Numbers) -> Cells:
-        """Return some of the cells, in their order."""
+        """Return some of the cells, in order."""
         return Cells(self.data, self.starts[rows], self.ends[rows])
 
     def to_binary(self) -> pa.Array:
-        """Return them as an Arrow array of byte strings."""
+        """Return the cells as an Arrow array of byte strings."""
         if not len(self):
             return pa.array([], pa.binary())
-        # the gaps between cells are values, too, of which every other one is taken
+        # the gaps between cells are values, too: every other value is taken
         offsets: Numbers = np.empty(2 * len(self), np.int32)
         offsets[0::2], offsets[1::2] = self.starts, self.ends
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
@@ -84,25 +84,25 @@ class Cells:
         return array if len(self) == 1 else array.take(pa.array(np.arange(0, 2 * len(self), 2)))
 
     def to_text(self) -> pa.Array:
-        """Return them as an Arrow array of texts."""
+        """Return the cells as an Arrow array of strings."""
         return as_text(self.to_binary())
 
 
 def require(right: bool) -> None:
-    """Leave the columns where something isn't right.
+    """Check that vectorized reading is possible.
 
     Raises:
-        NotInColumnsError: So it is.
+        NotInColumnsError: The condition is false.
     """
     if not right:
         raise NotInColumnsError
 
 
 def as_text(binary: pa.Array) -> pa.Array:
-    """Return byte strings as texts.
+    """Return byte strings as strings.
 
     Raises:
-        NotInColumnsError: They are not all UTF-8, such as lone surrogates.
+        NotInColumnsError: Some aren't UTF-8, e.g. have lone surrogates.
     """
     try:
         return binary.cast(pa.string())
@@ -111,20 +111,20 @@ def as_text(binary: pa.Array) -> pa.Array:
 
 
 def numbers_at(data: Numbers, starts: Numbers, kind: str) -> Numbers:
-    """Return the numbers that begin at some places of a buffer.
+    """Return the numbers at given offsets of a buffer.
 
     Args:
         data: The buffer.
-        starts: The places.
-        kind: Of the numbers, as numpy names them with their order of bytes, such as `>u4`.
+        starts: The offsets.
+        kind: The numpy type of the numbers with its byte order, such as `>u4`.
     """
     dtype = np.dtype(kind)
-    # adding in place spares a second array of places: this is the innermost of reading
+    # adding in place saves a second array of offsets: this is the hot path of reading
     places = starts[:, None] + np.arange(dtype.itemsize)
     return data[places].view(dtype)[:, 0]
 
 
 def spread(array: pa.Array, present: Numbers) -> pa.Array:
-    """Return an array with nulls between its values, which are for the rows that are present."""
+    """Return an array with nulls for absent rows; the given values are those of the present rows."""
     index = pa.array(np.cumsum(present) - 1, mask=~present)
     return array.take(index)

@@ -1,4 +1,4 @@
-"""The columns of a state's DataFrame."""
+"""The columns of the DataFrame of a state."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _BATCH_ENTRIES = 8192
 
 @dataclass(frozen=True)
 class Part:
-    """One of the columns that a value takes.
+    """One of the columns of a value.
 
     Attributes:
-        suffix: What its name has behind that of the value.
+        suffix: The suffix of its name, after that of the value.
         arrow_type: Its type.
-        of: Makes a cell of the value and its bytes.
+        of: Makes a cell from the value and its bytes.
     """
 
     suffix: str
@@ -47,7 +47,7 @@ class Part:
 
 
 def parts_of(type_info: TypeInformation | None) -> list[Part]:
-    """Return the columns of values of a type: one, or for untyped values their JSON and their bytes."""
+    """Return the columns for values of a type: one, or JSON and bytes for untyped values."""
     if type_info is None:
         return [
             Part("", pa.string(), lambda value, _: None if value is None else json_text(value)),
@@ -67,7 +67,7 @@ class Column:
     Attributes:
         name: Its name.
         arrow_type: Its type.
-        of: Makes a cell of a row.
+        of: Makes a cell from a row.
     """
 
     name: str
@@ -76,15 +76,15 @@ class Column:
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns' schema."""
+    """Return the schema of columns."""
     return pa.schema([pa.field(column.name, column.arrow_type) for column in columns])
 
 
 def batches_of(columns: Sequence[Column], rows: Iterable[Any], where: str) -> Iterator[pa.RecordBatch]:
-    """Gather rows in Arrow batches.
+    """Collect rows in Arrow batches.
 
     Raises:
-        SnapshotError: A value can't be said in Arrow.
+        SnapshotError: Arrow can't represent a value.
     """
     schema = schema_of(columns)
     gathered: list[Any] = []
@@ -108,7 +108,7 @@ def column_array(name: str, cells: Iterable[Any], arrow_type: pa.DataType, where
     """Return the cells of a column.
 
     Raises:
-        SnapshotError: One can't be said in Arrow.
+        SnapshotError: Arrow can't represent a cell.
     """
     try:
         return pa.array(list(cells), arrow_type)
@@ -131,13 +131,13 @@ RAW_SCHEMA = pa.schema(
 def value_columns(
     name: str, type_info: TypeInformation | None, value_of: Callable[[Any], Any], bytes_of: Callable[[Any], bytes]
 ) -> list[Column]:
-    """Return the columns of values of a type.
+    """Return the columns for values of a type.
 
     Args:
-        name: Of the first one.
-        type_info: The type, None for untyped.
-        value_of: Takes the value from a row.
-        bytes_of: Takes its bytes from a row.
+        name: The name of the first column.
+        type_info: The type; None for untyped.
+        value_of: Returns the value of a row.
+        bytes_of: Returns the bytes of the value of a row.
     """
     return [Column(name + part.suffix, part.arrow_type, _cell(part, value_of, bytes_of)) for part in parts_of(type_info)]
 
@@ -150,11 +150,11 @@ def keyed_columns(decoder: RowDecoder, *, per_entry: bool) -> list[Column]:
     """Return the columns of a keyed state's DataFrame.
 
     Args:
-        decoder: Of the state.
+        decoder: The decoder of the state.
         per_entry: Whether each element of a list and each entry of a map is a row.
 
     Returns:
-        Columns of a `StateRow`; of the list of a key's rows for lists and maps where not `per_entry`.
+        Columns of a `StateRow`; for lists and maps without `per_entry`, of the list of a key's rows.
     """
     gathers = is_gathered(decoder, per_entry=per_entry)
     first: Callable[[Any], StateRow] = (lambda rows: rows[0]) if gathers else (lambda row: row)
@@ -187,12 +187,12 @@ def _namespace_columns(namespaces: NamespaceSerializer, first: Callable[[Any], S
 
 
 def is_gathered(decoder: RowDecoder, *, per_entry: bool) -> bool:
-    """Return whether all rows of a key and namespace become one."""
+    """Return whether all rows of a key and namespace are combined into one."""
     return not per_entry and decoder.kind in (StateKind.LIST, StateKind.MAP)
 
 
 def _place_columns(decoder: RowDecoder) -> list[Column]:
-    """Return what tells the elements of a list or the entries of a map apart."""
+    """Return the columns that identify the elements of a list or the entries of a map."""
     if decoder.kind is StateKind.LIST:
         return [Column(INDEX, pa.int64(), lambda row: row.sub_key)]
     if decoder.kind is not StateKind.MAP:

@@ -1,7 +1,7 @@
-"""Entries of a keyed state as Arrow batches, a column at a time: what `columns.keyed_columns` says of each row.
+"""Converts entries of a keyed state to Arrow batches, column by column, with the columns of `columns.keyed_columns`.
 
-Entries of many key groups are gathered, and each column is made of all their bytes at once (`key_arrays`, `value_arrays`).
-A column that can't be made so is made element by element, by the decoder of the state's rows.
+Entries of many key groups are collected, and each column is made from all their bytes at once (`key_arrays`,
+`value_arrays`). A column that can't be made this way is made element by element, by the decoder of the state's rows.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ def batches_of_entries(
     """Return the rows of some key groups of a file; blocks of other key groups aren't read.
 
     Args:
-        reader: Of the file.
+        reader: The reader of the file.
         state: The name of the state.
-        decoders: Of the state.
+        decoders: The decoders of the state.
         groups: The key groups.
-        wanted: Which keys; None for all.
+        wanted: The keys; None for all.
         per_entry: Whether each element of a list and each entry of a map is a row.
-        where: What errors name as the place.
+        where: The place, for errors.
 
     Raises:
         CorruptSnapshotError, RestoreError: An entry can't be read.
-        SnapshotError: A value can't be said in Arrow.
+        SnapshotError: Arrow can't represent a value.
     """
     parts = [(part, EntryArrays(decoders.of(part), decoders.common, per_entry, where)) for part in reader.parts(state)]
     last: EntryArrays | None = None
@@ -89,7 +89,7 @@ def batches_of_entries(
 def raw_batches(
     reader: CanonicalReader, state: str, groups: Iterable[int], wanted: KeyFilter | None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the entries of some key groups as they stand in the file, with `columns.RAW_SCHEMA`.
+    """Return the raw entries of some key groups in the file, with `columns.RAW_SCHEMA`.
 
     Raises:
         CorruptSnapshotError: A block is damaged.
@@ -121,13 +121,13 @@ def _of_keys(block: list[bytes], keys: frozenset[bytes]) -> list[bytes]:
 
 
 class EntryArrays:
-    """Gathers the entries of a state that are written in one way, and makes Arrow batches of them.
+    """Collects entries of a state that share one format, and makes Arrow batches of them.
 
     Args:
-        decoder: Makes rows of them, where columns can't.
-        common: Of the rows of all parts of the state: it says what columns there are.
+        decoder: Makes rows from entries that can't be vectorized.
+        common: The decoder for all parts of the state, which determines the columns.
         per_entry: Whether each element of a list and each entry of a map is a row.
-        where: What errors name as the place.
+        where: The place, for errors.
     """
 
     def __init__(self, decoder: RowDecoder, common: RowDecoder, per_entry: bool, where: str) -> None:
@@ -144,7 +144,7 @@ class EntryArrays:
         self._open_list: tuple[bytes, bytes, int] = (b"", b"", 0)
 
     def add(self, group: int, block: list[bytes]) -> Iterator[pa.RecordBatch]:
-        """Take a block of a key group, after those before it; return batches as soon as enough has gathered."""
+        """Add the next block of a key group; return batches once enough is collected."""
         if not block:
             return
         self._items += block
@@ -154,7 +154,7 @@ class EntryArrays:
             yield from self._flushed(whole=False)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """Return what has gathered."""
+        """Return the collected entries."""
         yield from self._flushed(whole=True)
         self._open_list = (b"", b"", 0)
 
@@ -164,7 +164,7 @@ class EntryArrays:
         entries = _Entries(self._items, self._groups, self._common)
         count = len(entries)
         if self._gathers and not whole:
-            count = int(entries.begins()[-1])  # more of the last key may come
+            count = int(entries.begins()[-1])  # more of the last key may follow
             if count == 0:
                 self._limit *= 2
                 return
@@ -182,7 +182,7 @@ class EntryArrays:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _addresses(self, entries: _Entries, begins: Numbers | None = None) -> list[pa.Array]:
-        """Return the columns of key, key group and namespace: of all entries, or of those that begin an address."""
+        """Return the columns of key, key group and namespace: of all entries, or of the first of each address."""
         keys, groups, namespaces = entries.keys, entries.groups, entries.namespaces
         if begins is not None:
             keys, groups = [keys[row] for row in begins], groups[begins]
@@ -202,7 +202,7 @@ class EntryArrays:
             )
         cells = Cells.of(namespaces)
         if not ((cells.lengths == _WINDOW_BYTES + 1) & (cells.data[cells.starts] == _WINDOW_BYTES)).all():
-            for one in namespaces:  # the wrong one raises
+            for one in namespaces:  # an invalid one raises
                 serializer.decode(split_namespace(one)[0])
         bounds = [_moved(numbers_at(cells.data, cells.starts + start, ">u8")) for start in (1, 9)]
         return [pa.StructArray.from_arrays(bounds, fields=list(self._schema.field(NAMESPACE).type))]
@@ -226,12 +226,12 @@ class EntryArrays:
             ]
 
     def _values(self, entries: _Entries) -> list[pa.Array]:
-        """Return the columns of values and of their times."""
+        """Return the columns of values and of their timestamps."""
         if self._kind is StateKind.TIMER:
             times = entries.sub_keys()
             cells = Cells.of(times)
             if not (cells.lengths == TIME_BYTES).all():
-                for time in times:  # the wrong one raises
+                for time in times:  # an invalid one raises
                     time_from_bytes(time)
             return [_moved(numbers_at(cells.data, cells.starts, ">u8"))]
         return self._stored(entries.values)
@@ -241,7 +241,7 @@ class EntryArrays:
         times: pa.Array | None = None
         if self._decoder.has_timestamps:
             if not (cells.lengths > TIME_BYTES).all():
-                for one in stored:  # the wrong one raises
+                for one in stored:  # an invalid one raises
                     without_time(one)
             times = pa.array(numbers_at(cells.data, cells.starts, ">i8").astype(np.int64))
             cells = cells.behind(TIME_BYTES)
@@ -280,7 +280,7 @@ class EntryArrays:
         return [*(array.take(rows) for array in addresses), pa.array(index), *elements]
 
     def _known_elements(self, entries: _Entries, counts: Numbers, last: int) -> int:
-        """Return how many elements of the first list were in the batch before; note the last one, which may go on."""
+        """Return how many elements of the first list were in the previous batch; remember the last list, which may go on."""
         key, namespace, known = self._open_list
         if (key, namespace) != entries.address(0):
             known = 0
@@ -303,7 +303,7 @@ class EntryArrays:
 
     def _map(self, name: str, offsets: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Array:
         arrow_type = self._schema.field(name).type
-        if keys.null_count:  # which Arrow has no place for: the usual error says it
+        if keys.null_count:  # which Arrow can't represent: the usual error reports it
             pairs = list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
             return column_array(
                 name, [pairs[start:end] for start, end in pairwise(offsets.to_pylist())], arrow_type, self._where
@@ -312,12 +312,12 @@ class EntryArrays:
 
 
 class _Entries:
-    """Some entries, apart by what they consist of.
+    """Some entries, with lazily split parts.
 
     Args:
-        items: Key, sub-key and value of each.
-        groups: Key groups, and how many entries are of each.
-        decoder: Of the state's rows.
+        items: Key, sub-key and value of each entry.
+        groups: Key groups, and the number of entries of each.
+        decoder: The decoder of the state's rows.
     """
 
     def __init__(self, items: list[bytes], groups: list[tuple[int, int]], decoder: RowDecoder) -> None:
@@ -330,7 +330,7 @@ class _Entries:
             self.namespaces = [sub_key[: split_namespace(sub_key)[1]] for sub_key in self._sub_keys]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of entries."""
         return len(self.keys)
 
     def address(self, row: int) -> tuple[bytes, bytes]:
@@ -338,13 +338,13 @@ class _Entries:
         return self.keys[row], self.namespaces[row] if self.namespaces else b""
 
     def first(self, count: int) -> _Entries:
-        """Return some of them."""
+        """Return the first entries."""
         self.keys, self._sub_keys, self.values = self.keys[:count], self._sub_keys[:count], self.values[:count]
         self.groups, self.namespaces = self.groups[:count], self.namespaces[:count]
         return self
 
     def sub_keys(self) -> list[bytes]:
-        """Return what stands behind the namespaces."""
+        """Return the sub-keys, after the namespaces."""
         if self.namespaces:
             return [sub_key[len(begin) :] for sub_key, begin in zip(self._sub_keys, self.namespaces, strict=True)]
         if self._decoder.kind not in KEYED_BY_MORE:
@@ -352,7 +352,7 @@ class _Entries:
         return [sub_key[len(VOID_NAMESPACE) :] for sub_key in self._sub_keys]
 
     def begins(self) -> Numbers:
-        """Return where the entries of another address begin."""
+        """Return where each new address begins."""
         differ = [True, *(key != last for last, key in pairwise(self.keys))]
         if self.namespaces:
             other = [True, *(key != last for last, key in pairwise(self.namespaces))]
@@ -361,7 +361,7 @@ class _Entries:
 
 
 def _behind(groups: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
-    """Return the key groups of what is behind so many entries."""
+    """Return the key groups after this many entries."""
     rest = []
     for group, of_group in groups:
         left = max(0, of_group - count)
@@ -377,7 +377,7 @@ def _repeated(groups: list[tuple[int, int]]) -> Numbers:
 
 
 def _moved(numbers: Numbers) -> pa.Array:
-    """Return numbers of which the lowest one is written as 0."""
+    """Return numbers shifted from an encoding in which the lowest one is 0."""
     return pa.array((numbers.astype(np.uint64) ^ _SIGN).view(np.int64))
 
 

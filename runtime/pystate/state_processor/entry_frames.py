@@ -1,7 +1,7 @@
-"""Entries of keyed state as DataFrames, and from there into the canonical files of a savepoint.
+"""Entries of keyed state as DataFrames, which are written to the canonical files of a savepoint.
 
-Every way to write keyed state comes down to rows (key group, state, key, sub-key, value) as they stand in the files. One
-shuffle brings them to the subtask that owns the key group and sorts them, so that a file is written as a stream.
+All ways to write keyed state produce rows (key group, state, key, sub-key, value) in the format of the files. One shuffle
+sends them to the subtask that owns the key group and sorts them, so that a file is written as a stream.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ EntryRow = tuple[int, int, bytes, bytes, bytes]
 
 @dataclass(frozen=True)
 class KeyedEntries:
-    """Some keyed states of one operator, to be written.
+    """Keyed states of one operator, to be written.
 
     Attributes:
-        key_type: The declared type of the keys, None for untyped.
-        states: What the savepoint says of the states.
-        frame: Their entries, with the columns of `ENTRY_SCHEMA`; a state's number is its place in `states`.
+        key_type: The declared type of the keys; None for untyped.
+        states: The description of the states in the savepoint.
+        frame: Their entries, with the columns of `ENTRY_SCHEMA`; a state's number is its index in `states`.
     """
 
     key_type: TypeInformation | None
@@ -69,7 +69,7 @@ class KeyedEntries:
 
 
 def entry_batches(rows: Iterable[EntryRow]) -> Iterator[pa.RecordBatch]:
-    """Gather entries in Arrow batches."""
+    """Collect entries in Arrow batches."""
     pending: list[EntryRow] = []
     for row in rows:
         pending.append(row)
@@ -90,7 +90,7 @@ def block_batch(key_groups: int | list[int], state: int, parts: list[bytes]) -> 
     """Return the entries of a block as a batch.
 
     Args:
-        key_groups: Of each entry, or of all.
+        key_groups: The key group of each entry, or of all.
         state: The number of their state.
         parts: Key, sub-key and value of one, those of the next, and so on.
     """
@@ -102,7 +102,7 @@ def block_batch(key_groups: int | list[int], state: int, parts: list[bytes]) -> 
 
 
 def subtask_of(column: str, parallelism: int, max_parallelism: int) -> str:
-    """Return the SQL expression of the subtask that owns the key group in a column."""
+    """Return the SQL expression of the subtask that owns a column's key group."""
     return f"cast(cast({column} as bigint) * {parallelism} div {max_parallelism} as int)"
 
 
@@ -110,7 +110,7 @@ def merged(uid: str, entries: Sequence[KeyedEntries]) -> KeyedEntries:
     """Return several states of one operator as one.
 
     Raises:
-        StateError: Two have one name, or their keys are of different types.
+        StateError: Two have the same name, or their keys have different types.
     """
     from pyspark.sql import functions as F
 
@@ -137,17 +137,17 @@ def write_keyed_state(
     """Write the keyed state of one operator.
 
     Args:
-        entries: All of it.
-        location: Where.
-        prefix: How the names of its files begin.
-        parallelism: How many subtasks, that is files, there are.
+        entries: All entries.
+        location: The directory.
+        prefix: The prefix of file names.
+        parallelism: The number of subtasks, and thus of files.
         max_parallelism: The number of key groups.
 
     Returns:
-        By subtask, what `_metadata` says.
+        The entries of `_metadata`, by subtask.
 
     Raises:
-        SnapshotError: It can't be written, or a value is there twice.
+        SnapshotError: It can't be written, or a value is duplicated.
     """
     from pyspark.sql import functions as F
 
@@ -158,14 +158,14 @@ def write_keyed_state(
     columns = ordered.select(_SUBTASK, *ENTRY_SCHEMA.names)
     handles = collect(columns.mapInArrow(target.write_all, result_schema()))
     for index in range(parallelism):
-        if index not in handles:  # a subtask without entries still stands for its key groups
+        if index not in handles:  # a subtask without entries still covers its key groups
             handles[index] = target.write(index, ())
     return {index: OperatorSubtaskState(keyed_state=[target.described(index, handles[index])]) for index in sorted(handles)}
 
 
 @dataclass(frozen=True)
 class _Target:
-    """Where and as what entries are written."""
+    """Where and how entries are written."""
 
     location: SnapshotLocation
     prefix: str
@@ -175,7 +175,7 @@ class _Target:
     max_parallelism: int
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the files of a Spark partition; its rows are ordered."""
+        """Write the files of a Spark partition, whose rows are ordered."""
         for subtask, runs in groupby(_runs(batches), attrgetter("subtask")):
             yield result_batch(subtask, self.write(subtask, runs))
 
@@ -206,14 +206,14 @@ class _Target:
         return self.location.write_state(f"{self.prefix}-{subtask}-keyed", write, INLINE_BYTES)
 
     def described(self, subtask: int, handle: StateHandle) -> KeyedStateHandle:
-        """Return what `_metadata` says of a file."""
+        """Return the entry of `_metadata` for a file."""
         groups = key_group_range(subtask, self.parallelism, self.max_parallelism)
         return KeyedStateHandle(groups.start, groups.end, _CANONICAL, handle)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Entries of one state and key group that follow each other in a batch."""
+    """Consecutive entries of one state and key group in a batch."""
 
     subtask: int
     key_group: int
@@ -235,7 +235,7 @@ class _Run:
     def check_places(
         self, info: StateMetaInfoSnapshot, codec: KeyCodec, last: tuple[bytes, bytes] | None
     ) -> tuple[bytes, bytes]:
-        """Refuse a place that is there twice, which may be the last one of the run before; return the last one."""
+        """Reject duplicate addresses, also of the last one of the previous run; return the last one."""
         places = list(zip(self.keys, self.sub_keys, strict=True))
         for before, place in pairwise(places if last is None else chain((last,), places)):
             if before == place:
@@ -244,7 +244,7 @@ class _Run:
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
-    """Cut ordered batches where another subtask, key group or state begins."""
+    """Split ordered batches where a new subtask, key group or state begins."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -258,7 +258,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
 
 
 def _in_order(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Return the ordered entries of a list state; parts are made as large as they should be."""
+    """Return the ordered entries of a list state, with parts of the proper size."""
     checked = _once(info, codec, entries)
     for (key, begin), of_address in groupby(checked, lambda entry: (entry[0], entry[1][: namespace_end(info, entry[1])])):
         elements = (element for _, _, value in of_address for element in unpack_part(value))

@@ -1,4 +1,4 @@
-"""State of an existing savepoint that a new one takes over: copied file by file, or written anew for other key groups."""
+"""Reuses state of an existing savepoint in a new one: copies files, or rewrites them for other key groups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FEW_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class _Copy:
-    """A file to be copied, or keyed state in a backend's own files to be written as a canonical one."""
+    """A file to copy, or a backend's native files to convert to a canonical one."""
 
     operator: OperatorState
     handle: StateHandle | IncrementalKeyedStateHandle
@@ -59,14 +59,14 @@ class StateCopier:
         self._target = target
 
     def copy(self, operators: list[tuple[OperatorState, str]]) -> list[OperatorState]:
-        """Return operators with their state in the new directory.
+        """Copy the state of operators to the new directory, and return them.
 
         Args:
-            operators: Each with how the names of its files begin.
+            operators: The operators, each with the prefix of its file names.
 
         Raises:
             CorruptSnapshotError: A file is missing or damaged.
-            SnapshotError: One can't be read or written.
+            SnapshotError: A file can't be read or written.
         """
         wanted: list[_Copy] = []
         for operator, prefix in operators:
@@ -80,7 +80,7 @@ class StateCopier:
         return [_with_handles(operator, found) for operator, _ in operators]
 
     def copy_file(self, handle: StateHandle, name: str) -> StateHandle:
-        """Return a piece of state in the new directory."""
+        """Copy a file to the new directory, and return its handle."""
         if isinstance(handle, ByteStreamStateHandle):
             return handle
         return _copy_file(self._source, handle, self._target, name)
@@ -91,7 +91,7 @@ class StateCopier:
         source, target = self._source, self._target
         if all(not isinstance(one.handle, IncrementalKeyedStateHandle) for one in wanted):
             files = [(one.handle, one.name) for one in wanted if not isinstance(one.handle, IncrementalKeyedStateHandle)]
-            if sum(handle.size for handle, _ in files) <= _FEW_BYTES:  # not worth a Spark job
+            if sum(handle.size for handle, _ in files) <= _FEW_BYTES:  # too small for a Spark job
                 return [_copy_file(source, handle, target, name) for handle, name in files]
 
         def copy(item: tuple[int, _Copy]) -> Iterator[pa.RecordBatch]:
@@ -165,7 +165,7 @@ def _with_handles(operator: OperatorState, copied: Iterator[StateHandle]) -> Ope
 
 
 def rehashed(spark: SparkSession, snapshot: SnapshotReader, operator: OperatorState, max_parallelism: int) -> KeyedEntries:
-    """Return the keyed state of an operator under another number of key groups.
+    """Return the keyed state of an operator for another number of key groups.
 
     Raises:
         SnapshotError: A file can't be read.
@@ -204,7 +204,7 @@ class _Rehash:
 
 
 def file_names(metadata: CheckpointMetadata) -> set[str]:
-    """Return the names of the files in the savepoint's directory that `_metadata` refers to."""
+    """Return the names of files in the savepoint's directory that `_metadata` refers to."""
     handles = [handle for one in metadata.operators for state in one.subtasks.values() for _, handle in _handles(state)]
     files = [handle for handle in handles if isinstance(handle, FileStateHandle)]
     if metadata.source_position is not None and isinstance(metadata.source_position.files, FileStateHandle):
@@ -215,7 +215,7 @@ def file_names(metadata: CheckpointMetadata) -> set[str]:
 def joined(
     first: dict[int, OperatorSubtaskState], second: dict[int, OperatorSubtaskState]
 ) -> dict[int, OperatorSubtaskState]:
-    """Return the state of both, by subtask."""
+    """Return the combined state of both, by subtask."""
     found = {}
     for index in sorted({*first, *second}):
         a, b = first.get(index, OperatorSubtaskState()), second.get(index, OperatorSubtaskState())
@@ -229,9 +229,9 @@ def joined(
 
 
 def narrowed(operator: OperatorState, parallelism: int) -> OperatorState:
-    """Return an operator at no more than so many subtasks.
+    """Return an operator with at most this many subtasks.
 
-    The last one takes over what others have that isn't keyed; of broadcast state it has a copy.
+    The last one takes over the non-keyed state of dropped subtasks; broadcast state it already has.
     """
     if operator.parallelism <= parallelism:
         return operator

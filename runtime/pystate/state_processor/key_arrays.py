@@ -1,4 +1,4 @@
-"""Keys of snapshots, which are a tag and a payload, as Arrow arrays: all keys of a column at once."""
+"""Vectorized decoding of snapshot keys, which are a tag and a payload, to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def key_array(cells: Cells, key_type: TypeInformation) -> pa.Array:
     """Return keys as an Arrow array of their column's type; the key None is null.
 
     Args:
-        cells: Tag and payload of each.
-        key_type: Their declared type.
+        cells: Tag and payload of each key.
+        key_type: The declared type.
 
     Raises:
-        NotInColumnsError: It takes the codec to tell what they are.
+        NotInColumnsError: Only the codec can decode them.
     """
     read, tag = _payloads(key_type), type_tag(key_type)
     require(bool((cells.lengths > 0).all()))
@@ -70,7 +70,7 @@ def _floats(width: str, arrow_type: pa.DataType) -> Read:
     def read(cells: Cells) -> pa.Array:
         require(bool((cells.lengths == dtype.itemsize).all()))
         values = numbers_at(cells.data, cells.starts, width)
-        # a NaN or a zero with a sign is compared with the one way to write it by the codec
+        # the codec compares a NaN or a signed zero with its canonical encoding
         require(bool((np.isfinite(values) | np.isinf(values)).all()) and not (np.signbit(values) & (values == 0)).any())
         return pa.array(values, arrow_type)
 
@@ -108,7 +108,7 @@ def _tuple_reader(key_type: TypeInformation) -> Read:
             require(bool((at + 5 <= cells.ends).all()))
             tags, starts = cells.data[at], at + 5
             at = starts + numbers_at(cells.data, at + 1, "<u4")
-            require(bool((at <= cells.ends).all()) and bool((tags == tag).all()))  # None takes the codec
+            require(bool((at <= cells.ends).all()) and bool((tags == tag).all()))  # None needs the codec
             arrays.append(read_part(Cells(cells.data, starts, at)))
         require(bool((at == cells.ends).all()))
         return pa.StructArray.from_arrays(arrays, fields=fields)

@@ -1,7 +1,7 @@
-"""Runs a `KeyedStateBootstrapFunction` over data, by key group, and gives what it wrote as entries.
+"""Runs a `KeyedStateBootstrapFunction` over data, by key group, and returns the written state as entries.
 
-A subtask's elements come key group by key group. What they wrote is handed on and forgotten at the end of a key group as
-soon as enough has gathered, so that a subtask's state may be larger than memory.
+A subtask's elements are ordered by key group. At the end of a key group, once enough state has accumulated, it is emitted
+and dropped, so a subtask's state may be larger than memory.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class KeyedBootstrap(KeyedTransformation):
 
     Attributes:
         elements: The elements.
-        key_of: Names the key of an element.
-        key_type: The type of the keys, None for untyped.
+        key_of: Returns the key of an element.
+        key_type: The type of the keys; None for untyped.
         function: The function.
-        key_column: The column that has the key, where `key_of` takes it from there.
+        key_column: The column of the key, if `key_of` reads it from there.
         gathered_elements: See `GATHERED_ELEMENTS`.
     """
 
@@ -82,7 +82,7 @@ class KeyedBootstrap(KeyedTransformation):
     _taken: tuple[bytes, bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Take the functions as they are now, as jobs do."""
+        """Pickle the functions in their current state, like jobs do."""
         object.__setattr__(self, "_taken", (pickled(self.function), pickled(self.key_of)))
 
     def entries(self, target: OperatorTarget) -> KeyedEntries:
@@ -138,7 +138,7 @@ class KeyedBootstrap(KeyedTransformation):
 
 @dataclass(frozen=True)
 class _Run:
-    """What the tasks do."""
+    """The code that runs in the tasks."""
 
     uid: str
     function: bytes
@@ -163,7 +163,7 @@ class _Run:
             )
 
     def _keys_of_column(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """Return keys and key groups where a column has the keys."""
+        """Return keys and key groups from a key column."""
         require(self.key_column is not None and self.key_type is not None)
         column = batch.column(batch.schema.names.index(self.key_column))
         keys = packed_keys(column, self.key_type)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ class _Run:
         return pa.array(map(codec.encode, keys), pa.binary()), pa.array(key_groups, pa.int32())
 
     def entries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the function over ordered rows; return what it wrote."""
+        """Run the function over ordered rows; return the written entries."""
         for subtask, rows in groupby(self._rows(batches), itemgetter(0)):
             yield from self._entries_of(subtask, rows)
 
@@ -214,7 +214,7 @@ class _Run:
     def _hand_on(
         self, opened: OfflineKeyedState, touched: dict[Hashable, int], timers: BootstrappedTimers | None
     ) -> Iterator[pa.RecordBatch]:
-        """Return the entries that are in the backend, and empty it."""
+        """Return the entries of the backend, and clear it."""
         backend = opened.backend
         numbers = {info: number for number, info in enumerate(info.name for info in self.states)}
         backend.flush_epoch()

@@ -1,4 +1,4 @@
-"""The runtime of functions that read or write state without a job."""
+"""The runtime for functions that read or write state without a job."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BACKEND = "hashmap"
 
 
 class OfflineRuntimeContext(SubtaskRuntimeContext):
-    """The runtime context of a function without a job; it notes which states the function declares.
+    """The runtime context of a function without a job; it records the states that the function declares.
 
     Args:
-        uid: The operator.
+        uid: The uid of the operator.
         function: The function.
         subtask: The index of the subtask, and their number.
         max_parallelism: The number of key groups.
-        backend: The keyed state; None for none.
+        backend: The backend of keyed state; None for none.
 
     Attributes:
         states: The declared states by name.
@@ -46,7 +46,7 @@ class OfflineRuntimeContext(SubtaskRuntimeContext):
         self._sealed = False
 
     def seal(self) -> None:
-        """Refuse states that are declared from now on."""
+        """Reject further declarations of states."""
         self._sealed = True
 
     def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
@@ -59,14 +59,14 @@ class OfflineRuntimeContext(SubtaskRuntimeContext):
 
 
 class OfflineKeyedState:
-    """A function with keyed state, opened over a backend in memory.
+    """A function with keyed state, opened with an in-memory backend.
 
     Args:
-        uid: The operator, for errors.
-        function: Has `open` and `close`; a copy of its own.
+        uid: The uid of the operator, for errors.
+        function: A private copy of the function, with `open` and `close`.
         key_type: The type of the keys, None for untyped.
-        key_groups: Which the backend holds.
-        max_parallelism: How many there are.
+        key_groups: The key groups of the backend.
+        max_parallelism: The number of key groups.
         subtask: The index of the subtask, and their number.
         sources: Canonical files to start from.
 
@@ -101,7 +101,7 @@ class OfflineKeyedState:
             raise
 
     def __enter__(self) -> OfflineKeyedState:
-        """Enter."""
+        """Return the opened function."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,7 +118,7 @@ class OfflineKeyedState:
 
 
 def results_of(results: Any) -> Iterator[Any]:
-    """Return what a function returned or yields, nothing for None."""
+    """Return the results that a function returned or yields; nothing for None."""
     return iter(()) if results is None else iter(results)
 
 

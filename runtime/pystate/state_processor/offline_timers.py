@@ -1,4 +1,4 @@
-"""Timers of functions that read or write state without a job."""
+"""Timers for functions that read or write state without a job."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ASKS = "timer_service"
 
 
 class _NobodyFires:
-    """There is no time without a job."""
+    """A timer callback that is never called, since there is no time without a job."""
 
     def on_event_time(self, timestamp: int, namespace: Any) -> NoReturn:
-        """Never be called."""
+        """Never called."""
         raise NotImplementedError
 
     on_processing_time = on_event_time
 
 
 def asks_for_timers(function: Any) -> bool:
-    """Return whether a method of a function's class asks for `timer_service`."""
+    """Return whether a method of a function's class uses `timer_service`."""
     bases = type(function).__mro__
     methods = [one for base in bases if not base.__module__.startswith("pystate.") for one in vars(base).values()]
     codes = (getattr(inspect.unwrap(one), "__code__", None) for one in methods if callable(one))
@@ -45,10 +45,10 @@ def _names(code: CodeType) -> bool:
 
 
 class BootstrappedTimers:
-    """The timers that a bootstrap function registers, for the key that is current in a backend.
+    """The timers that a bootstrap function registers, for the current key of a backend.
 
     Args:
-        backend: Keeps them.
+        backend: The backend that stores them.
     """
 
     def __init__(self, backend: KeyedStateBackend) -> None:
@@ -57,7 +57,7 @@ class BootstrappedTimers:
         self.service: TimerService = SimpleTimerService(self._service)
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all timers."""
         service = self._service
         removals = {
             TimeDomain.EVENT_TIME: service.delete_event_time_timer,
@@ -70,7 +70,7 @@ class BootstrappedTimers:
 
 
 def undeclared_timers(where: str) -> StateError:
-    """Return what to raise where timers are asked for by a function that was not known to."""
+    """Return the error for a function that uses timers although it wasn't detected to."""
     message = "The bootstrap function asks for timers in code outside of its class, so they were not known when it began."
     return StateError(
         message, where=where, hint="call ctx.timer_service() in a method of the function itself, and hand it on"
@@ -78,12 +78,12 @@ def undeclared_timers(where: str) -> StateError:
 
 
 class ReadTimers:
-    """The timers of one service in a canonical file, by key and namespace, a key group at a time.
+    """The timers of one service in a canonical file, by key and namespace, one key group at a time.
 
     Args:
         reader: The file.
         service: The name of the service.
-        namespaces: Of the timers.
+        namespaces: The serializer of the timers' namespaces.
     """
 
     def __init__(self, reader: CanonicalReader, service: str, namespaces: NamespaceSerializer = VOID) -> None:
@@ -93,13 +93,13 @@ class ReadTimers:
         self._found: dict[TimeDomain, dict[tuple[bytes, bytes], list[int]]] = {}
 
     def select(self, key_group: int) -> None:
-        """Set the key group that is meant."""
+        """Set the current key group."""
         if key_group != self._group:
             self._group = key_group
             self._found = {}
 
     def of(self, domain: TimeDomain, key: bytes, namespace: bytes) -> list[int]:
-        """Return the times of a key's timers in a namespace, ascending; key and namespace as they are written."""
+        """Return the times of a key's timers in a namespace, ascending; key and namespace are encoded."""
         found = self._found.get(domain)
         if found is None:
             found = {}

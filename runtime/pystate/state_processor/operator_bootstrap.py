@@ -33,7 +33,7 @@ from pystate.state_processor.transformations import (
 
 @dataclass(frozen=True)
 class OperatorStateBootstrap(OperatorStateTransformation):
-    """A bootstrap function over elements that are not keyed.
+    """A bootstrap function over non-keyed elements.
 
     Attributes:
         elements: The elements.
@@ -45,7 +45,7 @@ class OperatorStateBootstrap(OperatorStateTransformation):
     _taken: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Take the function as it is now, as jobs do."""
+        """Pickle the function in its current state, like jobs do."""
         object.__setattr__(self, "_taken", pickled(self.function))
 
     def write(self, target: OperatorTarget, location: SnapshotLocation, prefix: str) -> dict[int, OperatorSubtaskState]:
@@ -62,7 +62,7 @@ class OperatorStateBootstrap(OperatorStateTransformation):
         if not written:
             message = f"{type(self.function).__name__} declares no state."
             raise StateError(message, where=f"uid {target.uid}")
-        # broadcast state is the same in all subtasks: all refer to one file
+        # broadcast state is the same in all subtasks, so all refer to one file
         return {index: written[0] for index in range(target.parallelism)} if is_broadcast else written
 
 
@@ -76,7 +76,7 @@ class _BroadcastContext(BroadcastStateBootstrapFunction.Context):
 
 @dataclass(frozen=True)
 class _Run:
-    """What the tasks do."""
+    """The code that runs in the tasks."""
 
     uid: str
     function: bytes
@@ -86,7 +86,7 @@ class _Run:
     prefix: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the function over the elements of one subtask, and write its states."""
+        """Run the function over the elements of one subtask, and write its state."""
         from pyspark import TaskContext
 
         task = TaskContext.get()

@@ -1,4 +1,4 @@
-"""Columns of a frame as entries of a keyed state, a column at a time."""
+"""Vectorized encoding of DataFrame columns as entries of a keyed state."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class PackedEntries:
     """Makes the entries of one state.
 
     Args:
-        kind: The state's.
-        value_type: The declared type of its values, None for untyped.
-        user_key_type: The declared type of its map keys, None for untyped or no map.
-        timed: Whether values have a time.
-        now: That of values without one.
+        kind: The kind of the state.
+        value_type: The declared type of its values; None for untyped.
+        user_key_type: The declared type of its map keys; None for untyped or no map.
+        timed: Whether values have a timestamp.
+        now: The timestamp of values without one.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class PackedEntries:
         self._now = pa.scalar(time_mark(now), pa.binary())
 
     def values(self, column: pa.Array, column_type: TypeInformation, times: pa.Array | None) -> Packed:
-        """Return the entries of state that has one value per key; a null has none.
+        """Return the entries of a state with one value per key; a null has none.
 
         Raises:
-            NotInColumnsError: It takes the serializers to write them, or to refuse them. So do the others.
+            NotInColumnsError: Only the serializers can write or reject them. The other methods raise it, too.
         """
         require(self._kind not in (StateKind.LIST, StateKind.MAP))
         rows = pa.array(np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)))
@@ -65,7 +65,7 @@ class PackedEntries:
         return rows, _repeated(b"", len(rows)), values
 
     def elements(self, column: pa.Array, column_type: TypeInformation, index: pa.Array, times: pa.Array | None) -> Packed:
-        """Return the entries of a list of which each row is an element."""
+        """Return the entries of a list with an element per row."""
         require(self._kind is StateKind.LIST and not index.null_count and not column.null_count)
         numbers = index.cast(pa.int64()).to_numpy(zero_copy_only=False)
         require(bool((numbers >= 0).all()))
@@ -80,7 +80,7 @@ class PackedEntries:
         map_key_type: TypeInformation,
         times: pa.Array | None,
     ) -> Packed:
-        """Return the entries of a map of which each row is one."""
+        """Return the entries of a map with an entry per row."""
         require(self._kind is StateKind.MAP)
         return _all_rows(column), self._user_keys(map_keys, map_key_type), self._packed(column, column_type, times)
 

@@ -1,4 +1,4 @@
-"""Arrow arrays as keys of snapshots, which are a tag and a payload, and their key groups: all keys of a column at once."""
+"""Vectorized encoding of Arrow arrays as snapshot keys, which are a tag and a payload, and their key groups."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SEEDS = np.array([hash_int(tag, SPARK_HASH_SEED) for tag in range(256)], np.int
 
 
 def packed_keys(array: pa.Array, key_type: TypeInformation) -> pa.Array:
-    """Return tag and payload of keys as an Arrow array; null is the key None.
+    """Return tags and payloads of keys as an Arrow array; null is the key None.
 
     Raises:
-        NotInColumnsError: It takes the codec to write them, or to refuse them.
+        NotInColumnsError: Only the codec can write or reject them.
     """
     tag = pa.scalar(bytes((type_tag(key_type) or 0,)), pa.binary())
     if not array.null_count:
@@ -68,11 +68,11 @@ def _fixed(values: Numbers) -> pa.Array:
 
 
 def key_groups_of(keys: pa.Array, max_parallelism: int) -> Numbers:
-    """Return the key groups of keys, as `common.key_groups.key_group` does.
+    """Return the key groups of keys, like `common.key_groups.key_group`.
 
     Args:
-        keys: Tag and payload of each.
-        max_parallelism: How many key groups there are.
+        keys: Tag and payload of each key.
+        max_parallelism: The number of key groups.
 
     Raises:
         NotInColumnsError: A key is too long.

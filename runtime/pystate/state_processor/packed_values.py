@@ -1,6 +1,6 @@
-"""Arrow arrays as values of snapshots, which are msgpack: all values of a column at once, as `serializers` write each.
+"""Vectorized encoding of Arrow arrays as snapshot values, which are msgpack, with the results of `serializers`.
 
-What can't be written so for certain raises `NotInColumnsError`, and goes to them one by one.
+Unsupported values raise `NotInColumnsError`, and are written by the serializers one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIZES = (1, 2, 4, 8)
 
 
 def packed_values(array: pa.Array, type_info: TypeInformation, *, nullable: bool = False) -> pa.Array:
-    """Return the bytes of values as an Arrow array.
+    """Return encoded values as an Arrow array.
 
     Args:
         array: The column.
@@ -36,7 +36,7 @@ def packed_values(array: pa.Array, type_info: TypeInformation, *, nullable: bool
         nullable: Whether there may be nulls, which are written as nil.
 
     Raises:
-        NotInColumnsError: It takes the serializer to write them, or to refuse them.
+        NotInColumnsError: Only the serializer can write or reject them.
     """
     if not array.null_count:
         return _packed(array, type_info)
@@ -47,22 +47,22 @@ def packed_values(array: pa.Array, type_info: TypeInformation, *, nullable: bool
 
 
 def joined(*arrays: pa.Array | pa.Scalar) -> pa.Array:
-    """Return what arrays of bytes have in each row, one behind the other."""
+    """Concatenate arrays of bytes row by row."""
     return pc.binary_join_element_wise(*arrays, _NOTHING)
 
 
 def byte_heads(lengths: Numbers) -> pa.Array:
-    """Return what stands in front of byte strings of these lengths."""
+    """Return the headers of byte strings of these lengths."""
     return _heads(lengths, None, _BYTES)
 
 
 def list_heads(counts: Numbers) -> pa.Array:
-    """Return what stands in front of lists of so many elements."""
+    """Return the headers of lists of these lengths."""
     return _heads(counts, (0x90, 16), _LISTS)
 
 
 def concatenated(array: pa.Array, counts: Numbers) -> pa.Array:
-    """Return byte strings put together: so many of them for each row."""
+    """Concatenate byte strings: a given number for each row."""
     cells = Cells.of_array(array)
     places = np.concatenate(([0], np.cumsum(counts)))
     bounds = np.append(cells.starts, cells.ends[-1:] if len(cells) else [0])[places]
@@ -114,7 +114,7 @@ def _integers(values: Numbers, allowed: tuple[int, int]) -> pa.Array:
     low, high = allowed
     require(not len(values) or (low <= int(values.min()) and int(values.max()) <= high))
     sizes = np.zeros(len(values), np.int64)
-    codes = values.astype(np.uint8)  # of the shortest form: the number itself
+    codes = values.astype(np.uint8)  # the shortest form is the number itself
     for negative, known, limits in (
         (False, _POSITIVE, (128, 1 << 8, 1 << 16, 1 << 32)),
         (True, _NEGATIVE, (32, 1 << 7, 1 << 15, 1 << 31)),
@@ -126,7 +126,7 @@ def _integers(values: Numbers, allowed: tuple[int, int]) -> pa.Array:
 
 
 def _heads(numbers: Numbers, short: tuple[int, int] | None, codes: dict[int, int]) -> pa.Array:
-    """Return lengths as they stand in front of something."""
+    """Return lengths encoded as headers."""
     numbers = numbers.astype(np.int64)
     first, least = (0, 0) if short is None else short
     sizes = np.zeros(len(numbers), np.int64)
@@ -140,7 +140,7 @@ def _heads(numbers: Numbers, short: tuple[int, int] | None, codes: dict[int, int
 
 
 def _with_codes(codes: Numbers, sizes: Numbers, numbers: Numbers) -> pa.Array:
-    """Return a code and so many of the last bytes of a number for each row."""
+    """Return a code and the given number of last bytes of a number, for each row."""
     ends = np.cumsum(sizes + 1)
     starts = ends - sizes - 1
     data: Numbers = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)

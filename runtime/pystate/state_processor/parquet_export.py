@@ -1,4 +1,4 @@
-"""A state of a snapshot as a Parquet file, without Spark."""
+"""Exports a state of a snapshot to a Parquet file, without Spark."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pystate.state_processor.columns import (
 
 
 def write_parquet(selection: Selection, file: str, limit: int | None, where: str) -> int:
-    """Write the rows of a state, a value, list element or map entry each; return their number.
+    """Write a row per value, list element or map entry of a state; return their number.
 
     Args:
         selection: The state.
         file: The local file.
-        limit: No more rows than these; None for all.
-        where: What errors name as the place.
+        limit: The maximum number of rows; None for all.
+        where: The place, for errors.
 
     Raises:
-        SnapshotError: A file of the snapshot is damaged, or a value can't be said in Arrow.
+        SnapshotError: A file of the snapshot is damaged, or Arrow can't represent a value.
     """
     columns = _columns(selection)
     count = 0

@@ -16,31 +16,31 @@ from pystate.core.api.timer_service import TimerService
 class KeyedStateReaderFunction(Function):
     """Reads the states of each key of an operator.
 
-    `open` declares the states that are read, with `runtime_context.get_state(...)` and the like. It is called once per Spark
+    `open` declares the states to read, with `runtime_context.get_state(...)` and the like. It is called once per Spark
     task, on a copy of the function.
     """
 
     class Context:
-        """What is known beside the key: the timers that a process function has registered for it."""
+        """Information about the current key: the timers that a process function has registered."""
 
         @abstractmethod
         def registered_event_time_timers(self) -> list[int]:
-            """Return the times of the key's timers by event time, ms since 1970, ascending."""
+            """Return the times of the key's event-time timers, ms since 1970, ascending."""
 
         @abstractmethod
         def registered_processing_time_timers(self) -> list[int]:
-            """Return the times of the key's timers by the clock, ms since 1970, ascending."""
+            """Return the times of the key's processing-time timers, ms since 1970, ascending."""
 
     @abstractmethod
     def read_key(self, key: Any, ctx: KeyedStateReaderFunction.Context) -> Iterable[Any] | None:
-        """Return or yield the rows of a key that has a value in one of the declared states."""
+        """Return or yield the rows of a key that has a value in at least one declared state."""
 
 
 class WindowReaderFunction(Function):
     """Reads the windows of an operator. `open` is called once per Spark task, on a copy of the function."""
 
     class Context:
-        """What is known beside the key and what the window holds."""
+        """Information about the current window."""
 
         @abstractmethod
         def window(self) -> Any:
@@ -48,23 +48,23 @@ class WindowReaderFunction(Function):
 
         @abstractmethod
         def trigger_state(self, state_descriptor: StateDescriptor) -> State:
-            """Return a state that the trigger keeps for the window."""
+            """Return a state of the trigger for the window."""
 
         @abstractmethod
         def window_state(self) -> KeyedStateStore:
-            """Return the states of the window."""
+            """Return the per-window state."""
 
         @abstractmethod
         def global_state(self) -> KeyedStateStore:
-            """Return the states of the key."""
+            """Return the per-key state."""
 
         @abstractmethod
         def registered_event_time_timers(self) -> list[int]:
-            """Return the times of the window's timers by event time, ms since 1970, ascending."""
+            """Return the times of the window's event-time timers, ms since 1970, ascending."""
 
         @abstractmethod
         def registered_processing_time_timers(self) -> list[int]:
-            """Return the times of the window's timers by the clock, ms since 1970, ascending."""
+            """Return the times of the window's processing-time timers, ms since 1970, ascending."""
 
     @abstractmethod
     def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
@@ -72,13 +72,13 @@ class WindowReaderFunction(Function):
 
         Args:
             key: The key.
-            ctx: Of the window; it isn't to be kept.
-            elements: What the window's function would get: the one value or result, or all elements.
+            ctx: The context of the window; don't keep it.
+            elements: The input of the window's function: the one value or result, or all elements.
         """
 
 
 class BootstrapContext:
-    """What is known beside an element."""
+    """Base of the contexts of bootstrap functions."""
 
     def current_processing_time(self) -> int:
         """Return the time, ms since 1970."""
@@ -88,15 +88,15 @@ class BootstrapContext:
 class KeyedStateBootstrapFunction(Function):
     """Writes the states of each key of a new savepoint.
 
-    `open` declares all states that are written. It is called once in the driver, to learn of them, and once per Spark task,
-    on copies of the function. Whether it writes timers is told by its methods: one of them asks for `timer_service`.
+    `open` declares all states to write. It is called once in the driver, to find them, and once per Spark task, on copies of
+    the function. A function writes timers if one of its methods uses `timer_service`.
     """
 
     class Context(BootstrapContext):
         """What is known beside the element."""
 
         def timer_service(self) -> TimerService:
-            """Return the service that registers timers of the element's key, for the job to fire."""
+            """Return the service that registers timers of the element's key, which the job will fire."""
             raise NotImplementedError
 
         def get_current_key(self) -> Any:
@@ -105,13 +105,13 @@ class KeyedStateBootstrapFunction(Function):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedStateBootstrapFunction.Context) -> None:
-        """Write an element to the states of its key; the elements of a key come in the order of the data."""
+        """Write an element to the state of its key; the elements of a key come in the order of the data."""
 
 
 class StateBootstrapFunction(Function, CheckpointedFunction):
-    """Writes the list and union states of one subtask of a new savepoint.
+    """Writes the list and union state of one subtask of a new savepoint.
 
-    `initialize_state` declares them, `process_element` takes an element, `snapshot_state` brings the states up to date.
+    `initialize_state` declares the states, `process_element` processes an element, `snapshot_state` updates the states.
     """
 
     class Context(BootstrapContext):
@@ -119,19 +119,19 @@ class StateBootstrapFunction(Function, CheckpointedFunction):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: StateBootstrapFunction.Context) -> None:
-        """Take an element."""
+        """Process an element."""
 
 
 class BroadcastStateBootstrapFunction(Function):
-    """Writes the broadcast states of a new savepoint."""
+    """Writes the broadcast state of a new savepoint."""
 
     class Context(BootstrapContext):
-        """Gives out broadcast states."""
+        """Gives access to broadcast states."""
 
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """Return the broadcast state of that name."""
+            """Return the broadcast state of this name."""
             raise NotImplementedError
 
     @abstractmethod
     def process_element(self, value: Any, ctx: BroadcastStateBootstrapFunction.Context) -> None:
-        """Write an element to broadcast states."""
+        """Write an element to the broadcast states."""

@@ -1,4 +1,4 @@
-"""Results of Spark tasks that write state: which subtask's state is in which file."""
+"""Results of Spark tasks that write state: the files of each subtask."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def collect_all(frame: DataFrame) -> dict[int, tuple[StateHandle, Any]]:
     """Run the tasks; return their handles and other plain data by subtask.
 
     Raises:
-        PystateError: What a task raised.
+        PystateError: The error of a task.
     """
     from pyspark.errors import PySparkException
 
@@ -59,7 +59,7 @@ def collect_all(frame: DataFrame) -> dict[int, tuple[StateHandle, Any]]:
 
 
 def _error_in(text: str) -> PystateError | None:
-    """Return the error of ours that stands in a stack trace of a Python worker."""
+    """Return the pystate error in a stack trace of a Python worker."""
     found = list(_OUR_ERROR.finditer(text))
     if not found:
         return None

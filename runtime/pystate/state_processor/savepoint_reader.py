@@ -49,7 +49,7 @@ _FUNCTION_BATCH = 2048
 
 
 class SavepointReader:
-    """One savepoint or checkpoint. Make it with `SavepointReader.read`."""
+    """A reader of one savepoint or checkpoint. Create it with `SavepointReader.read`."""
 
     def __init__(self, spark: SparkSession, snapshot: SnapshotReader) -> None:
         self._spark = spark
@@ -61,16 +61,16 @@ class SavepointReader:
 
         Args:
             spark: The session that reads; its workers must reach the path.
-            path: The savepoint's directory, or its `_metadata`; a checkpoint's will do.
+            path: The directory of the savepoint or checkpoint, or its `_metadata`.
 
         Raises:
-            SnapshotError: There is none, or it is damaged.
+            SnapshotError: It doesn't exist, or is damaged.
         """
         return SavepointReader(spark, SnapshotReader(path))
 
     @property
     def metadata(self) -> CheckpointMetadata:
-        """What its `_metadata` says."""
+        """The content of `_metadata`."""
         return self._snapshot.metadata
 
     def operators(self) -> DataFrame:
@@ -118,31 +118,30 @@ class SavepointReader:
         output_type: TypeInformation | None = None,
         split_bytes: int = SPLIT_BYTES,
     ) -> DataFrame:
-        """Return a keyed state, or what a function makes of each key.
+        """Return a keyed state, or the rows that a function returns for each key.
 
         The columns are `key`, `key_group`, `value`, and `ttl_timestamp` (ms since 1970) where values have a time to live.
-        State with namespaces has a column `namespace`, for windows of time a struct of `start` and `end`. The `value` of a
-        timer is its time. What has no declared type is a JSON text for people, with its exact bytes beside it in
-        `key_bytes`, `namespace_bytes` or `value_bytes`.
-        A list is an array, a map a map (an array of structs where its keys have no declared type).
+        State with namespaces has a column `namespace`, for time windows a struct of `start` and `end`. The `value` of a
+        timer is its time. Untyped data is shown as JSON text, with its exact bytes in `key_bytes`, `namespace_bytes` or
+        `value_bytes`. A list is an array, a map a map (an array of structs where its keys have no declared type).
 
         Args:
             uid: The operator.
             state: The name of the state, or a function.
-            key: Only this key: no blocks but those of its key group are read.
+            key: Only this key; only the blocks of its key group are read.
             keys: Only these keys.
-            per_entry: A row for each element of a list (with its `index`) and each entry of a map (with its `map_key`),
-                so that no key must fit into memory.
-            raw: The entries as they stand in the files: `key_bytes`, `key_group`, `sub_key`, `value_bytes`.
-            key_type: As what keys are to be read; None: as what they were written.
-            type_info: As what values, elements or map values are to be read; None: as what they were written.
-            user_key_type: As what map keys are to be read; None: as what they were written.
-            output_type: Of the rows of a function, a ROW or TUPLE for several columns.
-            split_bytes: How many bytes of state a Spark task reads, about.
+            per_entry: Return a row for each element of a list (with its `index`) and each entry of a map (with its
+                `map_key`), so that a key needn't fit into memory.
+            raw: Return the raw entries of the files: `key_bytes`, `key_group`, `sub_key`, `value_bytes`.
+            key_type: The type to read keys as; None for the type written.
+            type_info: The type to read values, elements or map values as; None for the type written.
+            user_key_type: The type to read map keys as; None for the type written.
+            output_type: The type of a function's rows, a ROW or TUPLE for several columns.
+            split_bytes: The approximate number of bytes of state per Spark task.
 
         Raises:
-            SnapshotError: There is no such operator or state, a file is damaged, or it can't be read so.
-            StateError: A key isn't of the keys' type.
+            SnapshotError: There is no such operator or state, a file is damaged, or the state can't be read as these types.
+            StateError: A key doesn't have the type of the keys.
         """
         if key is not None:
             keys = [key] if keys is None else [key, *keys]
@@ -160,21 +159,21 @@ class SavepointReader:
         return frame_of(self._spark, splits, task.schema(), replace(task, wanted=wanted))
 
     def window(self, assigner: WindowAssigner) -> WindowSavepointReader:
-        """Return what reads the windows of an operator, which are those of an assigner: the job's."""
+        """Return a reader of windows, given the assigner of the job."""
         return WindowSavepointReader(self._spark, self._snapshot, assigner)
 
     def read_timers(
         self, uid: str, *, keys: Collection[Any] | None = None, key_type: TypeInformation | None = None
     ) -> DataFrame:
-        """Return a row per timer of an operator. Ours: in Flink's a function reads those of its key.
+        """Return a row per timer of an operator (pystate only: in Flink a function reads the timers of its key).
 
-        The columns are those of `read_keyed_state`, with `timestamp` (ms since 1970) in the place of `value`, and `service`
-        (`user-timers`, `window-timers`) and `domain` (`EVENT_TIME`, `PROCESSING_TIME`) behind it.
+        The columns are those of `read_keyed_state`, with `timestamp` (ms since 1970) instead of `value`, followed by
+        `service` (`user-timers`, `window-timers`) and `domain` (`EVENT_TIME`, `PROCESSING_TIME`).
 
         Args:
             uid: The operator.
-            keys: Only these keys' timers.
-            key_type: As what keys are to be read; None: as what they were written.
+            keys: Only the timers of these keys.
+            key_type: The type to read keys as; None for the type written.
 
         Raises:
             SnapshotError: There is no such operator, it has no timers, or a file is damaged.
@@ -201,7 +200,7 @@ class SavepointReader:
         Args:
             uid: The operator.
             name: The state.
-            type_info: As what elements are to be read; None: as what they were written.
+            type_info: The type to read elements as; None for the type written.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
@@ -225,8 +224,8 @@ class SavepointReader:
         Args:
             uid: The operator.
             name: The state.
-            key_type: As what map keys are to be read; None: as what they were written.
-            type_info: As what values are to be read; None: as what they were written.
+            key_type: The type to read map keys as; None for the type written.
+            type_info: The type to read values as; None for the type written.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
@@ -319,7 +318,7 @@ class _StateTask:
                 )
 
     def decoders(self) -> PartDecoders:
-        """Return what makes rows of the files' entries."""
+        """Return the decoders of the files' entries."""
         key_type, type_info, user_key_type = self.options
         return PartDecoders(
             self.parts, self.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
@@ -327,7 +326,7 @@ class _StateTask:
 
 
 class _ReaderContext(KeyedStateReaderFunction.Context):
-    """Tells a function the timers of a key, whose bytes are set from outside."""
+    """Gives a function the timers of the current key, whose bytes are set by the caller."""
 
     def __init__(self, timers: ReadTimers) -> None:
         self._timers = timers
@@ -378,7 +377,7 @@ class _FunctionTask:
                     if len(pending) >= _FUNCTION_BATCH:
                         yield _encoded(codec, pending)
                         pending = []
-                backend.rollback_epoch()  # what the function looked at is not kept
+                backend.rollback_epoch()  # state that the function read is dropped
         if pending:
             yield _encoded(codec, pending)
 

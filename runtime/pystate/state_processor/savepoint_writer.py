@@ -47,7 +47,7 @@ class _NewOperator:
 
 
 class SavepointWriter:
-    """A savepoint in the making, by `new_savepoint` or `from_existing_savepoint`; nothing happens before `write`."""
+    """Builds a savepoint; made by `new_savepoint` or `from_existing_savepoint`. Nothing is written before `write`."""
 
     def __init__(self, spark: SparkSession, max_parallelism: int, existing: SnapshotReader | None) -> None:
         self._spark = spark
@@ -63,29 +63,29 @@ class SavepointWriter:
 
     @staticmethod
     def new_savepoint(spark: SparkSession, max_parallelism: int) -> SavepointWriter:
-        """Begin an empty savepoint. A job that starts from it reads its sources from their beginning.
+        """Create an empty savepoint. A job that starts from it reads its sources from the beginning.
 
         Args:
             spark: The session that writes; its workers must reach the path.
             max_parallelism: The number of key groups of all operators.
 
         Raises:
-            ValueError: There can't be so many key groups.
+            ValueError: The number of key groups is out of range.
         """
         check_max_parallelism(max_parallelism)
         return SavepointWriter(spark, max_parallelism, None)
 
     @staticmethod
     def from_existing_savepoint(spark: SparkSession, path: str) -> SavepointWriter:
-        """Begin with all operators and source positions of a savepoint or checkpoint.
+        """Create a savepoint with all operators and source positions of an existing savepoint or checkpoint.
 
         Args:
             spark: The session that reads and writes; its workers must reach both paths.
             path: The savepoint's directory.
 
         Raises:
-            SnapshotError: There is none, or it is damaged.
-            StateError: It is a checkpoint with data in flight.
+            SnapshotError: It doesn't exist, or is damaged.
+            StateError: It is a checkpoint with in-flight data.
         """
         existing = SnapshotReader(path)
         if existing.metadata.has_data_in_flight:
@@ -99,14 +99,13 @@ class SavepointWriter:
         """Add an operator.
 
         Args:
-            uid: As in the job.
-            transformations: What gives its states; several may give different ones.
-            name: What people see; None: the uid.
-            parallelism: How many files its state is written to; None: as many as Spark's default. A job may start at any
-                other.
+            uid: The uid in the job.
+            transformations: The transformations that make its state; each makes different states.
+            name: The name for display; None for the uid.
+            parallelism: The number of files for its state; None for Spark's default. A job can start with any parallelism.
 
         Raises:
-            StateError: There is an operator of that uid, or no state is given.
+            StateError: The uid exists, or there is no state.
         """
         if uid in self._kept or uid in self._new:
             message = f"The savepoint has an operator {uid!r} already."
@@ -118,10 +117,10 @@ class SavepointWriter:
         return self
 
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Leave an operator out.
+        """Remove an operator.
 
         Raises:
-            StateError: There is none.
+            StateError: There is no such operator.
         """
         self._check_known(uid)
         self._kept.pop(uid, None)
@@ -129,7 +128,7 @@ class SavepointWriter:
         return self
 
     def change_operator_identifier(self, old_uid: str, new_uid: str) -> SavepointWriter:
-        """Give an operator another uid; its state stays.
+        """Change the uid of an operator; its state is kept.
 
         Raises:
             StateError: There is no such operator, or the new uid is taken.
@@ -148,11 +147,11 @@ class SavepointWriter:
         return self
 
     def change_max_parallelism(self, max_parallelism: int) -> SavepointWriter:
-        """Give all operators another number of key groups; the keys are hashed anew.
+        """Change the number of key groups of all operators; keys are rehashed.
 
         Raises:
-            ValueError: There can't be so many.
-            StateError: An operator has raw keyed state, whose keys nobody knows.
+            ValueError: The number is out of range.
+            StateError: An operator has raw keyed state, whose keys are unknown.
         """
         check_max_parallelism(max_parallelism)
         for uid, operator in self._kept.items():
@@ -164,12 +163,12 @@ class SavepointWriter:
         return self
 
     def drop_source_positions(self) -> SavepointWriter:
-        """Let a job that starts from it read its sources from their beginning. Ours."""
+        """Drop the source positions: a job that starts from it reads its sources from the beginning (pystate only)."""
         self._keep_sources = False
         return self
 
     def with_message(self, message: str) -> SavepointWriter:
-        """Say something about the savepoint, as `pystate savepoint --message` does. Ours."""
+        """Set the message of the savepoint, like `pystate savepoint --message` (pystate only)."""
         self._message = message
         return self
 
@@ -177,14 +176,14 @@ class SavepointWriter:
         """Write the savepoint.
 
         Args:
-            path: Its directory, which is made; it must be empty where it is there.
+            path: Its directory, which is created; if it exists, it must be empty.
 
         Returns:
             Its URI, for `pystate run -s`.
 
         Raises:
             SnapshotExistsError: The directory isn't empty.
-            SnapshotError: It can't be written; then there is no savepoint.
+            SnapshotError: It can't be written; there is no savepoint then.
             PystateError: The data doesn't fit the states.
         """
         location = SnapshotLocation(path)
@@ -272,14 +271,14 @@ class SavepointWriter:
         ]
 
     def _fitted(self, operator: OperatorState) -> OperatorState:
-        if not self._rehash or not operator.key_encoding:  # nothing but keyed state is bound to key groups
+        if not self._rehash or not operator.key_encoding:  # only keyed state depends on key groups
             return operator
         return replace(narrowed(operator, self._max_parallelism), max_parallelism=self._max_parallelism)
 
     def _rehashed(
         self, existing: SnapshotReader, old: OperatorState, copied: OperatorState, location: SnapshotLocation
     ) -> OperatorState:
-        """Return a kept operator with its keyed state under the new key groups."""
+        """Return a kept operator with its keyed state rehashed to the new key groups."""
         fitted = self._fitted(copied)
         entries = rehashed(self._spark, existing, old, self._max_parallelism)
         written = write_keyed_state(entries, location, _prefix(copied.uid), fitted.parallelism, self._max_parallelism)
@@ -303,7 +302,7 @@ class SavepointWriter:
         return operator
 
     def _remove_leftovers(self, location: SnapshotLocation, metadata: CheckpointMetadata) -> None:
-        """Delete what tasks wrote that failed, or were run twice."""
+        """Delete the files of failed or duplicate tasks."""
         wanted = file_names(metadata)
         for name in location.file_names():
             if name not in wanted:

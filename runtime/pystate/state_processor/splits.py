@@ -31,8 +31,8 @@ class KeyedSplit:
     """Some key groups of one file.
 
     Attributes:
-        handle: Of the file.
-        key_groups: Which of its key groups, ascending.
+        handle: The handle of the file.
+        key_groups: The key groups, ascending.
     """
 
     handle: AnyKeyedStateHandle
@@ -47,17 +47,17 @@ def keyed_splits(
     split_bytes: int,
     tasks: int = 1,
 ) -> list[KeyedSplit]:
-    """Cut the keyed state of an operator; of canonical files only the indexes are read, of a backend's own nothing.
+    """Split the keyed state of an operator; reads only the indexes of canonical files, and nothing of native ones.
 
-    The latter are converted as a whole: by one task, and only there.
+    Each native file is converted as a whole, by one task.
 
     Args:
-        snapshot: Where it is.
-        operator: Whose.
-        states: The names of the states that count; None for all.
-        wanted: Which keys; None for all.
-        split_bytes: About how many bytes a split has at most.
-        tasks: How many can be read side by side: splits are made smaller until there are so many, within reason.
+        snapshot: The snapshot.
+        operator: The operator.
+        states: The names of the states to read; None for all.
+        wanted: The keys; None for all.
+        split_bytes: The approximate maximum size of a split in bytes.
+        tasks: The number of concurrent tasks: splits are made smaller to have about as many, within reason.
 
     Raises:
         SnapshotError: A file can't be read.
@@ -112,7 +112,7 @@ class SplitSource:
 
     Attributes:
         location: The savepoint's directory.
-        operator: Whose state it is, without its handles.
+        operator: The operator of the state, without its handles.
     """
 
     location: SnapshotLocation
@@ -135,14 +135,14 @@ class SplitSource:
 
 
 def tasks_of(spark: SparkSession) -> int:
-    """Return how many tasks run side by side."""
+    """Return the number of concurrent tasks."""
     return max(1, spark.sparkContext.defaultParallelism)
 
 
 def frame_of(
     spark: SparkSession, items: Sequence[Any], schema: pa.Schema, read: Callable[[Any], Iterator[pa.RecordBatch]]
 ) -> DataFrame:
-    """Return a DataFrame of what a function reads for each of some items, a task for each."""
+    """Return a DataFrame of the rows that a function reads for each item, with a task per item."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     fixed = list(items)

@@ -1,4 +1,4 @@
-"""Columns of a DataFrame as keyed states, without a function."""
+"""Writes columns of a DataFrame as keyed state, without a function."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _NIL = b"\xc0"
 
 @dataclass(frozen=True)
 class StateColumn:
-    """Which columns hold a state.
+    """The columns of a state.
 
     Attributes:
         value: The column with the value, the list or the map; with `index` or `map_key`, one element or map value.
-        map_key: The column with the map key, where each row is one entry of a map.
-        index: The column with a number by which the elements of a list are ordered, where each row is one element.
-        timestamp: For state with a time to live: the column with the times of the last access, ms since 1970, in the same
-            shape as the values; None for now.
-        encoded: The values are bytes, as the columns `value_bytes` have them.
-        encoded_map_key: The map keys are bytes, as the column `map_key_bytes` has them.
+        map_key: The column with the map key, if each row is one entry of a map.
+        index: The column that orders the elements of a list, if each row is one element.
+        timestamp: For state with a TTL: the column with the last access times, ms since 1970, in the same shape as the
+            values; None for now.
+        encoded: Whether the values are bytes, like the column `value_bytes`.
+        encoded_map_key: Whether the map keys are bytes, like the column `map_key_bytes`.
     """
 
     value: str
@@ -127,12 +127,12 @@ def _as_column(name: str, descriptor: StateDescriptor, column: str | StateColumn
 
 @dataclass(frozen=True)
 class _Stage:
-    """What the tasks must know.
+    """The parameters of the tasks.
 
     Attributes:
         key: The column with the key.
-        key_type: The type of the keys, None for untyped.
-        encoded_key: Whether it holds bytes.
+        key_type: The type of the keys; None for untyped.
+        encoded_key: Whether it has bytes.
         types: The types of the columns.
         columns: The states.
     """
@@ -144,7 +144,7 @@ class _Stage:
     columns: list[tuple[StateDescriptor, StateColumn]]
 
     def infos(self) -> tuple[StateMetaInfoSnapshot, ...]:
-        """Return what the savepoint says of the states."""
+        """Return the description of the states for the savepoint."""
         return tuple(StateSchema.of(descriptor).meta_info(descriptor.name) for descriptor, _ in self.columns)
 
 
@@ -184,7 +184,7 @@ class _Encoding:
                 yield group, number, data, sub_key, value
 
     def _places(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """Return bytes and key group of each row's key."""
+        """Return the bytes and the key group of each row's key."""
         stage = self._stage
         codec = KeyCodec(stage.key_type)
         try:
@@ -228,10 +228,10 @@ class _StateEncoder:
         self._columns = PackedEntries(self._kind, descriptor.type_info, user_key_type, timed=self._timed, now=now)
 
     def packed(self, batch: pa.RecordBatch) -> Packed:
-        """Return the entries of a batch, made a column at a time.
+        """Return the entries of a batch, with vectorized encoding.
 
         Raises:
-            NotInColumnsError: They must be made row by row, by `entries`.
+            NotInColumnsError: They have to be made row by row, by `entries`.
         """
         column, types = self._column, self._types
         require(not column.encoded and not column.encoded_map_key)
@@ -252,7 +252,7 @@ class _StateEncoder:
         """Return the (sub-key, value) pairs of each row.
 
         Raises:
-            SnapshotError: A value isn't of the state's type.
+            SnapshotError: A value doesn't have the type of the state.
         """
         column = self._column
         whole = column.map_key is None and column.index is None
@@ -317,7 +317,7 @@ class _StateEncoder:
         return entries
 
     def _converter(self, what: str) -> Callable[[Any], Any]:
-        """Return what makes values of the cells within a cell."""
+        """Return a converter from the inner cells of a cell to values."""
         outer = self._types[self._column.value]
         if what == "map keys":
             assert self._user_keys is not None  # noqa: S101 - the state is a map

@@ -24,7 +24,7 @@ ORDINAL_FIELD = RESERVED_PREFIX + "ordinal"
 
 @dataclass(frozen=True)
 class OperatorTarget:
-    """The operator that is written.
+    """The operator to write.
 
     Attributes:
         spark: The session that writes.
@@ -40,31 +40,31 @@ class OperatorTarget:
 
 
 class KeyedTransformation(ABC):
-    """Gives keyed states of an operator."""
+    """Makes keyed states of an operator."""
 
     @abstractmethod
     def entries(self, target: OperatorTarget) -> KeyedEntries:
         """Return the states and their entries.
 
         Raises:
-            PystateError: The data doesn't fit them.
+            PystateError: The data doesn't fit the states.
         """
 
 
 class OperatorStateTransformation(ABC):
-    """Gives states of an operator that are not keyed."""
+    """Makes non-keyed states of an operator."""
 
     @abstractmethod
     def write(self, target: OperatorTarget, location: SnapshotLocation, prefix: str) -> dict[int, OperatorSubtaskState]:
-        """Write them; return by subtask what `_metadata` says.
+        """Write the states; return the entries of `_metadata`, by subtask.
 
         Args:
             target: The operator.
-            location: Where.
-            prefix: How the names of its files begin.
+            location: The directory.
+            prefix: The prefix of file names.
 
         Raises:
-            PystateError: The data doesn't fit them, or they can't be written.
+            PystateError: The data doesn't fit the states, or they can't be written.
         """
 
 
@@ -72,10 +72,10 @@ Transformation = KeyedTransformation | OperatorStateTransformation
 
 
 class Elements:
-    """The elements that bootstrap functions are fed with: rows of a DataFrame, or any objects.
+    """The elements for bootstrap functions: rows of a DataFrame, or any objects.
 
     Args:
-        data: A DataFrame, whose rows become `Row` objects with its column names; or objects that are in memory.
+        data: A DataFrame, whose rows become `Row` objects with its column names; or objects in memory.
     """
 
     def __init__(self, data: DataFrame | Iterable[Any]) -> None:
@@ -97,7 +97,7 @@ class Elements:
             self.type_info = type_info_of(self._frame.schema, "the bootstrap data")
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Return them as a DataFrame, in order of the last column."""
+        """Return the elements as a DataFrame, ordered by the last column."""
         from pyspark.sql import functions as F
 
         frame = self._frame

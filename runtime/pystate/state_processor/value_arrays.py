@@ -1,8 +1,8 @@
-"""Values of snapshots, which are msgpack, as Arrow arrays: all values of a column at once.
+"""Vectorized decoding of snapshot values, which are msgpack, to Arrow arrays.
 
-A column is read with a cursor per row. What numpy and Arrow say of the bytes is what the serializers and the converters of
-columns say element by element (`serializers`, `records.codec`); where that isn't certain, `NotInColumnsError` sends the
-caller to them.
+A column is read with a cursor per row. The results are the same as those of the serializers and the converters of columns
+(`serializers`, `records.codec`), element by element; where that isn't certain, `NotInColumnsError` makes the caller use
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NANOS = 1_000_000_000
 
 
 class _Cursor:
-    """Where each row is read."""
+    """The read position of each row."""
 
     __slots__ = ("at", "data", "ends")
 
@@ -50,13 +50,13 @@ class _Cursor:
         self.ends = ends
 
     def firsts(self) -> Numbers:
-        """Return the byte at which each row stands."""
+        """Return the byte at the position of each row."""
         require(bool((self.at < self.ends).all()))
         first: Numbers = self.data[self.at]
         return first
 
     def forward(self, lengths: Numbers | int) -> None:
-        """Go on by so many bytes; no row may leave its cell."""
+        """Advance by this many bytes; no row may leave its cell."""
         self.at = self.at + lengths
         require(bool((self.at <= self.ends).all()))
 
@@ -68,12 +68,12 @@ def value_array(cells: Cells, type_info: TypeInformation, *, nullable: bool = Fa
     """Return values as an Arrow array of their column's type.
 
     Args:
-        cells: The bytes of each.
-        type_info: Their type.
-        nullable: Whether nil stands for None.
+        cells: The bytes of each value.
+        type_info: The type of the values.
+        nullable: Whether nil means None.
 
     Raises:
-        NotInColumnsError: It takes the serializer to tell what they are.
+        NotInColumnsError: Only the serializer can decode them.
     """
     cursor = _Cursor(cells.data, cells.starts, cells.ends)
     read = _reader(type_info)
@@ -115,9 +115,9 @@ def _reader(type_info: TypeInformation) -> Read:
 
 
 def _integers(cursor: _Cursor, low: int, high: int) -> Numbers:
-    """Read integers of 64 bits, of which all must be in a range."""
+    """Read 64-bit integers, which must all be in a range."""
     first = cursor.firsts()
-    values = first.view(np.int8).astype(np.int64)  # as the shortest form has them
+    values = first.view(np.int8).astype(np.int64)  # as in the shortest form
     lengths = np.ones(len(first), np.int64)
     known = (first < 0x80) | (first >= 0xE0)
     if not known.all():
@@ -136,7 +136,7 @@ def _integers(cursor: _Cursor, low: int, high: int) -> Numbers:
 
 
 def _strings(cursor: _Cursor, short: tuple[int, int] | None, long: dict[int, str]) -> Cells:
-    """Read what has its length in front: where the first byte of a short one is less than 32 above a code, or 16."""
+    """Read length-prefixed data; the first byte of a short one is a code plus a length below 32, or 16."""
     first = cursor.firsts()
     sizes, heads = _sizes(cursor, first, short, long)
     starts = cursor.at + heads
@@ -145,7 +145,7 @@ def _strings(cursor: _Cursor, short: tuple[int, int] | None, long: dict[int, str
 
 
 def _sizes(cursor: _Cursor, first: Numbers, short: tuple[int, int] | None, long: dict[int, str]) -> tuple[Numbers, Numbers]:
-    """Return the sizes that stand in front, and how many bytes say so."""
+    """Return the sizes in the headers, and the lengths of the headers."""
     sizes = np.zeros(len(first), np.int64)
     heads = np.ones(len(first), np.int64)
     known = np.zeros(len(first), bool)
@@ -166,7 +166,7 @@ def _sizes(cursor: _Cursor, first: Numbers, short: tuple[int, int] | None, long:
 
 
 def _counts(cursor: _Cursor) -> Numbers:
-    """Read the heads of lists; return how many elements each has."""
+    """Read the headers of lists; return the number of elements of each."""
     counts, heads = _sizes(cursor, cursor.firsts(), (0x90, 16), _LISTS)
     cursor.forward(heads)
     return counts
@@ -254,7 +254,7 @@ def _struct_reader(type_info: TypeInformation) -> Read:
 
     def read(cursor: _Cursor) -> pa.Array:
         require(bool((_counts(cursor) == size).all()))
-        if is_row:  # a column has no place for another kind than INSERT
+        if is_row:  # a column can't represent another kind than INSERT
             require(bool((cursor.firsts() == 0).all()))
             cursor.forward(1)
         rows = len(cursor.at)
@@ -286,7 +286,7 @@ def _map_reader(type_info: TypeInformation) -> Read:
         readers: list[Read] = [key, lambda some: _with_nulls(some, value)]
         keys, values = _elements(cursor, counts // 2, readers, [arrow_type.key_type, arrow_type.item_type])
         if type_info.elements[0].kind not in _DISTINCT or _repeats(keys, counts // 2):
-            raise NotInColumnsError  # a dict has the last value of a key that is there twice
+            raise NotInColumnsError  # a dict keeps the last value of a duplicate key
         return pa.MapArray.from_arrays(_offsets(counts // 2), keys, values).cast(arrow_type)
 
     return read
@@ -297,7 +297,7 @@ _DISTINCT = frozenset({*INTEGER_RANGES, TypeKind.STRING, TypeKind.CHAR, TypeKind
 
 
 def _repeats(keys: pa.Array, counts: Numbers) -> bool:
-    """Return whether a map has a key twice."""
+    """Return whether a map has duplicate keys."""
     if not len(keys):
         return False
     codes = keys.dictionary_encode().indices.to_numpy()
@@ -306,7 +306,7 @@ def _repeats(keys: pa.Array, counts: Numbers) -> bool:
 
 
 def _elements(cursor: _Cursor, counts: Numbers, readers: list[Read], types: list[pa.DataType]) -> list[pa.Array]:
-    """Read the elements of all lists, one of each row after another; return them row by row, for each reader."""
+    """Read the elements of all lists, one per row at a time; return them row by row, for each reader."""
     most = int(counts.max()) if len(counts) else 0
     require(most <= _MANY)
     found: list[list[pa.Array]] = [[] for _ in readers]

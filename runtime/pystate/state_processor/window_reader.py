@@ -1,4 +1,4 @@
-"""Reads the contents of windows: Flink's `WindowSavepointReader`, and what calls a function for each window."""
+"""Reads the contents of windows: Flink's `WindowSavepointReader`, and the tasks that call a function per window."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ _FUNCTION_BATCH = 2048
 
 
 class _PassThrough(WindowReaderFunction):
-    """Gives what is in a window, as Flink's PassThroughReader."""
+    """Returns the contents of a window, like Flink's PassThroughReader."""
 
     def read_window(self, key: Any, ctx: WindowReaderFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
         return elements
 
 
 class WindowSavepointReader:
-    """The windows of one assigner in a savepoint. Make it with `SavepointReader.window`.
+    """A reader of the windows of one assigner in a savepoint. Create it with `SavepointReader.window`.
 
     Args:
         spark: The session that reads.
         snapshot: The savepoint.
-        assigner: Which windows the job has; the same as in the job's `window(...)`.
-        evicting: Whether the job has an evictor, so that elements are kept with their times.
+        assigner: The assigner of the job's `window(...)`.
+        evicting: Whether the job has an evictor, so that elements are kept with their timestamps.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class WindowSavepointReader:
         self._evicting = evicting
 
     def evictor(self) -> WindowSavepointReader:
-        """Return a reader of windows that have an evictor."""
+        """Return a reader of windows with an evictor."""
         return WindowSavepointReader(self._spark, self._snapshot, self._assigner, evicting=True)
 
     def reduce(
@@ -94,16 +94,16 @@ class WindowSavepointReader:
         *,
         output_type: TypeInformation | None = None,
     ) -> DataFrame:
-        """Return what a reader function makes of each window behind `reduce(...)`; it gets the one value.
+        """Return the rows of a reader function for each window of `reduce(...)`; it gets the one value.
 
         Args:
             uid: The operator.
-            function: As in the job.
-            reader_function: What makes rows of a window; None for the value itself.
-            output_type: Of the rows; None: that of the elements.
+            function: The function of the job.
+            reader_function: Makes rows from a window; None for the value itself.
+            output_type: The type of the rows; None for that of the elements.
 
         Raises:
-            SnapshotError: There is no such operator, it has no such windows, or the type of the rows isn't known.
+            SnapshotError: There is no such operator, it has no such windows, or the type of the rows is unknown.
         """
         return self._read(uid, StateKind.REDUCING, reader_function, output_type, function)
 
@@ -115,7 +115,7 @@ class WindowSavepointReader:
         *,
         output_type: TypeInformation | None = None,
     ) -> DataFrame:
-        """Return what a reader function makes of each window behind `aggregate(...)`; it gets the one result.
+        """Return the rows of a reader function for each window of `aggregate(...)`; it gets the one result.
 
         See `reduce`; the `output_type` must be given.
         """
@@ -128,7 +128,7 @@ class WindowSavepointReader:
         *,
         output_type: TypeInformation | None = None,
     ) -> DataFrame:
-        """Return what a reader function makes of each window behind `apply(...)` or `process(...)`; it gets all elements.
+        """Return the rows of a reader function for each window of `apply(...)` or `process(...)`; it gets all elements.
 
         See `reduce`; the `output_type` must be given.
         """
@@ -188,7 +188,7 @@ def _descriptor(stored: StateKind, function: Any, value_type: TypeInformation | 
 
 @dataclass(frozen=True)
 class _Contents:
-    """What windows keep, and what a reader function gets of it."""
+    """The stored contents of windows, and the input of a reader function."""
 
     kind: StateKind
     evicting: bool
@@ -196,7 +196,7 @@ class _Contents:
     function: bytes
 
     def elements(self, stored: Any) -> list[Any]:
-        """Return what a reader function gets."""
+        """Return the input of a reader function."""
         if not self.evicting:
             return list(stored) if self.kind is StateKind.LIST else [stored]
         values = [value for value, _ in stored]
@@ -215,7 +215,7 @@ class _Contents:
 
 
 class _GlobalStates(DescribedStates):
-    """States of keys, read by a window's reader."""
+    """The per-key state, for a window's reader."""
 
     def __init__(self, backend: KeyedStateBackend, where: str) -> None:
         super().__init__(where)
@@ -226,7 +226,7 @@ class _GlobalStates(DescribedStates):
 
 
 class _WindowReaderContext(WindowReaderFunction.Context):
-    """What a reader function may ask, of the key and window that are set from outside."""
+    """The context of a reader function; key and window are set by the caller."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _WindowReaderContext(WindowReaderFunction.Context):
         self._window: Any = None
 
     def select(self, window: Any, key: bytes) -> None:
-        """Set what is meant; the key as it is written."""
+        """Set the current key and window; the key is encoded."""
         self._window = self._window_states.window = window
         namespaces = self._states.namespaces
         self.address = key, namespaces.serializer.encode(namespaces.serializer.internal(namespaces.of(window)))
@@ -333,11 +333,11 @@ class _WindowTask:
                     ctx.select(window, data)
                     key = backend.key_codec.external(internal)
                     yield from results_of(function.read_window(key, ctx, self.contents.elements(stored)))
-            backend.rollback_epoch()  # what the function looked at is not kept
+            backend.rollback_epoch()  # state that the function read is dropped
 
 
 def _windows(reader: CanonicalReader, namespaces: WindowNamespaces, group: int) -> Iterator[tuple[bytes, list[Any]]]:
-    """Iterate over the keys of a key group, as they are written, with the windows that have contents."""
+    """Iterate over the encoded keys of a key group, with the windows that have contents."""
     serializer = namespaces.serializer
     found: dict[bytes, dict[bytes, None]] = {}
     for part in reader.parts(WINDOW_CONTENTS):
@@ -350,7 +350,7 @@ def _windows(reader: CanonicalReader, namespaces: WindowNamespaces, group: int) 
 def _windows_of_panes(
     backend: KeyedStateBackend, states: WindowStates, describe: Callable[[str], StateDescriptor]
 ) -> dict[int, dict[bytes, list[Any]]]:
-    """Make windows of panes, and return those of each key, as it is written, by key group."""
+    """Assemble windows from panes; return those of each encoded key, by key group."""
     schema = TimerSchema(WINDOW_TIMERS, TimeDomain.EVENT_TIME, states.namespaces.serializer)
     contents_of_panes(describe, states, backend.get_priority_queue(schema), backend, WINDOW_CONTENTS)
     codec = backend.key_codec
@@ -363,11 +363,11 @@ def _windows_of_panes(
 
 
 class _EndsOfWindows(ReadTimers):
-    """The timers that windows have which share panes: each its own, at its end, though snapshots have those of panes.
+    """The timers of windows that share panes: one per window, at its end, although snapshots have those of panes.
 
     Args:
-        timers: The others.
-        namespaces: Of the windows.
+        timers: The other timers.
+        namespaces: The serializer of windows.
     """
 
     def __init__(self, timers: ReadTimers, namespaces: WindowNamespaces) -> None:
@@ -388,7 +388,7 @@ class _EndsOfWindows(ReadTimers):
 
 
 def _merged(backend: KeyedStateBackend, assigner: WindowAssigner, namespaces: WindowNamespaces) -> dict[Any, Any]:
-    """Return for windows that merge: the window under which contents are kept -> the window whose contents they are."""
+    """Return for merging windows a mapping: the window whose namespace has the contents -> the actual window."""
     if not isinstance(assigner, MergingWindowAssigner):
         return {}
     pairs: Any = backend.get_partitioned_state(MergingWindowSet.descriptor(namespaces))

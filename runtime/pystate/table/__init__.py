@@ -1,4 +1,4 @@
-"""The Table API's names: they can be imported, and say at their use that SQL here is Spark's."""
+"""The names of the Table API: they can be imported, but raise on use, with a hint to Spark SQL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Test harnesses for functions: process elements, end and roll back epochs, snapshot, repartition, restore, without Spark.
+"""Test harnesses for functions, without Spark: process elements, end and roll back epochs, snapshot, rescale, restore.
 
-As Flink's `OneInputStreamOperatorTestHarness` and `ProcessFunctionTestHarnesses`. They run the code that runs in a job's
-slots, so what passes here passes there. `docs/testing.md` explains them.
+They correspond to Flink's `OneInputStreamOperatorTestHarness` and `ProcessFunctionTestHarnesses`, and run the same code as a
+job's slots. `docs/testing.md` explains them.
 """
 
 from pystate.testing.harness import OperatorTestHarness

@@ -1,4 +1,4 @@
-"""The test harness of one operator in one subtask, driven as its slot drives it in a job."""
+"""The test harness of one operator in one subtask, driven like in a slot of a job."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MAX_PARALLELISM = 128
 
 @dataclass
 class HarnessInput:
-    """One stream that comes into the operator.
+    """An input stream of the operator.
 
     Attributes:
-        type_info: The type of its elements, None for untyped.
-        key_selector: Names the key of an element; None for a stream without a key.
-        broadcast: Every subtask gets every element.
+        type_info: The type of its elements; None for untyped.
+        key_selector: Returns the key of an element; None for a non-keyed stream.
+        broadcast: Whether every subtask gets every element.
     """
 
     type_info: TypeInformation | None = None
@@ -51,13 +51,13 @@ class HarnessInput:
 
 
 class CollectedOutput:
-    """What has come out of one output.
+    """The collected elements of one output.
 
     Args:
-        decode: From a batch to its elements.
+        decode: Returns the elements of a batch.
 
     Attributes:
-        elements: All, those of the running epoch included.
+        elements: All elements, including those of the current epoch.
     """
 
     def __init__(self, decode: Callable[[pa.RecordBatch], Iterable[Any]]) -> None:
@@ -66,44 +66,44 @@ class CollectedOutput:
         self._kept = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Take what comes out."""
+        """Add a batch."""
         self.elements += self._decode(batch)
 
     def keep(self) -> None:
-        """End the epoch."""
+        """Keep the elements of the current epoch."""
         self._kept = len(self.elements)
 
     def roll_back(self) -> None:
-        """Drop what the epoch brought."""
+        """Drop the elements of the current epoch."""
         del self.elements[self._kept :]
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all elements."""
         self.elements.clear()
         self._kept = 0
 
 
 class OperatorTestHarness:
-    """What all harnesses share; make one of the subclasses.
+    """Base of all harnesses; use one of the subclasses.
 
-    The life of a test: `initialize_state` with a snapshot where there is one, `open`, elements, `close`. Elements belong to
-    the running epoch until `end_epoch`; `roll_back_epoch` undoes them. `snapshot`, `repartition` and the notifications stand
-    between two epochs, as in a job: they end the running epoch first.
+    A test calls `initialize_state` with a snapshot, if there is one, `open`, processes elements, and calls `close`. Elements
+    belong to the current epoch until `end_epoch`; `roll_back_epoch` undoes them. `snapshot`, `repartition` and the
+    notifications are between two epochs, as in a job: they end the current epoch first.
 
-    What the function raises comes out as it is.
+    Exceptions of the function are raised unchanged.
 
     Args:
         kind: How the function is called.
         function: The function.
-        inputs: The streams that come in.
-        key_type: The type of the keys, None for untyped.
-        descriptors: The broadcast states that were declared with `broadcast(...)`.
-        side_outputs: The side outputs that are collected, see `get_side_output`; those of other tags are dropped.
-        output_type: The type of the results, None for untyped.
+        inputs: The input streams.
+        key_type: The type of the keys; None for untyped.
+        descriptors: The broadcast states declared with `broadcast(...)`.
+        side_outputs: The side outputs to collect, see `get_side_output`; others are dropped.
+        output_type: The type of the results; None for untyped.
         parallelism: The number of subtasks of the operator; the harness is one of them.
-        subtask_index: Which one, from 0.
+        subtask_index: The index of this subtask, from 0.
         max_parallelism: The number of key groups.
-        state_backend: As `state.backend.type`.
+        state_backend: A value of `state.backend.type`.
         job_parameters: The job's configuration.
         attempt: The number of the execution attempt.
     """
@@ -166,7 +166,7 @@ class OperatorTestHarness:
         self._chain = OperatorChain(self._task, subtask_index, environment, self._collect, lambda: self._now)
 
     def __enter__(self: H) -> H:
-        """Enter."""
+        """Return the harness."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -174,10 +174,10 @@ class OperatorTestHarness:
         self.close()
 
     def initialize_state(self, snapshot: OperatorSnapshot) -> None:
-        """Start from a snapshot: what a subtask of the same index and parallelism wrote, or a share of `repartition`.
+        """Start from a snapshot of the same subtask and parallelism, or from a share of `repartition`.
 
-        The state is restored in `open`. With union list state take the share, at the same parallelism too: what one subtask
-        wrote is not what it gets back.
+        The state is restored in `open`. With union list state use `repartition` even at the same parallelism: a subtask gets
+            back more than it wrote.
 
         Raises:
             StateError: The snapshot is for another subtask, or the harness is open.
@@ -197,7 +197,7 @@ class OperatorTestHarness:
         self._snapshot = snapshot
 
     def open(self) -> None:
-        """Restore the state, call `initialize_state` and `open` of the function."""
+        """Restore the state, and call `initialize_state` and `open` of the function."""
         old = self._snapshot
         restored = {} if old is None else {UID: old.restored}
         self._chain.open(restored, None if old is None else old.checkpoint_id)
@@ -205,7 +205,7 @@ class OperatorTestHarness:
         self._opened = True
 
     def end_epoch(self) -> None:
-        """End the running epoch: its changes become part of the state.
+        """End the current epoch: its changes become part of the state.
 
         Raises:
             StateError: A state holds a value of the wrong type; the epoch has to be rolled back.
@@ -218,10 +218,10 @@ class OperatorTestHarness:
         self._in_epoch = False
 
     def roll_back_epoch(self) -> None:
-        """Undo what the running epoch did, to the state and to the output, as when a Python worker dies in mid-epoch.
+        """Undo the current epoch's changes to state and output, as when a Python worker dies in mid-epoch.
 
         Raises:
-            PystateError: The job would have to restart from its latest checkpoint: the epoch has handed an element to a
+            PystateError: The job would have to restart from its latest checkpoint: the epoch has passed an element to a
                 function that keeps state in its own fields.
         """
         beyond = self._chain.roll_back_epoch()
@@ -232,11 +232,11 @@ class OperatorTestHarness:
             raise beyond
 
     def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
-        """Take a snapshot behind the last element.
+        """Take a snapshot after the last element.
 
         Args:
-            checkpoint_id: What the function sees as the checkpoint's number.
-            timestamp: What it sees as the time of the trigger, ms since 1970.
+            checkpoint_id: The checkpoint id that the function sees.
+            timestamp: The trigger time that the function sees, ms since 1970.
         """
         self._between_epochs()
         frozen = self._chain.on_barrier(CheckpointBarrier(checkpoint_id, "", 0, timestamp))
@@ -244,19 +244,19 @@ class OperatorTestHarness:
         return OperatorSnapshot.write(frozen, checkpoint_id, self._chain.subtask, task.parallelism, task.max_parallelism)
 
     def notify_of_completed_checkpoint(self, checkpoint_id: int) -> None:
-        """Tell the function that a checkpoint is complete."""
+        """Notify the function that a checkpoint is complete."""
         self._between_epochs()
         self._chain.notify_checkpoint_complete(checkpoint_id)
 
     def notify_of_aborted_checkpoint(self, checkpoint_id: int) -> None:
-        """Tell the function that a checkpoint was given up."""
+        """Notify the function that a checkpoint was aborted."""
         self._between_epochs()
         self._chain.notify_checkpoint_aborted(checkpoint_id)
 
     repartition = staticmethod(repartition)
 
     def set_processing_time(self, milliseconds: int) -> None:
-        """Set the clock, ms since 1970, and have the timers fire that are due by it. It stands at 0 in the beginning."""
+        """Set the processing time, ms since 1970, and fire the timers that are due. It is 0 at the start."""
         self._now = milliseconds
         self._look_at_metrics()
         if self._opened:
@@ -264,28 +264,28 @@ class OperatorTestHarness:
             self._chain.on_tick()
 
     def get_processing_time(self) -> int:
-        """Return what the clock shows."""
+        """Return the processing time."""
         return self._now
 
     def current_watermark(self) -> int:
-        """Return the operator's event time, ms since 1970: -2^63 in the beginning."""
+        """Return the operator's event time, ms since 1970: -2^63 at the start."""
         return self._chain.current_watermark
 
     def num_event_time_timers(self) -> int:
-        """Return how many timers by event time there are."""
+        """Return the number of event-time timers."""
         return self._count_timers(TimeDomain.EVENT_TIME)
 
     def num_processing_time_timers(self) -> int:
-        """Return how many timers by the clock there are."""
+        """Return the number of processing-time timers."""
         return self._count_timers(TimeDomain.PROCESSING_TIME)
 
     def extract_output(self) -> list[Any]:
-        """Return all results so far, in order, those of the running epoch included."""
+        """Return all results so far, in order, including those of the current epoch."""
         self._chain.flush_output()
         return list(self._output_of[MAIN_OUTPUT].elements)
 
     def get_side_output(self, output_tag: OutputTag) -> list[Any]:
-        """Return what has gone into a side output so far, in order, that of the running epoch included.
+        """Return the elements of a side output so far, in order, including those of the current epoch.
 
         Raises:
             StateError: The tag isn't among `side_outputs`.
@@ -303,26 +303,26 @@ class OperatorTestHarness:
             output.clear()
 
     def owns_key(self, key: Any) -> bool:
-        """Return whether a key belongs to this subtask."""
+        """Return whether this subtask owns a key."""
         internal = self._key_codec.internal(key)
         return self._key_codec.key_group(internal, self._task.max_parallelism) in self._chain.key_groups
 
     def num_keyed_state_entries(self) -> int:
-        """Return the number of entries in keyed state, those of ended epochs only."""
+        """Return the number of entries in keyed state after the last ended epoch."""
         backend = self._chain.backend
         return 0 if backend is None else backend.entry_count()
 
     def get_metrics(self) -> dict[str, int | float | bool | str]:
-        """Return what the function's metrics say, by name: groups and name joined by dots.
+        """Return the values of the function's metrics by name: groups and name joined by dots.
 
-        A counter and a gauge have their value there; a meter its rate, and `NAME_count`; a distribution `NAME_count`,
-        `NAME_sum`, `_min`, `_max` and `_mean`. Gauges say what they said at the end of the last epoch, and meters go by the
-        clock of `set_processing_time`.
+        A counter or gauge has its value; a meter its rate, and `NAME_count`; a distribution `NAME_count`, `NAME_sum`,
+        `_min`, `_max` and `_mean`. Gauges have their value at the end of the last epoch, and meters use the time of
+        `set_processing_time`.
         """
         return dict(sorted_figures(self._chain.metrics.operators[UID].samples()))
 
     def close(self) -> None:
-        """Close the function and drop the state; may be called again."""
+        """Close the function and drop the state; idempotent."""
         self._chain.close()
         self._directory.cleanup()
 
@@ -346,7 +346,7 @@ class OperatorTestHarness:
         return sum(1 for head in self._chain.operators if head.timers for _ in head.timers.timers(domain))
 
     def _batch(self, index: int, elements: list[Any], timestamps: list[int | None]) -> pa.RecordBatch:
-        """Return elements as they come out of Spark's shuffle."""
+        """Return elements as a batch from Spark's shuffle."""
         codec, select = self._codecs[index], self._inputs[index].key_selector
         prepared = elements if codec.prepare is None else [codec.prepare(element) for element in elements]
         arrays, fields = codec.encode(prepared), list(codec.schema)

@@ -64,12 +64,12 @@ def _kind(function: Any, kind: OperatorKind | None) -> OperatorKind:
 
 
 class OneInputOperatorTestHarness(OperatorTestHarness):
-    """A function over the elements of one stream without a key: map, flat_map, filter, process, a sink.
+    """A harness for a function over one non-keyed stream: map, flat_map, filter, process, a sink.
 
     Args:
         function: A function object, or a plain function.
-        kind: How it is called; None where its class says so.
-        input_type: The type of the elements, None for untyped.
+        kind: How it is called; None to derive it from its class.
+        input_type: The type of the elements; None for untyped.
         options: See `OperatorTestHarness`.
     """
 
@@ -84,27 +84,27 @@ class OneInputOperatorTestHarness(OperatorTestHarness):
         super().__init__(_kind(function, kind), function, [HarnessInput(input_type)], **options)
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Process an element; its time is in ms since 1970, None for none."""
+        """Process an element; its timestamp is in ms since 1970, None for none."""
         self._process(0, [value], [timestamp])
 
     def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
-        """Process elements, in one batch, each with its time in ms since 1970; without times None."""
+        """Process elements in one batch, each with its timestamp in ms since 1970; None without timestamps."""
         self._process(0, values, timestamps)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Have the event time reach a time, ms since 1970; timers that are due fire."""
+        """Advance event time, ms since 1970, and fire the timers that are due."""
         self._process_watermark(0, timestamp)
 
 
 class KeyedOneInputOperatorTestHarness(OperatorTestHarness):
-    """A function directly behind key_by(): process, reduce, and map, flat_map, filter with keyed state.
+    """A harness for a function directly after key_by(): process, reduce, and map, flat_map, filter with keyed state.
 
     Args:
         function: A function object, or a plain function.
-        key_selector: Names the key of an element.
-        key_type: The type of the keys, None for untyped.
-        kind: How the function is called; None where its class says so.
-        input_type: The type of the elements, None for untyped.
+        key_selector: Returns the key of an element.
+        key_type: The type of the keys; None for untyped.
+        kind: How the function is called; None to derive it from its class.
+        input_type: The type of the elements; None for untyped.
         options: See `OperatorTestHarness`.
     """
 
@@ -122,38 +122,39 @@ class KeyedOneInputOperatorTestHarness(OperatorTestHarness):
         super().__init__(_kind(function, kind), function, inputs, key_type=key_type, **options)
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Process an element; its time is in ms since 1970, None for none.
+        """Process an element; its timestamp is in ms since 1970, None for none.
 
         Raises:
-            ControlError: Its key is not this subtask's.
+            ControlError: This subtask doesn't own its key.
         """
         self._process(0, [value], [timestamp])
 
     def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
-        """Process elements, in one batch, each with its time in ms since 1970; without times None."""
+        """Process elements in one batch, each with its timestamp in ms since 1970; None without timestamps."""
         self._process(0, values, timestamps)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Have the event time reach a time, ms since 1970; timers that are due fire."""
+        """Advance event time, ms since 1970, and fire the timers that are due."""
         self._process_watermark(0, timestamp)
 
 
 class WindowOperatorTestHarness(KeyedOneInputOperatorTestHarness):
-    """A step with windows behind key_by(), as `window(...)` and what follows it make one.
+    """A harness for a windowed step after key_by().
 
     Args:
-        assigner: Which windows an element belongs to.
-        key_selector: Names the key of an element.
-        key_type: The type of the keys, None for untyped.
+        assigner: Assigns elements to windows.
+        key_selector: Returns the key of an element.
+        key_type: The type of the keys; None for untyped.
         trigger: When windows fire; None for the assigner's own trigger.
-        allowed_lateness: How long a window stays behind its end, in ms.
-        late_tag: The side output of late elements; it is collected.
-        evictor: What of a window's elements counts.
-        reduce_function: As for `reduce(...)`.
-        aggregate_function: As for `aggregate(...)`.
-        accumulator_type: As for `aggregate(...)`.
-        window_function: As for `apply(...)`, `process(...)`, or beside the function of `reduce(...)` and `aggregate(...)`.
-        options: See `OperatorTestHarness`, and `input_type`.
+        allowed_lateness: How long a window is kept after its end, in ms.
+        late_tag: The side output of late elements, which is collected.
+        evictor: Removes elements from firing windows.
+        reduce_function: See `reduce(...)`.
+        aggregate_function: See `aggregate(...)`.
+        accumulator_type: See `aggregate(...)`.
+        window_function: The function of `apply(...)` or `process(...)`, or the window function of `reduce(...)` and
+            `aggregate(...)`.
+        options: `input_type`, and those of `OperatorTestHarness`.
     """
 
     def __init__(
@@ -189,14 +190,14 @@ class WindowOperatorTestHarness(KeyedOneInputOperatorTestHarness):
 
 
 class TwoInputOperatorTestHarness(OperatorTestHarness):
-    """A function over the elements of two streams, both keyed or neither.
+    """A harness for a function over two streams, both keyed or neither.
 
     Args:
         function: A function object.
-        key_selector1: Names the key of an element of the first stream; None for streams without a key.
+        key_selector1: Returns the key of an element of the first stream; None for non-keyed streams.
         key_selector2: The same for the second.
-        key_type: The type of the keys, None for untyped.
-        input_type1: The type of the first stream's elements, None for untyped.
+        key_type: The type of the keys; None for untyped.
+        input_type1: The type of the first stream's elements; None for untyped.
         input_type2: The same for the second.
         options: See `OperatorTestHarness`.
     """
@@ -216,34 +217,34 @@ class TwoInputOperatorTestHarness(OperatorTestHarness):
         super().__init__(_kind(function, None), function, inputs, key_type=key_type, **options)
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
-        """Process an element of the first stream; its time is in ms since 1970, None for none."""
+        """Process an element of the first stream; its timestamp is in ms since 1970, None for none."""
         self._process(0, [value], [timestamp])
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """Process an element of the second stream; its time is in ms since 1970, None for none."""
+        """Process an element of the second stream; its timestamp is in ms since 1970, None for none."""
         self._process(1, [value], [timestamp])
 
     def process_watermark1(self, timestamp: int) -> None:
-        """Have the first stream reach a time, ms since 1970; the operator's event time is the lower of both."""
+        """Advance the first stream's event time, ms since 1970; the operator's is the lower of both."""
         self._process_watermark(0, timestamp)
 
     def process_watermark2(self, timestamp: int) -> None:
-        """Have the second stream reach a time, ms since 1970."""
+        """Advance the second stream's event time, ms since 1970."""
         self._process_watermark(1, timestamp)
 
 
 class BroadcastOperatorTestHarness(OperatorTestHarness):
-    """A function over a stream and what another stream broadcasts.
+    """A harness for a function over a stream and a broadcast stream.
 
-    In a job the broadcast elements of an epoch come before its data elements; here elements come as the test has them.
+    In a job the broadcast elements of an epoch are processed before its data elements; here the test determines the order.
 
     Args:
         function: A `BroadcastProcessFunction`, or a `KeyedBroadcastProcessFunction`.
-        descriptors: The broadcast states, as for `broadcast(...)`.
-        key_selector: Names the key of a data element; None for a stream without a key.
-        key_type: The type of the keys, None for untyped.
-        input_type: The type of the data elements, None for untyped.
-        broadcast_type: The type of the broadcast elements, None for untyped.
+        descriptors: The broadcast states; see `broadcast(...)`.
+        key_selector: Returns the key of a data element; None for a non-keyed stream.
+        key_type: The type of the keys; None for untyped.
+        input_type: The type of the data elements; None for untyped.
+        broadcast_type: The type of the broadcast elements; None for untyped.
         options: See `OperatorTestHarness`.
     """
 
@@ -262,11 +263,11 @@ class BroadcastOperatorTestHarness(OperatorTestHarness):
         super().__init__(_kind(function, None), function, inputs, key_type=key_type, descriptors=descriptors, **options)
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """Process an element of the data stream; its time is in ms since 1970, None for none."""
+        """Process an element of the data stream; its timestamp is in ms since 1970, None for none."""
         self._process(0, [value], [timestamp])
 
     def process_elements(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None) -> None:
-        """Process elements of the data stream, in one batch, each with its time; without times None."""
+        """Process elements of the data stream in one batch, each with its timestamp; None without timestamps."""
         self._process(0, values, timestamps)
 
     def process_broadcast_element(self, value: Any, timestamp: int | None = None) -> None:
@@ -274,20 +275,20 @@ class BroadcastOperatorTestHarness(OperatorTestHarness):
         self._process(1, [value], [timestamp])
 
     def process_watermark(self, timestamp: int) -> None:
-        """Have the data stream reach a time, ms since 1970; the operator's event time is the lower of both streams'."""
+        """Advance the data stream's event time, ms since 1970; the operator's is the lower of both streams."""
         self._process_watermark(0, timestamp)
 
     def process_broadcast_watermark(self, timestamp: int) -> None:
-        """Have the broadcast stream reach a time, ms since 1970."""
+        """Advance the broadcast stream's event time, ms since 1970."""
         self._process_watermark(1, timestamp)
 
 
 class ProcessFunctionTestHarnesses:
-    """Makes harnesses for process functions, opened; the names are Flink's. `options`: see the harness's class."""
+    """Returns opened harnesses for process functions, with Flink's names. For `options` see the classes of the harnesses."""
 
     @staticmethod
     def for_process_function(function: ProcessFunction, **options: Any) -> OneInputOperatorTestHarness:
-        """Return a harness for a function over a stream without a key."""
+        """Return a harness for a function over a non-keyed stream."""
         return _opened(OneInputOperatorTestHarness(function, **options))
 
     @staticmethod
@@ -302,7 +303,7 @@ class ProcessFunctionTestHarnesses:
 
     @staticmethod
     def for_co_process_function(function: CoProcessFunction, **options: Any) -> TwoInputOperatorTestHarness:
-        """Return a harness for a function over two streams without a key."""
+        """Return a harness for a function over two non-keyed streams."""
         return _opened(TwoInputOperatorTestHarness(function, **options))
 
     @staticmethod
@@ -320,7 +321,7 @@ class ProcessFunctionTestHarnesses:
     def for_broadcast_process_function(
         function: BroadcastProcessFunction, *descriptors: MapStateDescriptor, **options: Any
     ) -> BroadcastOperatorTestHarness:
-        """Return a harness for a function over a stream without a key and a broadcast one."""
+        """Return a harness for a function over a non-keyed stream and a broadcast one."""
         return _opened(BroadcastOperatorTestHarness(function, descriptors, **options))
 
     @staticmethod

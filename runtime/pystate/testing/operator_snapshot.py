@@ -1,4 +1,4 @@
-"""A snapshot of one operator in memory."""
+"""In-memory snapshots of one operator."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _ANY_SIZE = 1 << 62
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """What one subtask wrote at a checkpoint, or what falls to one subtask of another parallelism.
+    """The state that one subtask wrote at a checkpoint, or the share of one subtask at another parallelism.
 
     Attributes:
-        checkpoint_id: Which checkpoint.
-        subtask_index: Which subtask wrote it, or gets it.
-        parallelism: How many there are.
+        checkpoint_id: The id of the checkpoint.
+        subtask_index: The subtask that wrote it, or gets it.
+        parallelism: The number of subtasks.
         max_parallelism: The number of key groups.
-        written: What the subtask wrote; None after a repartition.
-        restored: What a subtask finds that starts from it.
+        written: The state that the subtask wrote; None after a repartition.
+        restored: The state for a subtask that starts from it.
     """
 
     checkpoint_id: int
@@ -48,14 +48,14 @@ class OperatorSnapshot:
 
     @property
     def state_size(self) -> int:
-        """Bytes that the subtask wrote; 0 after a repartition."""
+        """The number of bytes that the subtask wrote; 0 after a repartition."""
         return 0 if self.written is None else self.written.state_size
 
     @staticmethod
     def write(
         frozen: FrozenTask, checkpoint_id: int, subtask_index: int, parallelism: int, max_parallelism: int
     ) -> OperatorSnapshot:
-        """Write frozen state into memory, with the code that writes it to a checkpoint storage."""
+        """Write a snapshot to memory, with the code that writes it to a checkpoint storage."""
         location = MemorySnapshotLocation(f"{MEMORY_SCHEME}/test/chk-{checkpoint_id}")
         try:
             task = frozen.write(location, subtask_index, _ANY_SIZE)
@@ -75,20 +75,20 @@ class OperatorSnapshot:
 def repartition(
     snapshots: Sequence[OperatorSnapshot], old_parallelism: int, new_parallelism: int, max_parallelism: int
 ) -> list[OperatorSnapshot]:
-    """Spread the state of all subtasks of an operator over another number of subtasks, as a restore does.
+    """Redistribute the state of all subtasks of an operator to a new parallelism, as a restore does.
 
     Args:
-        snapshots: What each old subtask wrote at one checkpoint, in any order.
-        old_parallelism: How many old subtasks there were.
-        new_parallelism: How many new ones there are; may be the same.
+        snapshots: The snapshots of all old subtasks at one checkpoint, in any order.
+        old_parallelism: The number of old subtasks.
+        new_parallelism: The number of new subtasks; may be the same.
         max_parallelism: The number of key groups, of both.
 
     Returns:
-        What falls to each new subtask.
+        The share of each new subtask.
 
     Raises:
         StateError: A subtask's snapshot is missing, or they don't belong together.
-        RestoreError: The state can't be spread that way.
+        RestoreError: The state can't be redistributed that way.
     """
     ordered = sorted(snapshots, key=lambda one: one.subtask_index)
     if [one.subtask_index for one in ordered] != list(range(old_parallelism)):

@@ -1,4 +1,4 @@
-"""The test harness of a sink: its writer and its committer in one subtask, driven as its slot drives them."""
+"""The test harness of a sink: its writer and committer in one subtask, driven like in a slot."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pystate.testing.harnesses import OneInputOperatorTestHarness
 
 
 class SinkTestHarness(OneInputOperatorTestHarness):
-    """A sink that stands behind one stream.
+    """A harness for a sink of one stream.
 
-    What `snapshot` returns is what a checkpoint would hold; `notify_of_completed_checkpoint` makes it complete, and the sink
-    commits. A crash is to make another harness, with the last snapshot (`initialize_state`) that was taken. Commits that
-    ask for another try get it at once.
+    `snapshot` returns what a checkpoint would contain; `notify_of_completed_checkpoint` completes it, and the sink commits.
+    To test a crash, create another harness with the last snapshot (`initialize_state`). Commits that request a retry get it
+    at once.
 
     Args:
-        sink: What `sink_to` takes.
-        input_type: The type of the elements, None for untyped.
+        sink: A sink for `sink_to`.
+        input_type: The type of the elements; None for untyped.
         options: See `OperatorTestHarness`.
     """
 
@@ -28,15 +28,15 @@ class SinkTestHarness(OneInputOperatorTestHarness):
         super().__init__(self._operator, input_type=input_type, **options)
 
     def end_input(self) -> None:
-        """Have the input end: the next flush is the last one."""
+        """End the input: the next flush is the last one."""
         self._begin()
         self._chain.advance_watermarks(end_of_input=True)
 
     def commit_rest(self) -> None:
-        """Make all visible, as at the end of a job that takes no checkpoints."""
+        """Commit everything, as at the end of a job without checkpoints."""
         self._between_epochs()
         self._operator.commit_rest()
 
     def num_pending_committables(self) -> int:
-        """Return how many committables are not committed yet."""
+        """Return the number of uncommitted committables."""
         return self._operator.pending_committables

@@ -1,4 +1,4 @@
-"""The test harness of a source of your own: all its subtasks, driven as their slots drive them."""
+"""The test harness of a custom source: all its subtasks, driven like in slots."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ class _Subtask(OperatorTestHarness):
 
     @property
     def source(self) -> SourceInput:
-        """What epochs take."""
+        """The source operator of the subtask."""
         source = self._chain.operators[-1].source
         assert source is not None  # noqa: S101 - the head is a source
         return source
 
     def open(self) -> None:
-        """Restore and open."""
+        """Restore the state and open the source."""
         super().open()
         self.source.connect(*self._ways)
 
     def take(self, *, whole: bool, epoch: EpochBound | None = None) -> None:
-        """Have the running epoch take what there is."""
+        """Take the available elements in the current epoch."""
         self._begin()
         self.source.take(self._chain.watermarks.valves[0], whole=whole, epoch=epoch)
         self._chain.advance_watermarks()
 
 
 class SourceTestHarness:
-    """All subtasks of a `SourceFunction` or a `Source`.
+    """A harness for all subtasks of a `SourceFunction` or a `Source`.
 
-    `run_epoch` asks each subtask for what it has; `snapshot` returns what a checkpoint behind that epoch holds. A crash is
-    to make another harness with the last snapshots that were taken, of any parallelism.
+    `run_epoch` polls each subtask; `snapshot` returns what a checkpoint after that epoch would contain. To test a crash,
+    create another harness with the last snapshots, at any parallelism.
 
     Args:
         source: Returns the source; called for each subtask, as each slot has its own copy.
-        snapshots: What to start from; None for nothing.
-        parallelism: How many subtasks there are.
-        output_type: The type of the elements, None for untyped.
-        rows_per_epoch: How many elements an epoch takes of a subtask at most; None for as many as in a job.
-        file_bytes_per_epoch: How many bytes of files, where the source says of how many; 0 for no bound.
+        snapshots: The snapshots to start from; None for none.
+        parallelism: The number of subtasks.
+        output_type: The type of the elements; None for untyped.
+        rows_per_epoch: The maximum number of elements per epoch and subtask; None for the limit of a job.
+        file_bytes_per_epoch: The bound in bytes of files, for sources that support it; 0 for no bound.
         options: See `OperatorTestHarness`.
     """
 
@@ -92,19 +92,19 @@ class SourceTestHarness:
             subtask.source.bound(rows_per_epoch or subtask.source.most_rows, MOST_BYTES_PER_EPOCH)
 
     def __enter__(self) -> SourceTestHarness:
-        """Enter."""
+        """Return the harness."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close."""
+        """Close the harness."""
         self.close()
 
     def run_epoch(self, only: Sequence[int] | None = None, *, whole: bool = False) -> list[Any]:
-        """Run an epoch, and return its elements, those of the first subtask first.
+        """Run an epoch, and return its elements, ordered by subtask.
 
         Args:
-            only: The subtasks that take part; None for all. In a job all do.
-            whole: Wait for all that will ever come, as in BATCH mode.
+            only: The subtasks that take part; None for all, as in a job.
+            whole: Whether to wait for the end of the source, as in BATCH mode.
         """
         elements = []
         self._epoch += 1
@@ -117,7 +117,7 @@ class SourceTestHarness:
         return elements
 
     def run_until(self, done: Callable[[list[Any]], bool]) -> list[Any]:
-        """Run epochs until all elements so far, which are returned, are as wanted.
+        """Run epochs until the elements so far meet a condition, and return them.
 
         Raises:
             StateError: They aren't within 20 s.
@@ -131,42 +131,42 @@ class SourceTestHarness:
         return elements
 
     def run_to_end(self) -> list[Any]:
-        """Run epochs until the source says that there is no more, and return all elements."""
+        """Run epochs until the source ends, and return all elements."""
         return self.run_until(lambda _: self.ended)
 
     def roll_back_in_epoch(self, subtask: int = 0) -> None:
-        """Run an epoch of a subtask half, and undo it, as when a Python worker dies.
+        """Run an epoch of a subtask partly, and undo it, as when a Python worker dies.
 
         Raises:
-            PystateError: The epoch had taken something, so the job would have to restart from its latest checkpoint.
+            PystateError: The epoch had taken elements, so the job would have to restart from its latest checkpoint.
         """
         self._subtasks[subtask].take(whole=False)
         self._subtasks[subtask].roll_back_epoch()
 
     @property
     def ended(self) -> bool:
-        """Whether all subtasks are at their end."""
+        """Whether all subtasks have ended."""
         return all(operator.ended for operator in self._operators)
 
     def current_watermark(self, subtask: int = 0) -> int:
-        """Return a subtask's event time, ms since 1970; -2^63 in the beginning."""
+        """Return a subtask's event time, ms since 1970; -2^63 at the start."""
         return self._subtasks[subtask].current_watermark()
 
     def next_due(self, subtask: int = 0, now: int = 0) -> int | None:
-        """Return when a subtask wants the next epoch, ms since 1970; None for when it tells, or never."""
+        """Return when a subtask wants the next epoch, ms since 1970; None if it notifies, or never."""
         return self._operators[subtask].next_due(now)
 
     def snapshot(self, checkpoint_id: int) -> list[OperatorSnapshot]:
-        """Take a snapshot behind the last epoch, of all subtasks."""
+        """Take a snapshot of all subtasks after the last epoch."""
         return [subtask.snapshot(checkpoint_id) for subtask in self._subtasks]
 
     def notify_of_completed_checkpoint(self, checkpoint_id: int) -> None:
-        """Tell the source that a checkpoint is complete."""
+        """Notify the source that a checkpoint is complete."""
         for subtask in self._subtasks:
             subtask.notify_of_completed_checkpoint(checkpoint_id)
 
     def close(self) -> None:
-        """End the attempt."""
+        """Close all subtasks."""
         for subtask in self._subtasks:
             subtask.close()
 

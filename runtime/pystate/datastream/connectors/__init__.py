@@ -1,4 +1,4 @@
-"""Sources and sinks, under the module names PyFlink has them."""
+"""Sources and sinks, under PyFlink's module names."""
 
 from pystate.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 

@@ -1,4 +1,4 @@
-"""What connectors are made of, under the module name PyFlink has it."""
+"""Base classes of connectors, under PyFlink's module name."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ JavaFunctionWrapper = not_there("JavaFunctionWrapper", "it wraps a Java class of
 
 
 class StreamTransformer(ABC):
-    """Puts steps in front of a sink."""
+    """Adds steps before a sink."""
 
     @abstractmethod
     def apply(self, ds: Any) -> Any:
-        """Return the stream that goes into the sink."""
+        """Return the stream that the sink reads."""
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that wants steps in front of it."""
+    """A sink that needs steps before it."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer:
-        """Return what puts them there."""
+        """Return the transformer that adds them."""

@@ -1,4 +1,4 @@
-"""A generator of elements as a source. PyFlink has none; the names are those of Flink's `connector.datagen.source`."""
+"""A source that generates elements. PyFlink has none; the names are those of Flink's `connector.datagen.source`."""
 
 from pystate.connectors.data_generator_source import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 

@@ -1,4 +1,4 @@
-"""Files and folders of a `FileSource`, as slots take them."""
+"""Resolves the paths of a `FileSource` for slots."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def qualified_paths(spark: SparkSession | None, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths as they are the same in every process: with what Spark would read where a path doesn't say it.
+    """Return the paths fully qualified, with Spark's defaults, so that they mean the same in every process.
 
     Args:
-        spark: The session; None for none, so that a path without a scheme is one of this machine.
-        paths: Of the program.
+        spark: The session; without one, a path without a scheme is local.
+        paths: The paths of the program.
     """
     if spark is None:
         return tuple(path if _SCHEME.match(path) else os.path.abspath(path) for path in paths)
@@ -26,7 +26,7 @@ def qualified_paths(spark: SparkSession | None, paths: Sequence[str]) -> tuple[s
 
 
 def _qualified(spark: SparkSession, path: str) -> tuple[str, str]:
-    """Return (scheme and authority, what stands behind the first slash)."""
+    """Return (scheme and authority, the rest after the first slash)."""
     hadoop = _hadoop_path(spark, path)
     full = _file_system(spark, hadoop).makeQualified(hadoop)
     uri = full.toUri()

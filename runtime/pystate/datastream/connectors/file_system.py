@@ -1,4 +1,4 @@
-"""Files as a source and a sink, in the names of `pyflink.datastream.connectors.file_system`."""
+"""File source and file sink, with the names of `pyflink.datastream.connectors.file_system`."""
 
 from __future__ import annotations
 
@@ -46,47 +46,47 @@ B = TypeVar("B", bound="StreamingFileSink.BaseBuilder")
 
 
 class FileFormat(ABC):
-    """How the bytes of a file become elements.
+    """A format that reads elements from files.
 
     Attributes:
-        single_column: The elements are values, not rows.
+        single_column: Whether the elements are values, not rows.
     """
 
     single_column = False
 
     @abstractmethod
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
-        """Return what reads files of this format.
+        """Return the reader of this format for slots.
 
         Args:
-            spark: The session; None for none.
-            paths: Of the files.
+            spark: The session, if there is one.
+            paths: The paths of the files.
 
         Raises:
-            JobGraphError: Nothing says which columns they have.
+            JobGraphError: Their columns are unknown.
         """
 
 
 class StreamFormat(FileFormat):
-    """A format that is read record by record."""
+    """A format whose files are read record by record."""
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat:
         """Each line of a text file, without its line end, is an element.
 
         Args:
-            charset_name: The charset of the files, as Java or Python calls it.
-            errors: What becomes of bytes that are no text in it (ours): `strict` fails the job, `replace` reads U+FFFD, as
-                Flink does, `ignore` leaves them out, `backslashreplace` writes them down.
+            charset_name: The charset of the files, by its name in Java or Python.
+            errors: How invalid bytes are handled (pystate only): `strict` fails the job, `replace` reads U+FFFD, as Flink
+                does, `ignore` drops them, `backslashreplace` escapes them.
 
         Raises:
-            JobGraphError: There is no such charset, or no such choice.
+            JobGraphError: There is no such charset, or `errors` is invalid.
         """
         return _TextLines(TextEncoding(charset_name, errors, "text_line_format()"))
 
 
 class BulkFormat(FileFormat):
-    """A format that is read in batches of rows."""
+    """A format whose files are read in batches of rows."""
 
 
 class _TextLines(StreamFormat):
@@ -101,13 +101,13 @@ class _TextLines(StreamFormat):
 
 
 class FileSource:
-    """The records of files.
+    """A source that reads files.
 
     Args:
         paths: A folder, a file, a pattern, or several of them.
-        monitor_interval_ms: None reads what is there and ends; else the folder is watched for new files.
-        max_files_per_epoch: At most this many files go into one epoch; None for no bound.
-        file_format: How to read them; lines of text by default.
+        monitor_interval_ms: How often to look for new files; None reads the existing files and ends.
+        max_files_per_epoch: The maximum number of files per epoch; None for no bound.
+        file_format: The format; lines of text by default.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class FileSource:
 
     @property
     def bounded(self) -> bool:
-        """Whether the source ends."""
+        """Whether the source is bounded."""
         return self.monitor_interval_ms is None
 
     @property
@@ -134,23 +134,23 @@ class FileSource:
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Begin to describe a source that is read record by record, as PyFlink does."""
+        """Return a builder of a source that reads record by record."""
         return FileSourceBuilder(paths, stream_format)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Begin to describe a source that is read in batches of rows, as PyFlink does."""
+        """Return a builder of a source that reads in batches of rows."""
         return FileSourceBuilder(paths, bulk_format)
 
     def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation]:
-        """Return the source of splits that reads the files, and the type of its elements.
+        """Return the split-based source that reads the files, and the type of its elements.
 
         Args:
-            spark: The session; None for none.
-            name: Of the source, for errors.
+            spark: The session, if there is one.
+            name: The name of the source, for errors.
 
         Raises:
-            JobGraphError: Nothing says which columns the files have.
+            JobGraphError: The columns of the files are unknown.
         """
         split_format = self._format.in_slots(spark, self.paths)
         paths, most_files = qualified_paths(spark, self.paths), self.max_files_per_epoch
@@ -159,30 +159,30 @@ class FileSource:
 
 
 class FileEnumeratorProvider:
-    """Names ways to list files; they are listed with their folders, and left whole, whichever is chosen."""
+    """Exists for Flink's names; files are always listed recursively and never split."""
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Return the one that cuts large files into parts."""
+        """Return Flink's default; has no effect here."""
         return FileEnumeratorProvider()
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Return the one that leaves files whole."""
+        """Return Flink's enumerator that doesn't split files."""
         return FileEnumeratorProvider()
 
 
 class FileSplitAssignerProvider:
-    """Names ways to hand out files; readers get them in turn, whichever is chosen."""
+    """Exists for Flink's names; files are always assigned to readers in turn."""
 
     @staticmethod
     def locality_aware_split_assigner(*local_splits: object) -> FileSplitAssignerProvider:
-        """Return the one that looks where a file is."""
+        """Return Flink's assigner by locality; has no effect here."""
         return FileSplitAssignerProvider()
 
 
 class FileSourceBuilder:
-    """Collects the options of a `FileSource`."""
+    """Builds a `FileSource`."""
 
     def __init__(self, paths: Sequence[str], file_format: FileFormat) -> None:
         if not paths:
@@ -194,12 +194,12 @@ class FileSourceBuilder:
         self._max_files_per_epoch: int | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
-        """Watch the folder for new files; makes the source unbounded."""
+        """Look for new files continuously, which makes the source unbounded."""
         self._monitor_interval_ms = discovery_interval.to_millis()
         return self
 
     def set_max_files_per_epoch(self, count: int) -> FileSourceBuilder:
-        """Bound what one epoch of the micro-batch engine reads (ours)."""
+        """Set how many files one epoch of the micro-batch engine reads at most (pystate only)."""
         if count < 1:
             message = f"An epoch can't read {count} files at most."
             raise JobGraphError(message, where="FileSource")
@@ -207,15 +207,15 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Say how files are listed; has no effect: see `FileEnumeratorProvider`."""
+        """Set how files are listed; has no effect: see `FileEnumeratorProvider`."""
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Say who reads which file; has no effect: see `FileSplitAssignerProvider`."""
+        """Set how files are assigned; has no effect: see `FileSplitAssignerProvider`."""
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read what is there and end; the default."""
+        """Read the existing files and end; the default."""
         self._monitor_interval_ms = None
         return self
 
@@ -225,35 +225,35 @@ class FileSourceBuilder:
 
 
 class StreamingFileSink:
-    """`FileSink` under its older name; `add_sink` takes what its builders make."""
+    """`FileSink` under its older name; pass it to `add_sink`."""
 
     class BaseBuilder:
-        """Collects what both kinds of sinks have.
+        """Base of both builders.
 
         Args:
-            builder: That of `FileSink`.
+            builder: The builder of the `FileSink`.
         """
 
         def __init__(self, builder: FileSink.BaseBuilder) -> None:
             self._builder = builder
 
         def with_bucket_check_interval(self: B, interval: int) -> B:
-            """Say how often files are looked at by the clock, ms."""
+            """Set the interval of the processing-time checks for rolling, ms."""
             self._builder.with_bucket_check_interval(interval)
             return self
 
         def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
-            """Say which folder an element goes to."""
+            """Set the bucket assigner."""
             self._builder.with_bucket_assigner(bucket_assigner)
             return self
 
         def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
-            """Say when a file ends."""
+            """Set the rolling policy."""
             self._builder.with_rolling_policy(policy)
             return self
 
         def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
-            """Say what files are called."""
+            """Set the prefix and suffix of file names."""
             self._builder.with_output_file_config(output_file_config)
             return self
 
@@ -262,17 +262,17 @@ class StreamingFileSink:
             return self._builder.build()
 
     class DefaultRowFormatBuilder(BaseBuilder):
-        """Describes a sink that writes element by element."""
+        """Builds a sink that encodes element by element."""
 
     class DefaultBulkFormatBuilder(BaseBuilder):
-        """Describes a sink whose files are written as a whole."""
+        """Builds a sink for bulk formats."""
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
-        """Begin a sink that writes element by element."""
+        """Return a builder of a sink that encodes element by element."""
         return StreamingFileSink.DefaultRowFormatBuilder(FileSink.for_row_format(base_path, encoder))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingFileSink.DefaultBulkFormatBuilder:
-        """Begin a sink whose files are written as a whole."""
+        """Return a builder of a sink for bulk formats."""
         return StreamingFileSink.DefaultBulkFormatBuilder(FileSink.for_bulk_format(base_path, writer_factory))

@@ -1,4 +1,4 @@
-"""Sources that follow each other, under the module name PyFlink has them."""
+"""The hybrid source, under PyFlink's module name."""
 
 from pystate.connectors.hybrid import HybridSource, HybridSourceBuilder
 

@@ -1,4 +1,4 @@
-"""Databases, in the names of `pyflink.datastream.connectors.jdbc`; through SQLAlchemy and Python's drivers, without JDBC."""
+"""The database sink with the names of `pyflink.datastream.connectors.jdbc`, on SQLAlchemy instead of JDBC."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class JdbcSink(SqlSink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Return a sink that is at-least-once, as Flink's is; a statement that upserts makes it exactly-once in effect.
+        """Return an at-least-once sink, like Flink's; with an upsert statement it is effectively exactly-once.
 
         Args:
-            sql: An INSERT, UPDATE, ... with a question mark for each field of a row.
+            sql: An INSERT, UPDATE, ... with a `?` for each field of a row.
             type_info: The type of the rows.
-            jdbc_connection_options: Where the database is.
-            jdbc_execution_options: How rows are put together.
+            jdbc_connection_options: How to connect to the database.
+            jdbc_execution_options: How rows are batched.
         """
         target = _target(sql, type_info)
         return JdbcSink(jdbc_connection_options.to_sql(), target, _execution(jdbc_execution_options))
@@ -43,26 +43,26 @@ class JdbcSink(SqlSink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> ExactlyOnceSqlSink:
-        """Return a sink whose rows are committed with their checkpoint (Flink's Java API has it, over XA).
+        """Return an exactly-once sink: rows are committed with their checkpoint (in Flink's Java API over XA).
 
         Args:
             sql: See `sink`.
             type_info: See `sink`.
             jdbc_connection_options: See `sink`.
-            jdbc_execution_options: Its batch size counts.
+            jdbc_execution_options: Only its batch size is used.
         """
         target = _target(sql, type_info)
         return ExactlyOnceSqlSink(jdbc_connection_options.to_sql(), target, _execution(jdbc_execution_options))
 
 
 class JdbcConnectionOptions:
-    """Where a database is; what `JdbcConnectionOptionsBuilder` makes.
+    """How to connect to a database; made by `JdbcConnectionOptionsBuilder`.
 
     Args:
-        url: JDBC's, or SQLAlchemy's.
-        driver_name: Of a class of Java's; kept, and not used.
-        user_name: In the place of the URL's.
-        password: In the place of the URL's.
+        url: The URL of JDBC or SQLAlchemy.
+        driver_name: The class of the JDBC driver; kept, but not used.
+        user_name: Replaces that of the URL.
+        password: Replaces that of the URL.
     """
 
     def __init__(
@@ -74,15 +74,15 @@ class JdbcConnectionOptions:
         self._password = password
 
     def __repr__(self) -> str:
-        """Return what may be shown."""
+        """Return a text without secrets."""
         return f"JdbcConnectionOptions({self.to_sql()!r})"
 
     def get_db_url(self) -> str:
-        """Return the URL as it was given."""
+        """Return the URL as given."""
         return self._url
 
     def get_driver_name(self) -> str | None:
-        """Return the name of the driver's class, which isn't used."""
+        """Return the class of the JDBC driver, which isn't used."""
         return self._driver_name
 
     def get_user_name(self) -> str | None:
@@ -94,7 +94,7 @@ class JdbcConnectionOptions:
         return self._password
 
     def to_sql(self) -> SqlConnectionOptions:
-        """Return the same for SQLAlchemy."""
+        """Return the same options for SQLAlchemy."""
         return SqlConnectionOptions(self._url, user_name=self._user_name, password=self._password)
 
     class JdbcConnectionOptionsBuilder:
@@ -112,7 +112,7 @@ class JdbcConnectionOptions:
             return self
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the class of JDBC's driver, which isn't used here."""
+            """Set the class of the JDBC driver, which isn't used here."""
             self._driver_name = driver_name
             return self
 
@@ -130,7 +130,7 @@ class JdbcConnectionOptions:
             """Return the options.
 
             Raises:
-                ConfigurationError: There is no URL, or one of a database that isn't known.
+                ConfigurationError: There is no URL, or it is of an unsupported database.
             """
             if self._url is None:
                 message = "JdbcConnectionOptions need a URL."
@@ -141,35 +141,35 @@ class JdbcConnectionOptions:
 
 
 class JdbcExecutionOptions:
-    """How rows are put together to batches; what its builder makes.
+    """How rows are batched; made by its builder.
 
     Args:
-        options: The figures.
+        options: The values.
     """
 
     def __init__(self, options: SqlExecutionOptions) -> None:
         self.options = options
 
     def get_batch_interval_ms(self) -> int:
-        """Return how long a batch waits; 0: until it is full, or a checkpoint comes."""
+        """Return how long a batch waits; 0: until it is full or a checkpoint comes."""
         return self.options.batch_interval_ms
 
     def get_batch_size(self) -> int:
-        """Return how many rows are a batch."""
+        """Return the number of rows per batch."""
         return self.options.batch_size
 
     def get_max_retries(self) -> int:
-        """Return how often a batch is tried again."""
+        """Return how often a batch is retried."""
         return self.options.max_retries
 
     @staticmethod
     def defaults() -> JdbcExecutionOptions:
-        """Return those that count where nothing is said: batches of 5000, no interval, three retries."""
+        """Return the defaults: batches of 5000, no interval, three retries."""
         return JdbcExecutionOptions(SqlExecutionOptions())
 
     @staticmethod
     def builder() -> JdbcExecutionOptions.Builder:
-        """Return what makes them."""
+        """Return a builder."""
         return JdbcExecutionOptions.Builder()
 
     class Builder:
@@ -179,7 +179,7 @@ class JdbcExecutionOptions:
             self._figures: dict[str, int] = {}
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
-            """Set how many rows are a batch."""
+            """Set the number of rows per batch."""
             self._figures["batch_size"] = size
             return self
 
@@ -189,7 +189,7 @@ class JdbcExecutionOptions:
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Set how often a batch is tried again."""
+            """Set how often a batch is retried."""
             self._figures["max_retries"] = max_retries
             return self
 

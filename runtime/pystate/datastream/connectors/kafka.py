@@ -1,4 +1,4 @@
-"""Kafka as source and sink, in the names of `pyflink.datastream.connectors.kafka`."""
+"""Kafka source and sink, with the names of `pyflink.datastream.connectors.kafka`."""
 
 from enum import Enum
 
@@ -36,7 +36,7 @@ _WHY = "Flink 2 has it no more, and PyFlink's wraps a Java class that is gone."
 
 
 class Semantic(Enum):
-    """How often an element gets to Kafka, in the words of Flink's old producer."""
+    """The delivery guarantees of Flink's old producer."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -1,4 +1,4 @@
-"""A sequence of numbers as a source, under the module name PyFlink has it."""
+"""The source of a sequence of numbers, under PyFlink's module name."""
 
 from pystate.connectors.number_sequence import NumberSequenceSource
 

@@ -1,1 +1,1 @@
-"""File formats a job author names."""
+"""Formats, under PyFlink's module names."""

@@ -1,4 +1,4 @@
-"""Avro's names. The formats aren't there yet; Spark's package for Avro reads and writes it."""
+"""Names of the Avro formats, which aren't supported yet; Spark's Avro package reads and writes it."""
 
 from pystate.common.not_there import not_there
 

@@ -1,4 +1,4 @@
-"""CSV's names: rows as lines, and files."""
+"""Names of the CSV formats, for rows and for files."""
 
 from pystate.connectors.file_system.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 from pystate.datastream.formats.csv_files import CsvBulkWriters, CsvReaderFormat

@@ -1,4 +1,4 @@
-"""CSV files: their reader and their writer."""
+"""Reader and writer of CSV files."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class CsvReaderFormat(StreamFormat):
-    """The rows of CSV files (RFC 4180); a row that isn't of the schema fails the job.
+    """Reads rows from CSV files (RFC 4180); a row that doesn't match the schema fails the job.
 
     Args:
-        schema: Their columns.
+        schema: The columns.
         charset_name: See `StreamFormat.text_line_format`.
-        errors: The same.
+        errors: See `StreamFormat.text_line_format`.
 
     Raises:
-        JobGraphError: There is no such charset, or CSV doesn't have a column of that type.
+        JobGraphError: There is no such charset, or CSV doesn't support the type of a column.
     """
 
     def __init__(self, schema: CsvSchema, charset_name: str = "UTF-8", errors: str = "strict") -> None:
@@ -36,19 +36,19 @@ class CsvReaderFormat(StreamFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema, charset_name: str = "UTF-8", errors: str = "strict") -> CsvReaderFormat:
-        """Return the format of such files."""
+        """Return the format for a schema."""
         return CsvReaderFormat(schema, charset_name, errors)
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
-        """Return what reads them in slots."""
+        """Return the reader for slots."""
         del paths
         return CsvFormat(self._schema, session_zone(spark), self._encoding)
 
 
 class CsvBulkWriters:
-    """Writers of CSV files, for `FileSink.for_bulk_format`."""
+    """Makes writers of CSV files, for `FileSink.for_bulk_format`."""
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvWriterFactory:
-        """Return what writes rows of a schema."""
+        """Return the writer factory for a schema."""
         return CsvWriterFactory(schema)

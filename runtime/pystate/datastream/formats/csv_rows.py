@@ -1,4 +1,4 @@
-"""Rows as lines of CSV, in the names of `pyflink.datastream.formats.csv`."""
+"""Serialization of rows as lines of CSV, with the names of `pyflink.datastream.formats.csv`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LONGEST = 2**31 - 1
 
 
 class _Layout:
-    """How lines look: what both builders collect.
+    """The dialect of the lines, set by both builders.
 
     Attributes:
-        null_literal: What stands for None; an empty column where nothing is set, which is read as None but in texts.
+        null_literal: The text of None; by default an empty column, which is read as None except in strings.
     """
 
     def __init__(self, type_info: TypeInformation) -> None:
@@ -47,7 +47,7 @@ class _Layout:
         self.ignores_errors = False
 
     def dialect(self) -> dict[str, Any]:
-        """Return the settings for Python's csv."""
+        """Return the dialect for Python's csv module."""
         quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
         return {
             "delimiter": self.delimiter,
@@ -58,10 +58,10 @@ class _Layout:
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Makes rows of lines of CSV; made by its `Builder`.
+    """Deserializes rows from lines of CSV; made by its `Builder`.
 
     Args:
-        layout: How lines look.
+        layout: The dialect of the lines.
     """
 
     def __init__(self, layout: _Layout) -> None:
@@ -70,10 +70,10 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._parts: list[Convert] | None = [self._part(element) for element in layout.type_info.elements]
 
     def deserialize(self, message: bytes) -> Row | None:
-        """Return the row of a line; None where it is to be left out.
+        """Return the row of a line; None to skip it.
 
         Raises:
-            RecordError: The line is no such row.
+            RecordError: The line isn't a row of the type.
         """
         layout = self._layout
         if self._parts is None:
@@ -97,7 +97,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             raise RecordError(said, hint="call set_ignore_parse_errors(True) to read such columns as None") from error
 
     def _columns(self, text: str) -> list[str | None]:
-        """Return the columns of the one line of a message, whose line ends are in quotes."""
+        """Return the columns of a message, which is a single line: any line ends are in quotes."""
         _long_columns_too()
         lines = csv.reader(io.StringIO(text, newline=""), strict=True, **self._layout.dialect())
         columns: list[str | None] = [*next(lines)] or [""]
@@ -136,11 +136,11 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         return lax_read if lax else read
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to the workers."""
+        """Return the pickled state."""
         return {**self.__dict__, "_parts": None}
 
     class Builder:
-        """Collects how lines look.
+        """Builds the schema.
 
         Args:
             type_info: The type of the rows.
@@ -150,37 +150,37 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             self._layout = _Layout(type_info)
 
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands between columns; a comma otherwise."""
+            """Set the delimiter of columns; a comma by default."""
             self._layout.delimiter = _character("set_field_delimiter", delimiter)
             return self
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:  # noqa: FBT001
-            """Leave out lines that begin with `#`."""
+            """Skip lines that begin with `#`."""
             self._layout.comments = allow_comments
             return self
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands between the elements of a list; a semicolon otherwise."""
+            """Set the delimiter of the elements of a list; a semicolon by default."""
             self._layout.array_delimiter = delimiter
             return self
 
         def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands around a column with a delimiter in it."""
+            """Set the quote character."""
             self._layout.quote = _character("set_quote_character", c)
             return self
 
         def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands in front of a special character; there is none otherwise."""
+            """Set the escape character; there is none by default."""
             self._layout.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
-            """Set what stands for None; otherwise an empty column does, but in texts."""
+            """Set the text of None; by default an empty column, except in strings."""
             self._layout.null_literal = null_literal
             return self
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:  # noqa: FBT001
-            """Leave out lines that are no such row; otherwise one fails the job."""
+            """Skip invalid lines; by default they fail the job."""
             self._layout.ignores_errors = ignore_parse_errors
             return self
 
@@ -190,10 +190,10 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    """Makes lines of CSV of rows; made by its `Builder`.
+    """Serializes rows as lines of CSV; made by its `Builder`.
 
     Args:
-        layout: How lines look.
+        layout: The dialect of the lines.
     """
 
     def __init__(self, layout: _Layout) -> None:
@@ -204,7 +204,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         """Return the line of a row.
 
         Raises:
-            RecordError: The row is of another type.
+            RecordError: The row has another type.
         """
         layout = self._layout
         if self._parts is None:
@@ -241,11 +241,11 @@ class CsvRowSerializationSchema(SerializationSchema):
         return write
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to the slots."""
+        """Return the pickled state."""
         return {**self.__dict__, "_parts": None}
 
     class Builder:
-        """Collects how lines look.
+        """Builds the schema.
 
         Args:
             type_info: The type of the rows.
@@ -255,37 +255,37 @@ class CsvRowSerializationSchema(SerializationSchema):
             self._layout = _Layout(type_info)
 
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands between columns; a comma otherwise."""
+            """Set the delimiter of columns; a comma by default."""
             self._layout.delimiter = _character("set_field_delimiter", c)
             return self
 
         def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set what ends a line: a line feed otherwise; may be nothing."""
+            """Set the line end: a line feed by default; may be empty."""
             self._layout.line_delimiter = delimiter
             return self
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands between the elements of a list; a semicolon otherwise."""
+            """Set the delimiter of the elements of a list; a semicolon by default."""
             self._layout.array_delimiter = delimiter
             return self
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
-            """Put nothing around columns."""
+            """Never quote columns."""
             self._layout.quote = None
             return self
 
         def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands around a column with a delimiter in it."""
+            """Set the quote character."""
             self._layout.quote = _character("set_quote_character", c)
             return self
 
         def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands in front of a special character; there is none otherwise."""
+            """Set the escape character; there is none by default."""
             self._layout.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
-            """Set what stands for None; nothing otherwise."""
+            """Set the text of None; empty by default."""
             self._layout.null_literal = s
             return self
 
@@ -306,13 +306,13 @@ def _is_list(type_info: TypeInformation) -> bool:
 
 
 def _column_writer(type_info: TypeInformation) -> Write:
-    """Return what makes the text of a column: as Flink has it, with a space in a timestamp."""
+    """Return the formatter of a column: as in Flink, a timestamp has a space."""
     kind = type_info.kind
     if kind in _TEXT_OF:
         rule, text_of = SCALAR_RULES[kind], _TEXT_OF[kind]
         return lambda value: text_of(rule(value))
     write = writer(type_info)
-    return lambda value: write(value).strip('"')  # what is no text has no quotes in it
+    return lambda value: write(value).strip('"')  # only strings can have quotes
 
 
 _TEXT_OF: dict[TypeKind, Convert] = {
@@ -325,6 +325,6 @@ _TEXT_OF: dict[TypeKind, Convert] = {
 
 
 def _long_columns_too() -> None:
-    """Have Python's csv read columns of any length: 128 KB is its limit for the whole process."""
+    """Let Python's csv read columns of any length: its default limit, for the whole process, is 128 KB."""
     if csv.field_size_limit() < _LONGEST:
         csv.field_size_limit(_LONGEST)

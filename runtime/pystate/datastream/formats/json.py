@@ -1,4 +1,4 @@
-"""JSON's names: rows as objects, and files."""
+"""Names of the JSON formats, for rows and for files."""
 
 from pystate.datastream.formats.json_files import JsonLinesEncoder, JsonLinesFormat
 from pystate.datastream.formats.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema

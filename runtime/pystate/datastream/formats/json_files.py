@@ -1,4 +1,4 @@
-"""Files with a JSON object on each line: their reader, and an encoder for them."""
+"""Reader and encoder of files with a JSON object on each line."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class JsonLinesFormat(StreamFormat):
-    """The rows of files of JSON lines; a line that isn't JSON fails the job.
+    """Reads rows from files of JSON lines; an invalid line fails the job.
 
     Args:
-        row_type: A named ROW: the columns to read, by name; one that a line doesn't have is null.
+        row_type: A named ROW: the columns to read, by name; missing ones are null.
 
     Raises:
-        JobGraphError: It is none, or has a part that JSON doesn't have.
+        JobGraphError: It isn't one, or has a type that JSON doesn't support.
     """
 
     def __init__(self, row_type: TypeInformation) -> None:
@@ -39,11 +39,11 @@ class JsonLinesFormat(StreamFormat):
 
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> JsonLinesFormat:
-        """Return the format of such files."""
+        """Return the format for a row type."""
         return JsonLinesFormat(row_type)
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
-        """Return what reads them in slots."""
+        """Return the reader for slots."""
         del paths
         return JsonFormat(read_back(self._row_type), session_zone(spark))
 
@@ -51,14 +51,14 @@ class JsonLinesFormat(StreamFormat):
 class JsonLinesEncoder(Encoder):
     """Writes each element as a line of JSON: named rows and dicts as objects, tuples and lists as arrays.
 
-    Times are texts of ISO 8601, bytes are texts of Base64, decimals are texts.
+    Times are strings in ISO 8601, bytes strings in Base64, decimals strings.
     """
 
     def encode(self, element: Any) -> bytes:
         """Return the line.
 
         Raises:
-            RecordError: JSON has no such value.
+            RecordError: JSON doesn't support a value.
         """
         try:
             return f"{json.dumps(_plain(element), ensure_ascii=False, allow_nan=False, separators=(',', ':'))}\n".encode()

@@ -1,6 +1,6 @@
-"""Values of types made of JSON, as Flink's row formats make them; what they would change in silence is refused.
+"""Converts JSON to values of types, like Flink's row formats; input that these would silently change is rejected.
 
-Numbers stay as they are written until the type is known: neither a decimal nor a number in a text goes through a float.
+Numbers stay as written until the type is known: neither a decimal nor a number in a string goes through a float.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WORDS: dict[type, str] = {dict: "object", list: "list", str: "text"}
 
 
 class Number(str):
-    """A number with a point or an exponent, as it is written."""
+    """A number with a point or an exponent, as written."""
 
     __slots__ = ()
 
@@ -61,10 +61,10 @@ _decode = json.JSONDecoder(parse_float=Number, parse_constant=_no_constant).deco
 
 
 def parse(message: bytes) -> Any:
-    """Return what a message of JSON says: in UTF-8, or in UTF-16 or UTF-32, with a byte order mark or without.
+    """Parse a JSON message in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
     Raises:
-        ValueError, RecursionError: It is no JSON, or nested too deep.
+        ValueError, RecursionError: It isn't JSON, or nested too deeply.
     """
     try:
         return _decode(message.decode())
@@ -76,15 +76,15 @@ def parse(message: bytes) -> Any:
 
 
 def reader(type_info: TypeInformation, *, fails_on_missing: bool = False, ignores_errors: bool = False) -> Convert:
-    """Return what makes a value of a type of what `parse` gave, or of a text.
+    """Return a converter to a type, of results of `parse` or of strings.
 
     Args:
         type_info: The type.
-        fails_on_missing: A field of a row that isn't there is an error; else it is None.
-        ignores_errors: What is none of its type is None, the smallest part that it is; else an error.
+        fails_on_missing: Whether a missing field of a row is an error; else it is None.
+        ignores_errors: Whether the smallest invalid part becomes None; else it is an error.
 
     Raises:
-        JobGraphError: JSON has no such values.
+        JobGraphError: JSON doesn't support the type.
     """
     convert = _reader(type_info, fails_on_missing=fails_on_missing, ignores_errors=ignores_errors)
     if not ignores_errors:
@@ -172,7 +172,7 @@ def _some(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """Return what `parse` gave as JSON, without spaces; numbers are as they were written."""
+    """Format a result of `parse` as JSON without spaces; numbers stay as written."""
     if isinstance(value, Number):
         return str.__str__(value)
     if isinstance(value, str):
@@ -209,7 +209,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number of any size: one that JSON wrote as such, or a text of digits."""
+    """Return an integer of any size, from a JSON integer or a string of digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -278,7 +278,7 @@ def _time(value: Any) -> datetime.time:
 
 
 def _moment(value: Any) -> tuple[datetime.datetime, str | None]:
-    """Return a time in UTC, in whole seconds, and the digits of the fraction."""
+    """Return a time in UTC in whole seconds, and the digits of its fraction."""
     day, clock = _a(str, value)[:10], _TIME.fullmatch(value[11:])
     if value[10:11] not in ("T", " ") or clock is None or not _DATE.fullmatch(day):
         raise _none_of(value, "time such as 2026-01-31T23:59:59.123Z")

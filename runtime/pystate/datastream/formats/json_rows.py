@@ -1,4 +1,4 @@
-"""Rows as JSON objects, in the names of `pyflink.datastream.formats.json`."""
+"""Serialization of rows as JSON objects, with the names of `pyflink.datastream.formats.json`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from pystate.datastream.formats.json_writing import Write, writer
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """Makes rows of JSON objects; made by `builder()`.
+    """Deserializes rows from JSON objects; made by `builder()`.
 
     Args:
         type_info: The type of the rows.
-        fails_on_missing: A field that isn't there is an error; else it is None.
-        ignores_errors: A field that is none of its type is None, and a message that is no object makes no row; else it is
-            an error.
+        fails_on_missing: Whether a missing field is an error; else it is None.
+        ignores_errors: Whether an invalid field becomes None, and an invalid message is skipped; else they are errors.
     """
 
     def __init__(self, type_info: TypeInformation, fails_on_missing: bool, ignores_errors: bool) -> None:  # noqa: FBT001
@@ -32,10 +31,10 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return reader(self._type_info, fails_on_missing=self._fails_on_missing, ignores_errors=self._ignores_errors)
 
     def deserialize(self, message: bytes) -> Row | None:
-        """Return the row of a message; None where it is to be left out.
+        """Return the row of a message; None to skip it.
 
         Raises:
-            RecordError: The message is no such object.
+            RecordError: The message isn't an object of the type.
         """
         convert = self._convert
         if convert is None:
@@ -54,16 +53,16 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return row
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to the workers."""
+        """Return the pickled state."""
         return {**self.__dict__, "_convert": None}
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
-        """Begin to describe one."""
+        """Return a builder."""
         return JsonRowDeserializationSchema.Builder()
 
     class Builder:
-        """Collects what a schema does."""
+        """Builds the schema."""
 
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
@@ -75,7 +74,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """Refuse a JSON schema.
+            """Not supported: a JSON schema.
 
             Raises:
                 JobGraphError: Always.
@@ -84,12 +83,12 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             raise JobGraphError(message, hint="call type_info(Types.ROW_NAMED([...], [...]))")
 
         def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
-            """Make a field that isn't there an error; otherwise it is None."""
+            """Make a missing field an error; by default it is None."""
             self._fails_on_missing = True
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Read a field that is none of its type as None, and leave out what is no object; else it fails the job."""
+            """Read invalid fields as None, and skip messages that aren't objects; by default they fail the job."""
             self._ignores_errors = True
             return self
 
@@ -97,7 +96,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             """Return the schema.
 
             Raises:
-                JobGraphError: The type is missing; or both kinds of strictness are asked for.
+                JobGraphError: The type is missing; or both kinds of strictness are set.
             """
             if self._type_info is None:
                 message = "A JsonRowDeserializationSchema needs the type of its rows."
@@ -109,7 +108,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Makes JSON objects of rows; made by `builder()`.
+    """Serializes rows as JSON objects; made by `builder()`.
 
     Args:
         type_info: The type of the rows.
@@ -123,7 +122,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         """Return the object of a row.
 
         Raises:
-            RecordError: The row is of another type.
+            RecordError: The row has another type.
         """
         write = self._write
         if write is None:
@@ -136,16 +135,16 @@ class JsonRowSerializationSchema(SerializationSchema):
         return text.encode("utf-8", "backslashreplace")  # half of a surrogate pair is written as \\ud800, as Jackson does
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to the slots."""
+        """Return the pickled state."""
         return {**self.__dict__, "_write": None}
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
-        """Begin to describe one."""
+        """Return a builder."""
         return JsonRowSerializationSchema.Builder()
 
     class Builder:
-        """Collects what a schema does."""
+        """Builds the schema."""
 
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None

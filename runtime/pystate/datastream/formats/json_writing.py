@@ -1,4 +1,4 @@
-"""Values of types as JSON, as Flink's row formats write them; what is none of its type is refused."""
+"""Converts values of types to JSON, like Flink's row formats; values of other types are rejected."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of times without a zone
 
 
 def writer(type_info: TypeInformation) -> Write:
-    """Return what makes JSON of a value of a type, or of None.
+    """Return a converter of values of a type, or None, to JSON.
 
-    It raises ValueError where the value is none of the type.
+    It raises ValueError for values of other types.
 
     Raises:
-        JobGraphError: JSON has no such values.
+        JobGraphError: JSON doesn't support the type.
     """
     write = _writer(type_info)
     return lambda value: "null" if value is None else write(value)
@@ -57,7 +57,7 @@ def _writer(type_info: TypeInformation) -> Write:
     if kind is TypeKind.TUPLE:
         return lambda value: f"[{','.join(part(item) for part, item in zip(parts, as_tuple(value, type_info)))}]"  # noqa: B905 - as_tuple has looked
     if kind is TypeKind.MAP:
-        write_key = _writer(type_info.elements[0])  # None is no key
+        write_key = _writer(type_info.elements[0])  # None can't be a key
 
         def write_map(value: Any) -> str:
             entries = as_dict(value, type_info).items()
@@ -79,7 +79,7 @@ def _key(text: str) -> str:
 
 
 def scalar_writer(kind: TypeKind) -> Write:
-    """Return what makes JSON of a value of a type without parts; see `writer`."""
+    """Return a converter of values of a scalar type to JSON; see `writer`."""
     rule = SCALAR_RULES[kind]
     if kind in INTEGER_BITS:
         high = (1 << INTEGER_BITS[kind] - 1) - 1
@@ -100,13 +100,13 @@ def _double(value: float) -> str:
 
 
 def _float(value: float) -> str:
-    """Return the fewest digits that say a number of 32 bits."""
+    """Return the shortest decimal text of a 32-bit float."""
     short = (float(f"{value:.{digits}g}") for digits in range(1, 10))
     return _double(next((number for number in short if float32(number) == value), value))
 
 
 def instant_text(instant: Instant, separator: str = "T") -> str:
-    """Return an instant in ISO 8601, with its nanoseconds."""
+    """Return an instant in ISO 8601, with nanoseconds."""
     whole = (_EPOCH + datetime.timedelta(seconds=instant.seconds)).isoformat(separator)
     return f"{whole}{f'.{instant.nanos:09d}'.rstrip('0') if instant.nanos else ''}Z"
 

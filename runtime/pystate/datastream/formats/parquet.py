@@ -1,4 +1,4 @@
-"""Parquet files, in the names of `pyflink.datastream.formats.parquet`."""
+"""Reader and writer of Parquet files, with the names of `pyflink.datastream.formats.parquet`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class ParquetColumnarRowInputFormat(BulkFormat):
-    """The rows of Parquet files.
+    """Reads rows from Parquet files.
 
     Args:
-        row_type: A named ROW: the columns to read, by name; a column that a file doesn't have is null. None takes the
-            columns of the files that are there when the job starts.
-        hadoop_config: None: Spark's clients are set by `spark.hadoop.*`.
-        batch_size: Without effect: the reader has batches of its own.
-        is_utc_timestamp: Without effect: a timestamp is read as the file says it.
-        is_case_sensitive: Without effect: `spark.sql.caseSensitive` says it.
+        row_type: A named ROW: the columns to read, by name; missing columns are null. None takes the columns of the files
+            that exist when the job starts.
+        hadoop_config: Must be None: Spark's clients are configured by `spark.hadoop.*`.
+        batch_size: Has no effect: the reader has its own batches.
+        is_utc_timestamp: Has no effect: the file defines how timestamps are read.
+        is_case_sensitive: Has no effect: use `spark.sql.caseSensitive`.
 
     Raises:
         JobGraphError: There is a Hadoop configuration.
@@ -49,10 +49,10 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self._row_type = row_type
 
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
-        """Return what reads them.
+        """Return the reader for slots.
 
         Raises:
-            ExternalSystemError: No row type was given, and there is no file to take it from.
+            ExternalSystemError: No row type was given, and there is no file to infer it from.
         """
         return ParquetFormat(self._found_type(spark, paths) if self._row_type is None else read_back(self._row_type))
 
@@ -65,30 +65,30 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             message = "The columns of the Parquet files can't be read without a session."
             raise JobGraphError(message, where=paths[0], hint=hint)
         try:
-            # the folders of partitions are no columns: their values are in no file
+            # partition folders aren't columns: their values are in no file
             schema = spark.read.option("recursiveFileLookup", value=True).parquet(*paths).schema
-        except Exception as error:  # Spark's errors come in many classes
+        except Exception as error:  # Spark raises many kinds of errors
             message = f"The columns of the Parquet files can't be read: {str(error).strip().splitlines()[0]}"
             raise ExternalSystemError(message, where=paths[0], hint=hint) from error
         return type_info_of(schema, paths[0])
 
 
 class ParquetBulkWriters:
-    """Writers of Parquet files, for `FileSink.for_bulk_format`."""
+    """Makes writers of Parquet files, for `FileSink.for_bulk_format`."""
 
     @staticmethod
     def for_row_type(
         row_type: TypeInformation, hadoop_config: Any = None, utc_timestamp: bool = False
     ) -> ParquetWriterFactory:
-        """Return what writes rows of a type.
+        """Return the writer factory for a row type.
 
         Args:
             row_type: A named ROW: the columns.
-            hadoop_config: None.
-            utc_timestamp: A timestamp without a zone is one of UTC; else one of the machine's zone.
+            hadoop_config: Must be None.
+            utc_timestamp: Whether timestamps without a zone are in UTC; else in the machine's zone.
 
         Raises:
-            JobGraphError: It is no named ROW, has a part that Parquet doesn't take, or there is a Hadoop configuration.
+            JobGraphError: It isn't a named ROW, has a type that Parquet doesn't support, or there is a Hadoop configuration.
         """
         if hadoop_config is not None:
             message = "ParquetBulkWriters take no Hadoop configuration: Arrow writes the files."

@@ -1,4 +1,4 @@
-"""The columns of files: which types they may have, and what is read of them."""
+"""The supported types of file columns, and the types they are read as."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.P
 
 
 def check_columns(row_type: TypeInformation, kind_of_file: str) -> None:
-    """Refuse what is no row of files.
+    """Check that a row type can be read from files.
 
     Args:
         row_type: The row.
         kind_of_file: Such as "Parquet", for errors.
 
     Raises:
-        JobGraphError: It is no named ROW, or has a part that such files don't have.
+        JobGraphError: It isn't a named ROW, or has a type that such files don't support.
     """
     if not isinstance(row_type, TypeInformation) or row_type.kind is not TypeKind.ROW or row_type.names is None:
         message = f"The rows of a {kind_of_file} file are a named ROW, not {getattr(row_type, 'name', row_type)}."
@@ -56,7 +56,7 @@ def _check_column(type_info: TypeInformation, kind_of_file: str) -> None:
 
 
 def read_back(type_info: TypeInformation) -> TypeInformation:
-    """Return the type of what is read of a column of a type that `check_columns` takes."""
+    """Return the type that a column is read as, given a type that `check_columns` accepts."""
     kind = type_info.kind
     if kind is TypeKind.ROW:
         return Types.ROW_NAMED(type_info.get_field_names(), [read_back(part) for part in type_info.elements])
@@ -68,5 +68,5 @@ def read_back(type_info: TypeInformation) -> TypeInformation:
 
 
 def session_zone(spark: SparkSession | None) -> str:
-    """Return the zone of timestamps that name none; UTC without a session."""
+    """Return the time zone of timestamps without one; UTC without a session."""
     return "UTC" if spark is None else str(spark.conf.get("spark.sql.session.timeZone"))
