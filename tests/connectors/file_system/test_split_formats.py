@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
+import time
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from pystate.connectors.file_system.formats.csv_format import CsvFormat
 from pystate.connectors.file_system.formats.csv_schema import CsvSchema
 from pystate.connectors.file_system.formats.json_format import JsonFormat
 from pystate.connectors.file_system.formats.parquet_format import ParquetFormat
+from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.formats.split_format import TextLines
 
 PAIR = Types.ROW_NAMED(["n", "s"], [Types.LONG(), Types.STRING()])
@@ -105,3 +108,64 @@ def test_objects_in_a_column_of_texts_are_read_as_they_are_written():
     assert JsonFormat(part, "UTC").open(io.BytesIO(data), "f", 0).read(9) == [
         Row(s='{"b":"}"}', l=['{"a": 1}', "[2 ,3]", "x", "4.50", None])
     ]
+
+
+@pytest.fixture
+def in_zone(monkeypatch):
+    """Return what sets the zone of this machine."""
+
+    def set_zone(zone):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+
+    yield set_zone
+    monkeypatch.undo()
+    time.tzset()
+
+
+def parquet_written(row_type, *rows):
+    file = io.BytesIO()
+    writer = ParquetWriterFactory(row_type).create(file)
+    for row in rows:
+        writer.add_element(row)
+    writer.flush()
+    writer.finish()
+    return file.getvalue()
+
+
+AT = dt.datetime(2026, 6, 1, 12)  # noqa: DTZ001 - as SQL_TIMESTAMP has them
+TIMES = [
+    AT,
+    AT.replace(year=1900),
+    AT.replace(month=3, day=29, hour=2, minute=30),  # is left out by the clocks of Berlin
+    AT.replace(month=10, day=25, hour=2, minute=30),  # comes twice there
+    AT.replace(month=3, day=8, hour=2, minute=30),  # is left out by those of New York
+    AT.replace(year=1582, month=10, day=10),
+    dt.datetime.min,  # noqa: DTZ901
+    dt.datetime.max,  # noqa: DTZ901
+    None,
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"])
+def test_timestamps_in_parquet_are_the_same_in_each_zone(in_zone, zone):
+    in_zone("UTC")
+    row_type = Types.ROW_NAMED(["t", "l"], [Types.SQL_TIMESTAMP(), Types.LIST(Types.SQL_TIMESTAMP())])
+    rows = [Row(t=at, l=[at]) for at in TIMES]
+    expected = parquet_written(row_type, *rows)
+    in_zone(zone)
+    assert parquet_written(row_type, *rows) == expected
+    assert ParquetFormat(row_type).open(io.BytesIO(expected), "f", 0).read(99) == rows
+    column = pq.read_table(io.BytesIO(expected)).column("t")
+    assert column.type == pa.timestamp("us", "UTC")
+    assert column.to_pylist()[0] == AT.replace(tzinfo=dt.timezone.utc)
+
+
+def test_timestamps_in_parquet_are_what_the_type_takes():
+    row_type = Types.ROW_NAMED(["t"], [Types.SQL_TIMESTAMP()])
+    aware = AT.replace(tzinfo=dt.timezone(dt.timedelta(hours=5)))
+    data = parquet_written(row_type, Row(t=aware))
+    assert ParquetFormat(row_type).open(io.BytesIO(data), "f", 0).read(9) == [Row(t=AT.replace(hour=7))]
+    for wrong in (5, AT.date(), aware.replace(year=1, month=1, day=1, hour=0)):
+        with pytest.raises(RecordError, match="is not of type SQL_TIMESTAMP: it is a datetime"):
+            parquet_written(row_type, Row(t=wrong))

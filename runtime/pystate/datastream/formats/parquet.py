@@ -22,12 +22,12 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     """Reads rows from Parquet files.
 
     Args:
-        row_type: A named ROW: the columns to read, by name; missing columns are null. None takes the columns of the files
-            that exist when the job starts.
-        hadoop_config: Must be None: Spark's clients are configured by `spark.hadoop.*`.
-        batch_size: Has no effect: the reader has its own batches.
-        is_utc_timestamp: Has no effect: the file defines how timestamps are read.
-        is_case_sensitive: Has no effect: use `spark.sql.caseSensitive`.
+        row_type: A named ROW: the columns to read, by name; a column that a file doesn't have is null. None takes the
+            columns of the files that are there when the job starts.
+        hadoop_config: None: Spark's clients are set by `spark.hadoop.*`.
+        batch_size: Without effect: the reader has batches of its own.
+        is_utc_timestamp: Without effect: it is always so. A SQL_TIMESTAMP is in UTC, in each zone of a machine.
+        is_case_sensitive: Without effect: `spark.sql.caseSensitive` says it.
 
     Raises:
         JobGraphError: There is a Hadoop configuration.
@@ -84,8 +84,8 @@ class ParquetBulkWriters:
 
         Args:
             row_type: A named ROW: the columns.
-            hadoop_config: Must be None.
-            utc_timestamp: Whether timestamps without a zone are in UTC; else in the machine's zone.
+            hadoop_config: None.
+            utc_timestamp: Without effect: it is always so. A SQL_TIMESTAMP is in UTC, in each zone of a machine.
 
         Raises:
             JobGraphError: It isn't a named ROW, has a type that Parquet doesn't support, or there is a Hadoop configuration.
@@ -93,7 +93,7 @@ class ParquetBulkWriters:
         if hadoop_config is not None:
             message = "ParquetBulkWriters take no Hadoop configuration: Arrow writes the files."
             raise JobGraphError(message, hint="leave it out")
-        return ParquetWriterFactory(row_type, utc_timestamp)
+        return ParquetWriterFactory(row_type)
 
 
 _WRITE = "write with ParquetBulkWriters"

@@ -15,7 +15,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import BulkWriter, BulkWriterFactory
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.common.type_rules import is_byte_array
+from pystate.common.type_rules import SCALAR_RULES, is_byte_array
 from pystate.core.records.codec import shown
 
 _ROWS_AT_ONCE = 4096
@@ -45,19 +45,17 @@ class ParquetWriterFactory(BulkWriterFactory):
 
     Args:
         row_type: A named ROW: the columns.
-        utc_timestamp: Whether timestamps without a zone are in UTC; else in the machine's zone.
 
     Raises:
         JobGraphError: It isn't one, or has a type that Parquet doesn't support.
     """
 
-    def __init__(self, row_type: TypeInformation, utc_timestamp: bool = False) -> None:
+    def __init__(self, row_type: TypeInformation) -> None:
         if not isinstance(row_type, TypeInformation) or row_type.kind is not TypeKind.ROW or row_type.names is None:
             message = f"The rows of a Parquet file are a named ROW, not {getattr(row_type, 'name', row_type)}."
             raise JobGraphError(message, hint="declare them with Types.ROW_NAMED([...], [...])")
         self.row_type = row_type
-        self.utc_timestamp = utc_timestamp
-        _column(row_type, utc_timestamp)
+        _column(row_type)
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
         """Return the writer of one file."""
@@ -69,8 +67,8 @@ class _ParquetWriter(BulkWriter):
         self._row_type = row_type = factory.row_type
         self._names = row_type.row_names
         self._nothing = (None,) * len(row_type.elements)
-        self._columns = [_column(part, factory.utc_timestamp) for part in row_type.elements]
-        arrow_type, _ = _column(row_type, factory.utc_timestamp)
+        self._columns = [_column(part) for part in row_type.elements]
+        arrow_type, _ = _column(row_type)
         self._schema = pa.schema(list(arrow_type))
         self._rows: list[Sequence[Any]] = []
         self._batches: list[pa.RecordBatch] = []
@@ -115,8 +113,8 @@ class _ParquetWriter(BulkWriter):
             self.flush()
 
 
-def _column(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert]:
-    """Return the Arrow type, and a converter of values for Arrow.
+def _column(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
+    """Return Arrow's type, and what makes a value one that Arrow takes.
 
     Raises:
         JobGraphError: Parquet doesn't support the type.
@@ -129,26 +127,26 @@ def _column(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert
     if is_byte_array(type_info):
         return pa.binary(), lambda value: None if value is None else bytes(value)
     if kind is TypeKind.SQL_TIMESTAMP:
-        return _INSTANT, _utc if utc else _local
+        return _INSTANT, _timestamp
     if kind is TypeKind.INSTANT:
         return _INSTANT, _moment
     if kind is TypeKind.MAP:
-        (key, to_key), (item, to_item) = (_column(part, utc) for part in type_info.elements)
+        (key, to_key), (item, to_item) = (_column(part) for part in type_info.elements)
         return pa.map_(
             key, item
         ), lambda value: None if value is None else [(to_key(name), to_item(of)) for name, of in value.items()]
     if kind in (TypeKind.ROW, TypeKind.TUPLE):
-        return _struct(type_info, utc)
+        return _struct(type_info)
     if kind in _LISTS:
-        part, convert = _column(type_info.elements[0], utc)
+        part, convert = _column(type_info.elements[0])
         return pa.list_(part), lambda value: None if value is None else [convert(one) for one in value]
     message = f"A Parquet file has no {type_info.name}."
     raise JobGraphError(message, hint="map() the elements to rows of texts, numbers, times, lists and maps")
 
 
-def _struct(type_info: TypeInformation, utc: bool) -> tuple[pa.DataType, Convert]:
+def _struct(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
     names = type_info.get_field_names()
-    parts = [_column(part, utc) for part in type_info.elements]
+    parts = [_column(part) for part in type_info.elements]
     arrow_type = pa.struct([pa.field(name, part) for name, (part, _) in zip(names, parts, strict=True)])
     fields = type_info.row_names
 
@@ -180,17 +178,11 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _utc(value: dt.datetime | None) -> dt.datetime | None:
-    return value.replace(tzinfo=dt.timezone.utc) if value is not None and value.tzinfo is None else value
+def _timestamp(value: Any) -> Any:
+    """Return a datetime without a zone, which Arrow, too, takes for one of UTC: the machine's zone is no part of it."""
+    is_right = value is None or (type(value) is dt.datetime and value.tzinfo is None)
+    return value if is_right else SCALAR_RULES[TypeKind.SQL_TIMESTAMP](value)
 
 
-def _local(value: dt.datetime | None) -> dt.datetime | None:
-    return value.astimezone(dt.timezone.utc) if value is not None else None
-
-
-def _moment(value: Instant | None) -> dt.datetime | None:
-    if value is None:
-        return None
-    return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(
-        seconds=value.seconds, microseconds=value.nanos // 1000
-    )
+def _moment(value: Instant | None) -> int | None:
+    return None if value is None else value.seconds * 1_000_000 + value.nanos // 1000
