@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pystate.common import Row, Types
-from pystate.common.errors import RecordError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.connectors.file_system.file_listing import FoundFile
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
@@ -23,6 +23,7 @@ from pystate.connectors.file_system.formats.json_format import JsonFormat
 from pystate.connectors.file_system.formats.parquet_format import ParquetFormat
 from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.formats.split_format import TextLines
+from pystate.datastream.formats.json import JsonLinesEncoder, JsonLinesFormat, JsonRowSerializationSchema
 
 PAIR = Types.ROW_NAMED(["n", "s"], [Types.LONG(), Types.STRING()])
 
@@ -169,3 +170,47 @@ def test_timestamps_in_parquet_are_what_the_type_takes():
     for wrong in (5, AT.date(), aware.replace(year=1, month=1, day=1, hour=0)):
         with pytest.raises(RecordError, match="is not of type SQL_TIMESTAMP: it is a datetime"):
             parquet_written(row_type, Row(t=wrong))
+
+
+KEYS = [
+    (Types.STRING(), {"": 1, "ä": None}),
+    (Types.BYTE(), {-128: 1}),
+    (Types.LONG(), {-(2**63): 1, 0: None}),
+    (Types.DOUBLE(), {0.5: 1, float("inf"): 2, float("-inf"): 3, 1e300: 4}),
+    (Types.BOOLEAN(), {True: 1, False: 2}),
+    (Types.SQL_DATE(), {AT.date(): 1}),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), {b"\xff\0": 1}),
+]
+
+
+@pytest.mark.parametrize("text", [Types.LONG(), Types.STRING()])
+@pytest.mark.parametrize(("key", "value"), KEYS)
+def test_keys_of_maps_in_json_are_read_as_they_are_written(key, value, text):
+    """With a text that is an object, the line is read as it is written."""
+    row_type = Types.ROW_NAMED(["m", "s"], [Types.MAP(key, Types.LONG()), text])
+    row = Row(m=value, s="x" if text == Types.STRING() else 5)
+    line = JsonLinesEncoder().encode(row)
+    assert line == JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(row) + b"\n"
+    line = line.replace(b'"x"', b"{}")
+    (found,) = JsonLinesFormat(row_type).in_slots(None, []).open(io.BytesIO(line), "f", 0).read(9)
+    assert found["m"] == value
+
+
+def test_keys_of_maps_in_json_that_have_no_text():
+    with pytest.raises(JobGraphError, match="A key of a map in a JSON file is a text, which is not read as LIST<LONG>"):
+        JsonLinesFormat(Types.ROW_NAMED(["m"], [Types.MAP(Types.LIST(Types.LONG()), Types.LONG())]))
+    with pytest.raises(RecordError, match="None is no key"):
+        JsonLinesEncoder().encode({None: 1})
+    broken = JsonFormat(Types.ROW_NAMED(["m"], [Types.MAP(Types.LONG(), Types.LONG())]), "UTC")
+    with pytest.raises(RecordError, match="'x' is not an integer"):
+        broken.open(io.BytesIO(b'{"m":{"x":1}}'), "f", 0).read(9)
+
+
+def test_numbers_that_json_does_not_have_are_read_as_they_are_written():
+    numbers = [float("nan"), float("inf"), float("-inf"), -0.0, None]
+    row_type = Types.ROW_NAMED(["l", "x"], [Types.LIST(Types.DOUBLE()), Types.DOUBLE()])
+    row = Row(l=numbers, x=float("nan"))
+    line = JsonLinesEncoder().encode(row)
+    assert line == JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(row) + b"\n"
+    (found,) = JsonLinesFormat(row_type).in_slots(None, []).open(io.BytesIO(line), "f", 0).read(9)
+    assert repr(found) == repr(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ class JsonLinesFormat(StreamFormat):
 class JsonLinesEncoder(Encoder):
     """Writes each element as a line of JSON: named rows and dicts as objects, tuples and lists as arrays.
 
-    Times are strings in ISO 8601, bytes strings in Base64, decimals strings.
+    Times are texts of ISO 8601, bytes are texts of Base64, decimals are texts, and so are NaN and infinities. A key of a
+    dict that is no text is that as JSON.
     """
 
     def encode(self, element: Any) -> bytes:
@@ -61,13 +63,19 @@ class JsonLinesEncoder(Encoder):
             RecordError: JSON doesn't support a value.
         """
         try:
-            return f"{json.dumps(_plain(element), ensure_ascii=False, allow_nan=False, separators=(',', ':'))}\n".encode()
+            return f"{_written(_plain(element))}\n".encode()
         except (TypeError, ValueError) as error:
             message = f"{shown(element)} can't be written as JSON: {error}"
             raise RecordError(message, hint="map() it to rows, dicts, lists, texts and numbers") from error
 
 
+def _written(plain: Any) -> str:
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Row):
@@ -75,7 +83,7 @@ def _plain(value: Any) -> Any:
         parts = [_plain(part) for part in value.values_list()]
         return parts if names is None else dict(zip(names, parts, strict=True))
     if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {_key(name): _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
@@ -86,3 +94,11 @@ def _plain(value: Any) -> Any:
         return str(value)
     message = f"{type(value).__name__} has no form in JSON"
     raise TypeError(message)
+
+
+def _key(value: Any) -> str:
+    if value is None:
+        message = "None is no key"
+        raise TypeError(message)
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else _written(plain)

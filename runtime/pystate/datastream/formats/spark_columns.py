@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.common.type_rules import is_byte_array
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,9 @@ def check_columns(row_type: TypeInformation, kind_of_file: str) -> None:
 
 def _check_column(type_info: TypeInformation, kind_of_file: str) -> None:
     kind = type_info.kind
+    if kind is TypeKind.MAP and kind_of_file == "JSON" and not _is_scalar(type_info.elements[0]):
+        message = f"A key of a map in a JSON file is a text, which is not read as {type_info.elements[0].name}."
+        raise JobGraphError(message, hint="declare keys of texts, numbers, booleans, dates or bytes")
     if kind in (TypeKind.ROW, TypeKind.MAP, *_LISTS):
         for part in type_info.elements:
             _check_column(part, kind_of_file)
@@ -62,9 +66,13 @@ def read_back(type_info: TypeInformation) -> TypeInformation:
         return Types.ROW_NAMED(type_info.get_field_names(), [read_back(part) for part in type_info.elements])
     if kind is TypeKind.MAP:
         return Types.MAP(*map(read_back, type_info.elements))
-    if kind in _SCALARS or (kind is TypeKind.PRIMITIVE_ARRAY and type_info.elements[0].kind is TypeKind.BYTE):
+    if _is_scalar(type_info):
         return type_info
     return Types.LIST(read_back(type_info.elements[0]))
+
+
+def _is_scalar(type_info: TypeInformation) -> bool:
+    return type_info.kind in _SCALARS or is_byte_array(type_info)
 
 
 def session_zone(spark: SparkSession | None) -> str:

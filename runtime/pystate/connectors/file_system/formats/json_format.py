@@ -229,14 +229,26 @@ def _struct(row: _Row, names: tuple[str, ...] | list[str]) -> Convert:
 
 
 def _map(part: TypeInformation, zone: str) -> Convert:
-    key, of_value = part.elements[0], _converter(part.elements[1], zone)
+    of_key, of_value = _of_key(part.elements[0], zone), _converter(part.elements[1], zone)
 
     def convert(value: Any) -> list[tuple[Any, Any]]:
-        if type(value) is not dict or key.kind is not TypeKind.STRING:
-            raise _no(value, "an object whose keys are of the declared type")
-        return [(name, of_value(one)) for name, one in value.items()]
+        if type(value) is not dict:
+            raise _no(value, "an object")
+        return [(of_key(name), of_value(one)) for name, one in value.items()]
 
     return convert
+
+
+def _of_key(part: TypeInformation, zone: str) -> Callable[[str], Any]:
+    """Return what makes a key of a map of its text, which is the only form that JSON has for it."""
+    kind = part.kind
+    if kind is TypeKind.STRING:
+        return str
+    if kind in text_values.RANGES:
+        return text_values.integer(kind)
+    if kind in (TypeKind.FLOAT, TypeKind.DOUBLE):
+        return text_values.number
+    return text_values.boolean if kind is TypeKind.BOOLEAN else _of_value(part, zone)
 
 
 def _list(of_part: Convert) -> Convert:
@@ -260,8 +272,9 @@ def _of_written(written: str, part: TypeInformation, zone: str) -> Any:
         found: Mapping[str, str] = dict(_members(written))
         named = zip(part.get_field_names(), part.elements, strict=True)
         return {name: _of_written(found.get(name, "null"), element, zone) for name, element in named}
-    if kind is TypeKind.MAP and written[0] == "{" and part.elements[0].kind is TypeKind.STRING:
-        return [(name, _of_written(one, part.elements[1], zone)) for name, one in _members(written)]
+    if kind is TypeKind.MAP and written[0] == "{":
+        of_key = _of_key(part.elements[0], zone)
+        return [(of_key(name), _of_written(one, part.elements[1], zone)) for name, one in _members(written)]
     if kind in _LISTS and not is_byte_array(part) and written[0] == "[":
         return [_of_written(one, part.elements[0], zone) for one in _items(written)]
     return _converter(part, zone)(_scan_once(written, 0)[0])
