@@ -9,7 +9,7 @@ import random
 import pytest
 
 from pystate.common import Types
-from pystate.common.errors import RecordError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.connectors.file_system.formats.csv_format import CsvFormat
 from pystate.connectors.file_system.formats.csv_schema import CsvSchema
@@ -121,6 +121,7 @@ def test_rows_that_are_read_in_lines_are_those_of_the_whole_text(options):
 
 
 FIELDS = ["", "a", " ", "\t", ",", '"', "'", "\\", "\n", "\r", "\r\n", "#", "# x", ";", "ä", '\\"', 'a"b,c\nd', "#,", "\\n"]
+MARKED = ["\ufeff", "\ufeffa", "a\ufeff", "\ufeff,", "\ufeff#"]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,42 @@ def test_what_is_written_is_read_again(options, row_type):
     data = stream.getvalue().replace(b";\n", b"\n") if options.get("line_separator") == ";\n" else stream.getvalue()
     null = options.get("null_value", "")
     assert read(data, row_type, **options) == [tuple(None if field == null else field for field in row) for row in rows]
+
+
+@pytest.mark.parametrize("field", MARKED)
+@pytest.mark.parametrize("options", [{}, {"quote_char": "'"}, {"escape_char": "\\"}, {"use_header": True}])
+def test_a_byte_order_mark_at_the_begin_of_a_file_is_read_again(field, options):
+    stream = io.BytesIO()
+    writer = CsvWriterFactory(CsvSchema(TWO, **options)).create(stream)
+    writer.add_element((field, field))
+    writer.finish()
+    assert read(stream.getvalue(), **options) == [(field, field)]
+
+
+def test_a_byte_order_mark_in_a_message_is_read_again():
+    for field in MARKED:
+        written = CsvRowSerializationSchema.Builder(TWO).build().serialize(Row(a=field, b="x"))
+        assert CsvRowDeserializationSchema.Builder(TWO).build().deserialize(written) == Row(a=field, b="x")
+
+
+def test_a_byte_order_mark_that_nothing_can_stand_around_is_refused():
+    writer = CsvWriterFactory(CsvSchema(TWO, quote_char=None)).create(io.BytesIO())
+    writer.add_element(("a", "\ufeff"))
+    with pytest.raises(RecordError, match="without its byte order mark"):
+        writer.add_element(("\ufeff", "a"))
+
+
+def test_characters_that_stand_for_two_things_are_refused():
+    with pytest.raises(JobGraphError, match="quote character of CSV is the column separator, too: '|'"):
+        CsvSchema.builder().add_string_column("a").set_column_separator("|").set_quote_char("|").build()
+    with pytest.raises(JobGraphError, match="escape character of CSV is the column separator"):
+        CsvSchema.builder().add_string_column("a").set_escape_char(",").build()
+    with pytest.raises(JobGraphError, match="ends a line of CSV"):
+        CsvSchema.builder().add_string_column("a").set_column_separator("\r").build()
+    for schema in (CsvRowSerializationSchema, CsvRowDeserializationSchema):
+        with pytest.raises(JobGraphError, match="quote character of CSV is the column separator"):
+            schema.Builder(TWO).set_quote_character(",").build()
+    CsvSchema.builder().add_string_column("a").set_column_separator('"').set_quote_char("'").build()
 
 
 @pytest.mark.parametrize("field", ["\n", "a\rb"])

@@ -11,7 +11,7 @@ from pystate.common.row import Row
 from pystate.common.serialization import DeserializationSchema, SerializationSchema
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import LISTS, SCALAR_RULES, as_list, as_row, is_byte_array
-from pystate.connectors.file_system.formats.csv_text import CsvText, escape_of
+from pystate.connectors.file_system.formats.csv_text import CsvText, check_characters, escape_of
 from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, reader
 from pystate.datastream.formats.json_writing import Write, instant_text, writer
 
@@ -45,6 +45,10 @@ class _Layout:
         self.line_delimiter = "\n"
         self.comments = False
         self.ignores_errors = False
+
+    def check(self) -> None:
+        """Refuse characters of which nobody can tell what they stand for; see `check_characters`."""
+        check_characters(self.delimiter, self.quote, self.escape)
 
     def dialect(self) -> dict[str, Any]:
         """Return the dialect for Python's csv module."""
@@ -185,7 +189,12 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             return self
 
         def build(self) -> CsvRowDeserializationSchema:
-            """Return the schema."""
+            """Return the schema.
+
+            Raises:
+                JobGraphError: A character stands for two things.
+            """
+            self._layout.check()
             return CsvRowDeserializationSchema(self._layout)
 
 
@@ -290,7 +299,12 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self
 
         def build(self) -> CsvRowSerializationSchema:
-            """Return the schema."""
+            """Return the schema.
+
+            Raises:
+                JobGraphError: A character stands for two things.
+            """
+            self._layout.check()
             return CsvRowSerializationSchema(self._layout)
 
 

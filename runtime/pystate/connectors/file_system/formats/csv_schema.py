@@ -6,6 +6,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.connectors.file_system.formats.csv_text import check_characters
 
 _NUMBERS = (
     TypeKind.BYTE,
@@ -24,15 +25,18 @@ class CsvSchema:
 
     Args:
         row_type: A named ROW: the columns.
-        column_separator: Separates fields.
-        line_separator: Ends each row when writing.
-        quote_char: Quotes fields that contain a separator; None for no quoting.
-        escape_char: Escapes a quote in a quoted field; None doubles the quote.
-        null_value: The text of null.
-        array_separators: The separator of an array's elements, by column.
-        use_header: Whether the first line has the column names.
-        strict_headers: Whether these have to match the schema.
-        allow_comments: Whether lines that begin with # are skipped.
+        column_separator: Stands between two fields.
+        line_separator: Ends a row that is written.
+        quote_char: Stands around a field that has a separator in it; None for never.
+        escape_char: Stands before a quote in such a field; None doubles the quote.
+        null_value: What null is.
+        array_separators: By column, what stands between the elements of an array.
+        use_header: The first line has the names of the columns.
+        strict_headers: They have to be those of the schema.
+        allow_comments: Lines that begin with # are skipped.
+
+    Raises:
+        JobGraphError: A character stands for two things, or ends a line.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class CsvSchema:
         strict_headers: bool = False,
         allow_comments: bool = False,
     ) -> None:
+        check_characters(column_separator, quote_char, escape_char)
         self.row_type = row_type
         self.column_separator = column_separator
         self.line_separator = line_separator
@@ -221,7 +226,7 @@ class CsvSchemaBuilder:
         """Return the schema.
 
         Raises:
-            JobGraphError: It has no columns.
+            JobGraphError: It has no columns, or a character stands for two things.
         """
         if not self._fields:
             message = "A CsvSchema has at least one column."

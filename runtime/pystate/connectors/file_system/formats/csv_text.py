@@ -6,12 +6,31 @@ import csv
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pystate.common.errors import JobGraphError
+
+_BYTE_ORDER_MARK = "\ufeff"
 _SPACE = "".join(map(chr, range(33)))
 
 
 def escape_of(escape: str | None, quote: str | None) -> str | None:
     """Return the escape character for Python's csv: a quote that is its own escape is a doubled one, as always."""
     return None if escape == quote else escape
+
+
+def check_characters(separator: str, quote: str | None, escape: str | None) -> None:
+    """Refuse characters of which nobody can tell what they stand for.
+
+    Raises:
+        JobGraphError: One stands for two things, or ends a line.
+    """
+    for name, char in (("quote", quote), ("escape", escape)):
+        if char == separator:
+            message = f"The {name} character of CSV is the column separator, too: {char!r}."
+            raise JobGraphError(message, hint="set two characters that differ")
+    odd = [char for char in (separator, quote, escape) if char in ("\n", "\r")]
+    if odd:
+        message = f"{odd[0]!r} ends a line of CSV, and can't be its separator, quote or escape character."
+        raise JobGraphError(message, hint="set another character, such as a semicolon")
 
 
 class CsvText:
@@ -69,15 +88,18 @@ class CsvText:
         if self._quote is None and ("\n" in text or "\r" in text):
             message = "a field has a line end, and there is no quote character"
             raise ValueError(message)
-        if self._looks_like_no_row(text):
+        if self._looks_like_another_row(text):
             if self._quote is None:
-                message = "the line would be read as a comment or as empty, and there is no quote character"
+                read_as = "a comment, as empty or without its byte order mark"
+                message = f"the line would be read as {read_as}, and there is no quote character"
                 raise ValueError(message)
-            field, between, rest = text.partition(self._separator)  # without quotes, it would look like a row
+            field, between, rest = text.partition(self._separator)  # without quotes, or it would begin with one
             text = f"{self._quote}{field}{self._quote}{between}{rest}"
         self._write(text + self._line_end)
 
-    def _looks_like_no_row(self, text: str) -> bool:
+    def _looks_like_another_row(self, text: str) -> bool:
+        if text.startswith(_BYTE_ORDER_MARK):  # which whoever reads a file from its begin passes over
+            return True
         if self._comments and text.startswith("#"):
             return True
         return text[:1] <= " " and self._separator not in text and not text.strip(_SPACE)
