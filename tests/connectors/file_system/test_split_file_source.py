@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import gzip
+from types import SimpleNamespace
+
 import pytest
 
-from pystate.common.errors import RestoreError
+from pystate.common.errors import RecordError, RestoreError
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import FoundFile, canonical_uri
 from pystate.connectors.file_system.file_reader import FileSourceReader
@@ -156,3 +159,83 @@ def test_an_element_that_can_not_be_handed_on_is_named(tmp_path):
             pass
 
     assert reader.describe_position() == f"element 1 after byte 4 of {uri}"
+
+
+LINES = "".join(f"{number}\n" for number in range(2_000))
+
+
+class Two:
+    """Takes at most two elements at a time; a reader begins with one."""
+
+    epoch = None
+
+    def __init__(self):
+        self.elements = []
+
+    def collect(self, record):
+        self.elements.append(record)
+
+    def room(self):
+        return 2
+
+
+def read_of(splits, polls):
+    """Return what a reader hands on at so many polls, and its splits in a snapshot."""
+    reader, output = FileSourceReader(Context(), TextLines(), None), Two()
+    reader.add_splits(splits)
+    reader.notify_no_more_splits()
+    try:
+        for _ in range(polls):
+            reader.poll_next(output)
+        return output.elements, [FileSourceSplit.of(split.to_plain()) for split in reader.snapshot_state(1)]
+    finally:
+        reader.close()
+
+
+def written(path, text):
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return FileSourceSplit(FoundFile(canonical_uri(str(path)), 0))
+
+
+@pytest.mark.parametrize("name", ["f", "f.gz"])
+@pytest.mark.parametrize("before", ["1\n2\n3\n4\n", LINES])
+def test_a_file_that_was_replaced_since_it_was_read_is_not_gone_on_with(tmp_path, name, before):
+    _, kept = read_of([written(tmp_path / name, before)], 1)
+    written(tmp_path / name, "x" + before + before)
+    with pytest.raises(RecordError, match=f"{name} is another file than the one that was read up to 2:"):
+        read_of(kept, 1)
+    written(tmp_path / name, "0\n")
+    with pytest.raises(RecordError, match="is another file"):
+        read_of(kept, 1)
+    written(tmp_path / name, before)
+    assert read_of(kept, 1)[0] == before.split()[1:2]
+
+
+@pytest.mark.parametrize("before", ["1\n2\n3\n4\n", LINES])
+def test_a_file_that_has_grown_or_was_copied_is_gone_on_with(tmp_path, before):
+    path = tmp_path / "f"
+    _, kept = read_of([written(path, before)], 1)
+    path.unlink()
+    written(path, before + "5\n")
+    found, kept = read_of(kept, 1)
+    assert found == before.split()[1:2]
+    assert read_of(kept, 2_000)[0] == [*before.split()[2:], "5"]
+
+
+def test_a_file_of_which_nothing_was_read_may_be_another_one(tmp_path):
+    split = written(tmp_path / "f", "1\n2\n")
+    (kept,) = read_of([split], 0)[1]
+    reader = FileSourceReader(Context(), TextLines(), None)
+    reader.add_splits([kept])
+    with pytest.raises(ZeroDivisionError):  # opened, and nothing handed on
+        reader.poll_next(SimpleNamespace(epoch=None, room=lambda: 2, collect=lambda _: 1 // 0))
+    kept = reader.snapshot_state(1)
+    reader.close()
+    written(tmp_path / "f", "3\n4\n")
+    assert read_of(kept, 1)[0] == ["3"]
+
+
+def test_a_position_of_a_version_that_did_not_keep_what_a_file_begins_with(tmp_path):
+    uri = written(tmp_path / "f", "1\n2\n3\n").file.uri
+    assert read_of([FileSourceSplit.of([uri, 7, 2])], 1)[0] == ["2"]

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import current_time_ms
-from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.file_splits import FileHead, FileSourceSplit
 from pystate.connectors.file_system.file_watch import FileWatch
 from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
 from pystate.connectors.file_system.formats.split_format import FileRecords, SplitFormat
@@ -129,7 +129,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[FileSourceSplit]:
         """Return the files that aren't fully read, with their positions."""
         del checkpoint_id
-        return [FileSourceSplit(split.file, split.position) for split in self._splits]
+        return [FileSourceSplit(split.file, split.position, split.head) for split in self._splits]
 
     def add_splits(self, splits: Sequence[FileSourceSplit]) -> None:
         """Add files to read."""
@@ -155,6 +155,15 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
     def _open(self, split: FileSourceSplit) -> None:
         fs, path, _ = parse_location(split.file.uri)
         self._file = fs.open(path, "rb")
+        if split.head is None or split.position == 0:
+            split.head = FileHead.of(self._file)
+        elif FileHead.of(self._file, split.head.length) != split.head:
+            message = (
+                f"{split.file.uri} is another file than the one that was read up to {split.position}: it begins otherwise."
+            )
+            raise RecordError(
+                message, hint="put the old file back under its name; a new one is read under a name of its own"
+            )
         self._records = self._format.open(self._file, split.file.uri, split.position)
 
     def _close_file(self) -> None:
