@@ -1,1 +1,1 @@
-"""Operates jobs: the job manager with its REST server, and what people ask of snapshots."""
+"""Operations: the job manager with its REST server, and tools for snapshots."""

@@ -52,8 +52,8 @@ class JsonLinesFormat(StreamFormat):
 class JsonLinesEncoder(Encoder):
     """Writes each element as a line of JSON: named rows and dicts as objects, tuples and lists as arrays.
 
-    Times are texts of ISO 8601, bytes are texts of Base64, decimals are texts, and so are NaN and infinities. A key of a
-    dict that is no text is that as JSON.
+    Times are strings in ISO 8601, bytes strings in Base64; decimals, NaN and infinities are strings, too. A key of a
+    dict that isn't a string is written as its JSON.
     """
 
     def encode(self, element: Any) -> bytes:

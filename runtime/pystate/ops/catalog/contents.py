@@ -1,4 +1,4 @@
-"""Compares the content of a state in two snapshots, where type, number of entries and bytes are equal."""
+"""Compares the content of a state in two snapshots whose type, number of entries and bytes are equal."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Side = tuple[SnapshotLocation, CheckpointMetadata]
 
 
 class ContentComparison:
-    """Compares the contents of two snapshots, a key group or an element at a time.
+    """Compares the contents of two snapshots, one key group or element at a time.
 
     Args:
-        before: The one before.
-        after: The one after.
+        before: The earlier snapshot.
+        after: The later snapshot.
     """
 
     def __init__(self, before: Side, after: Side) -> None:
         self._sides = (before, after)
 
     def are_equal(self, uid: str, state: StateFigures) -> bool | None:
-        """Return whether a state that both snapshots have holds the same in both.
+        """Return whether a state of both snapshots has the same content.
 
-        Raw state and the files of a backend can't be compared entry by entry: None, unless they are the very same files.
+        Raw state and native files can't be compared entry by entry: None, unless they are the same files.
 
         Args:
             uid: The operator.
-            state: The state's figures in one of them.
+            state: The figures of the state in one snapshot.
 
         Raises:
             SnapshotError: A file is missing or damaged.
@@ -59,7 +59,7 @@ class ContentComparison:
         return next(key_changes(*sides), None) is None
 
     def _elements(self, side: int, operator: OperatorState, name: str) -> int:
-        """Return a digest of the elements of all subtasks, in any order: another parallelism deals them out anew."""
+        """Return a digest of the elements of all subtasks, in any order: rescaling redistributes them."""
         location = self._sides[side][0]
         with ExitStack() as files:
             readers = [
@@ -92,5 +92,5 @@ def _is_native(operator: OperatorState) -> bool:
 
 
 def _files(operator: OperatorState) -> dict[int, OperatorSubtaskState]:
-    """Return what names the files of an operator: equal for two snapshots that name the same ones."""
+    """Return an identity of the files of an operator: equal for snapshots that refer to the same files."""
     return dict(operator.subtasks)

@@ -20,7 +20,7 @@ from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateR
 
 
 def keyed_problems(location: SnapshotLocation, operator: OperatorState, handle: AnyKeyedStateHandle) -> Iterator[str]:
-    """Say what can't be decoded in keyed state of one subtask: a sentence for each state, of its first bad entry.
+    """Return the decoding problems in keyed state of one subtask: a sentence per state, about its first bad entry.
 
     Raises:
         PystateError: It can't be opened.
@@ -46,7 +46,7 @@ def _decode_keyed(reader: CanonicalReader, part: StateMetaInfoSnapshot, key_type
 
 
 def operator_problems(location: SnapshotLocation, handle: OperatorStateHandle) -> Iterator[str]:
-    """Say what can't be decoded in operator state of one subtask: a sentence for each state, of its first bad entry.
+    """Return the decoding problems in operator state of one subtask: a sentence per state, about its first bad entry.
 
     Raises:
         PystateError: It can't be opened.
@@ -73,5 +73,5 @@ def _problem(decode: Callable[[], None], what: str) -> Iterator[str]:
         decode()
     except PystateError as error:
         yield f"{what}: {error.message}"
-    except Exception as error:  # bytes that are none of the type's may raise anything
+    except Exception as error:  # bytes of another type may raise anything
         yield f"{what} can't be decoded: {type(error).__name__}: {error}"

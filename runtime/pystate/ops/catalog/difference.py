@@ -36,7 +36,7 @@ def _not_compared(uid: str, state: StateFigures) -> bool | None:
 
 
 class Change(Enum):
-    """What became of something from one snapshot to the other."""
+    """How something changed from one snapshot to the other."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -48,21 +48,21 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference(Generic[F]):
-    """Something in two snapshots; None where one hasn't got it."""
+    """Something in two snapshots; None if one lacks it."""
 
     before: F | None
     after: F | None
 
     @property
     def some(self) -> F:
-        """It, as one of the two has it: the later one if both do."""
+        """The later version if both exist, else the existing one."""
         found = self.after or self.before
         assert found is not None  # noqa: S101 - one of them has it
         return found
 
     @property
     def change(self) -> Change:
-        """What became of it."""
+        """How it changed."""
         if self.before is None:
             return Change.ADDED
         if self.after is None:
@@ -79,14 +79,14 @@ class StateDifference(Difference[StateFigures]):
     """A state in two snapshots.
 
     Attributes:
-        same_content: Whether it holds the same in both; None where that isn't known.
+        same_content: Whether its content is the same in both; None if unknown.
     """
 
     same_content: bool | None = None
 
     @property
     def type_changed(self) -> bool:
-        """Whether its values are of another type by now."""
+        """Whether the type of its values has changed."""
         return None not in (self.before, self.after) and self._described(self.before) != self._described(self.after)
 
     @staticmethod
@@ -95,7 +95,7 @@ class StateDifference(Difference[StateFigures]):
 
     @property
     def same_figures(self) -> bool:
-        """Whether both snapshots have it, with the same type, entries and bytes."""
+        """Whether both snapshots have it with the same type, entries and bytes."""
         if self.before is None or self.after is None or self.type_changed:
             return False
         return (self.before.entries, self.before.size) == (self.after.entries, self.after.size)
@@ -155,9 +155,10 @@ def compare(
     """Return the operators of two snapshots side by side, by uid.
 
     Args:
-        before: Those of the one.
-        after: Those of the other.
-        same_content: Is asked for each state whose figures are the same, with the operator's uid, whether it holds the same.
+        before: The operators of the earlier snapshot.
+        after: The operators of the later snapshot.
+        same_content: Called with the operator's uid for each state with the same figures; returns whether its content is the
+            same.
     """
     old, new = ({operator.uid: operator for operator in operators} for operators in (before, after))
     return [_side_by_side(old.get(uid), new.get(uid), same_content) for uid in sorted(old.keys() | new.keys())]
@@ -177,7 +178,7 @@ def _side_by_side(
 
 
 def _named(state: StateFigures) -> tuple[str, str]:
-    """Return what a state is found by: its name, among those of its family; a VALUE that became a LIST is the same state."""
+    """Return the identity of a state: its name within its family; a VALUE that became a LIST is the same state."""
     family = (
         "operator" if state.kind in ("OPERATOR LIST", "UNION LIST", "BROADCAST") else state.kind if not state.name else ""
     )
@@ -193,7 +194,7 @@ class SnapshotState:
 
     Attributes:
         location: The snapshot.
-        metadata: What its `_metadata` says.
+        metadata: The content of its `_metadata`.
         uid: The operator.
         name: The state.
     """
@@ -205,17 +206,17 @@ class SnapshotState:
 
     @property
     def operator(self) -> OperatorState | None:
-        """The operator, None where the snapshot hasn't got it."""
+        """The operator; None if the snapshot lacks it."""
         return next((operator for operator in self.metadata.operators if operator.uid == self.uid), None)
 
 
 def key_changes(before: SnapshotState, after: SnapshotState) -> Iterator[tuple[Change, Any]]:
-    """Iterate over the keys that one of two snapshots hasn't got, or has with another value: (change, key).
+    """Iterate over the keys that differ between two snapshots: (change, key).
 
-    Memory holds the keys of one key group at a time.
+    Only the keys of one key group are in memory at a time.
 
     Raises:
-        UsageError: Neither has such a state.
+        UsageError: Neither snapshot has such a state.
         SnapshotError: They can't be compared, or a file is damaged.
     """
     operators = [side.operator for side in (before, after)]
@@ -266,7 +267,7 @@ class _KeyedState:
         self.exists = bool(self._readers)
 
     def digests(self, key_group: int) -> dict[bytes, bytes]:
-        """Return a digest of what is stored for each key of a key group."""
+        """Return a digest of the entries of each key of a key group."""
         found: dict[bytes, bytes] = {}
         for reader in self._readers:
             info = next(one for one in reader.header.states if one.name == self._name)
@@ -281,13 +282,13 @@ class _KeyedState:
         return found
 
     def external(self, key: bytes) -> Any:
-        """Return a key as user code knows it."""
+        """Return a key as user code sees it."""
         keys = KeyCodec(self._readers[0].header.key_type)
         return keys.external(keys.decode(key))
 
 
 def _place_in(info: StateMetaInfoSnapshot) -> Callable[[Entry], tuple[bytes, bytes]]:
-    """Return what tells which entries of a state stand together: those of a key and namespace; timers each by itself."""
+    """Return the function that groups the entries of a state: by key and namespace; timers each on their own."""
     if info.timers is not None:
         return itemgetter(0, 1)
     if info.namespace is None:
@@ -305,7 +306,7 @@ def _digest(entries: Iterable[Entry]) -> bytes:
 
 
 def _list_digest(entries: Iterable[Entry]) -> bytes:
-    """Return a digest of a list's elements: backends cut lists into different parts."""
+    """Return a digest of a list's elements: backends split lists differently."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for _, _, part in entries:
         for element in unpack_part(part):
@@ -315,7 +316,7 @@ def _list_digest(entries: Iterable[Entry]) -> bytes:
 
 
 def state_path(text: str) -> tuple[str, str]:
-    """Return operator uid and state name of `UID/STATE`; the uid may have slashes in it.
+    """Return operator uid and state name from `UID/STATE`; the uid may contain slashes.
 
     Raises:
         UsageError: It is something else.

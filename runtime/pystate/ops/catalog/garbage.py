@@ -1,7 +1,7 @@
-"""Orphaned files on a checkpoint storage, which belong to no snapshot.
+"""Finds orphaned files on a checkpoint storage, which belong to no snapshot.
 
-Nothing that a `_metadata` names is ever among it, and nothing that is young: it may still be written. Symbolic links lead to
-other places: they are neither followed nor deleted, and what a `_metadata` names through one is named all the same.
+Files that a `_metadata` refers to are never orphans, and neither are recent ones, which may still be written. Symbolic links
+are neither followed nor deleted; files that a `_metadata` refers to through a link are referenced all the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pystate.ops.catalog.snapshot_summary import read_snapshot
 
 _JOB_DIRECTORY = re.compile(r"[0-9a-f]{32}")
 _IN_PROGRESS = re.compile(r"\..+\.inprogress")
-_WRITTEN = re.compile(r".+-[0-9a-f]{8}")  # see SnapshotLocation.write_state: what people put beside it has other names
+_WRITTEN = re.compile(r".+-[0-9a-f]{8}")  # see SnapshotLocation.write_state: files added by users have other names
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
 
 
@@ -51,12 +51,12 @@ class OrphanKind(Enum):
 
 @dataclass(frozen=True)
 class Orphan:
-    """Something that belongs to nothing.
+    """A file or directory that belongs to no snapshot.
 
     Attributes:
-        kind: Why.
-        uri: A file or a directory.
-        size: Its bytes.
+        kind: Why it is an orphan.
+        uri: Its URI.
+        size: Its size in bytes.
     """
 
     kind: OrphanKind
@@ -65,17 +65,17 @@ class Orphan:
 
 
 class GarbageCollection:
-    """Finds orphans, and deletes them.
+    """Finds and deletes orphans.
 
     Args:
-        directories: Where to look.
+        directories: The directories to search.
         now_ms: The time, ms since 1970.
-        least_age_ms: What is younger is left alone, and so is what has no known age.
-        job_state: Says of a job whether it runs (True), has ended (False), or is unknown (None).
-        jobs: Whether folders of unknown jobs count.
+        least_age_ms: The minimum age; younger files, and those of unknown age, are kept.
+        job_state: Returns whether a job runs (True), has ended (False), or is unknown (None).
+        jobs: Whether to include folders of unknown jobs.
 
     Attributes:
-        kept: Sentences about what was left alone, and why.
+        kept: Sentences about what was kept, and why.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class GarbageCollection:
         """Return all orphans, by path.
 
         Raises:
-            SnapshotError: A directory isn't there, or can't be read.
+            SnapshotError: A directory doesn't exist, or can't be read.
         """
         self.kept = []
         found: dict[str, Directory] = {}
@@ -121,7 +121,7 @@ class GarbageCollection:
         )
 
     def _named(self, directories: Any) -> tuple[set[str], bool]:
-        """Return the URIs of all files that a `_metadata` names, and whether there is one that can't be read."""
+        """Return the URIs of all files referenced by a `_metadata`, and whether any `_metadata` can't be read."""
         named: set[str] = set()
         unsure = False
         for one in directories:
@@ -159,7 +159,7 @@ class GarbageCollection:
                 yield Orphan(OrphanKind.UNNAMED, uri, _size(info))
 
     def _unreferenced(self, one: Directory, named: set[str]) -> Iterator[Orphan]:
-        """Iterate over the files in the folder of a job that has ended, which no checkpoint needs, be it another job's."""
+        """Iterate over the files in the folder of an ended job that no checkpoint of any job needs."""
         job = one.uri.rsplit("/", 2)[-2]
         state = self._job_state(job) if _JOB_DIRECTORY.fullmatch(job) else True
         if state is True or (state is None and not self._jobs):
@@ -184,12 +184,12 @@ class GarbageCollection:
                 yield Orphan(OrphanKind.UNREFERENCED, f"{one.uri}/{name}", _size(found[name]))
 
     def _is_written(self, one: Directory) -> bool:
-        """Whether a job that runs may still be writing a checkpoint."""
+        """Return whether a running job may still be writing a checkpoint."""
         job = one.uri.rsplit("/", 2)[-2]
         return bool(_JOB_DIRECTORY.fullmatch(job)) and self._job_state(job) is True
 
     def _job_folders(self, found: dict[str, Directory], named: set[str], unsure: bool) -> Iterator[Orphan]:
-        """Iterate over folders of jobs that nobody knows, which hold no checkpoint that could be restored."""
+        """Iterate over folders of unknown jobs without a restorable checkpoint."""
         for one in found.values():
             ours = one.folders and not one.files and all(map(_is_of_a_job, one.folders))
             if not (_JOB_DIRECTORY.fullmatch(one.name) and ours) or self._job_state(one.name) is not None:
@@ -206,7 +206,7 @@ class GarbageCollection:
                 yield Orphan(OrphanKind.UNKNOWN_JOB, one.uri, sum(_size(info) for _, info in files))
 
     def _is_used(self, one: Directory) -> bool:
-        """Whether checkpoints elsewhere refer to files in a job's folder, or may do so."""
+        """Return whether checkpoints elsewhere refer, or may refer, to files in a job's folder."""
         try:
             return bool(SharedStateFolder(f"{one.uri}/{SHARED_DIRECTORY}").needed())
         except PystateError:
@@ -215,7 +215,7 @@ class GarbageCollection:
     def _is_old(self, one: Directory, files: list[tuple[str, dict[str, Any]]]) -> bool:
         if files:
             return all(self._is_old_file(info) for _, info in files)
-        with contextlib.suppress(Exception):  # filesystems without directories of their own raise what they like
+        with contextlib.suppress(Exception):  # filesystems without real directories raise various errors
             return self._is_old_file(one.fs.info(one.path))
         return False
 
@@ -224,7 +224,7 @@ class GarbageCollection:
         return modified is not None and self._now_ms - modified >= self._least_age_ms
 
     def delete(self, orphan: Orphan) -> bool:
-        """Delete an orphan; return False where it is none any more.
+        """Delete an orphan; return False if it is no longer one.
 
         Raises:
             SnapshotError: It can't be deleted.
@@ -255,7 +255,7 @@ def named_files(metadata: CheckpointMetadata, directory: str) -> set[str]:
     """Return the URIs of all files that a snapshot needs besides its `_metadata`.
 
     Args:
-        metadata: What it says.
+        metadata: The content of `_metadata`.
         directory: The URI of its directory.
     """
     handles: list[StateHandle] = [] if metadata.source_position is None else [metadata.source_position.files]
@@ -274,7 +274,7 @@ def named_files(metadata: CheckpointMetadata, directory: str) -> set[str]:
 
 
 def _real_files(uris: set[str]) -> set[str]:
-    """Return files as they are found below real directories, and what those are that are links."""
+    """Return files below real directories, and the targets of links."""
     directories = {directory: real_place(directory) for directory in {uri.rpartition("/")[0] for uri in uris}}
     real = {f"{directories[directory]}/{name}" for directory, _, name in (uri.rpartition("/") for uri in uris)}
     return real | {real_place(uri) for uri in real if os.path.islink(uri.removeprefix("file:"))}
@@ -285,17 +285,17 @@ def _is_link(info: dict[str, Any]) -> bool:
 
 
 def _is_ours(name: str, info: dict[str, Any]) -> bool:
-    """Whether it is called as snapshots call their files, and is one."""
+    """Return whether it is a file with a name used by snapshots."""
     return not _is_link(info) and bool(_WRITTEN.fullmatch(name) or _IN_PROGRESS.fullmatch(name))
 
 
 def _is_of_a_job(name: str) -> bool:
-    """Whether a job's folder may have a folder of that name."""
+    """Return whether a job's folder may have a folder of that name."""
     return name in (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY) or is_snapshot_directory(name)
 
 
 def _all_files(directory: Directory) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterate over (URI, what the filesystem says) of all files in a directory and below it."""
+    """Iterate over (URI, file info) of all files in a directory and below it."""
     fs, path = directory.fs, directory.path.rstrip("/")
     with storage_errors("list", directory.uri):
         found = fs.find(path, detail=True)
@@ -313,7 +313,7 @@ def _size(info: dict[str, Any]) -> int:
 
 
 def _modified_ms(info: dict[str, Any]) -> int | None:
-    """Return when something was written, ms since 1970; None where the filesystem doesn't say."""
+    """Return the modification time, ms since 1970; None if the filesystem doesn't tell."""
     for name in _TIMES:
         value = info.get(name)
         if isinstance(value, (int, float)):

@@ -36,11 +36,11 @@ class StateFigures:
     Attributes:
         name: Its name; empty for raw state.
         kind: VALUE, LIST, MAP and so on for keyed state; OPERATOR LIST, UNION LIST, BROADCAST for operator state; RAW KEYED
-            or RAW for what the function wrote itself.
-        type: Of its values, with its map keys where it has them; several, where subtasks had not declared it alike.
-        entries: How many entries are stored, see `docs/savepoints.md`; None where only the backend can tell.
-        size: Their bytes; None where only the backend can tell.
-        ttl: Whether values have a time to live, be it those of some subtasks.
+            or RAW for raw state written by the function.
+        type: The type of its values, with map keys if it has them; several if subtasks declared it differently.
+        entries: The number of stored entries, see `docs/savepoints.md`; None if only the backend knows.
+        size: Their size in bytes; None if only the backend knows.
+        ttl: Whether values have a TTL, in at least one subtask.
     """
 
     name: str
@@ -51,12 +51,12 @@ class StateFigures:
     ttl: bool = False
 
     def count(self, entries: int | None, size: int | None) -> None:
-        """Add what a subtask has of it."""
+        """Add the figures of a subtask."""
         self.entries = entries if self.entries is None else self.entries + (entries or 0)
         self.size = size if self.size is None else self.size + (size or 0)
 
     def take(self, other: StateFigures) -> None:
-        """Add what another subtask says of it."""
+        """Add the description of another subtask."""
         if other.type not in self.type.split(_OR):
             self.type += f"{_OR}{other.type}"
         self.ttl = self.ttl or other.ttl
@@ -78,14 +78,14 @@ class OperatorFigures:
     """An operator.
 
     Attributes:
-        uid: Its identity.
-        name: What people see.
+        uid: Its uid.
+        name: Its name.
         parallelism: Its number of subtasks.
         max_parallelism: Its number of key groups.
-        key_type: The type of its keys; None where nothing is keyed.
-        size: Bytes of all its state.
+        key_type: The type of its keys; None without keyed state.
+        size: The size of all its state in bytes.
         states: Its states.
-        timers: Its timers, where they were asked for.
+        timers: Its timers, if requested.
     """
 
     uid: str
@@ -114,15 +114,15 @@ class OperatorFigures:
 def inspect_operators(
     location: SnapshotLocation, metadata: CheckpointMetadata, *, with_timers: bool = False
 ) -> list[OperatorFigures]:
-    """Return what each operator has. No state is read: headers and indexes of its files only, and timers if they are wanted.
+    """Return the figures of each operator. Reads only headers and indexes of files, and timers if requested.
 
     Args:
         location: The snapshot's directory.
-        metadata: What it says.
-        with_timers: Fill in `timers`.
+        metadata: The content of `_metadata`.
+        with_timers: Whether to fill in `timers`.
 
     Raises:
-        SnapshotError: A file is missing, or what is read of it is damaged.
+        SnapshotError: A file is missing or damaged.
     """
     found = [_operator(location, operator) for operator in metadata.operators]
     if with_timers:
@@ -216,7 +216,7 @@ def canonical_reader(handle: KeyedStateHandle, file: Any, where: str) -> Canonic
     """Return a reader of a canonical file.
 
     Raises:
-        RestoreError: It is of a format this pystate doesn't know.
+        RestoreError: Its format is unknown to this version of pystate.
         CorruptSnapshotError: It is damaged.
     """
     if handle.format != CANONICAL:
@@ -225,10 +225,10 @@ def canonical_reader(handle: KeyedStateHandle, file: Any, where: str) -> Canonic
 
 
 def native_meta(handle: IncrementalKeyedStateHandle, file: Any, where: str) -> NativeMeta:
-    """Return what the description of a native snapshot says.
+    """Return the description of a native snapshot.
 
     Raises:
-        RestoreError: It is of a format this pystate doesn't know.
+        RestoreError: Its format is unknown to this version of pystate.
         CorruptSnapshotError: It is damaged.
     """
     if handle.format != ROCKSDB_FORMAT:

@@ -25,7 +25,7 @@ _NO_SNAPSHOTS = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
 
 @dataclass(frozen=True)
 class DamagedSnapshot:
-    """A directory that should hold a snapshot, and what is wrong with it."""
+    """A directory with a damaged snapshot, and the reason."""
 
     uri: str
     problem: str
@@ -33,11 +33,11 @@ class DamagedSnapshot:
 
 @dataclass
 class Catalog:
-    """What stands below some directories.
+    """The snapshots below some directories.
 
     Attributes:
-        snapshots: The newest first.
-        damaged: Those whose `_metadata` can't be read, by path.
+        snapshots: The snapshots, newest first.
+        damaged: Snapshots whose `_metadata` can't be read, ordered by path.
     """
 
     snapshots: list[SnapshotSummary] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory on a storage and what is in it."""
+    """A directory on a storage, with its entries."""
 
     fs: Any
     path: str
@@ -56,20 +56,20 @@ class Directory:
 
     @property
     def name(self) -> str:
-        """Its own name."""
+        """Its name."""
         return self.uri.rstrip("/").rsplit("/", 1)[-1]
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether it is the directory of a snapshot, complete or not."""
+        """Whether it is the directory of a snapshot, even an incomplete one."""
         return METADATA_FILE in self.files or is_snapshot_directory(self.name)
 
 
 def walk(directory: str) -> Iterator[Directory | DamagedSnapshot]:
-    """Iterate over a directory and all below it; not over what is in a snapshot's own.
+    """Iterate over a directory and all directories below it, except those in snapshots.
 
     Raises:
-        SnapshotError: There is no such directory, or it can't be read. One below that can't be read is a DamagedSnapshot.
+        SnapshotError: There is no such directory, or it can't be read. An unreadable one below it is a DamagedSnapshot.
     """
     fs, path, uri = parse_location(directory)
     with storage_errors("look at", directory):
@@ -117,11 +117,11 @@ def find_snapshots(directories: list[str], *, checkpoints: bool) -> Catalog:
     """Read the `_metadata` of all savepoints below some directories.
 
     Args:
-        directories: Where; what stands below two of them counts once.
-        checkpoints: Whether checkpoints are wanted, too.
+        directories: Where to search; duplicates count once.
+        checkpoints: Whether to include checkpoints.
 
     Raises:
-        SnapshotError: A directory isn't there, or can't be read.
+        SnapshotError: A directory doesn't exist, or can't be read.
     """
     catalog = Catalog()
     seen: set[str] = set()
@@ -143,7 +143,7 @@ def _add(catalog: Catalog, found: Directory, checkpoints: bool) -> None:
     if not checkpoints and found.name.startswith("chk-"):
         return
     if METADATA_FILE not in found.files:
-        if found.name.startswith("savepoint-"):  # a checkpoint without is one that failed, or is being written
+        if found.name.startswith("savepoint-"):  # a checkpoint without it has failed, or is being written
             problem = f"it has no {METADATA_FILE}: it never completed, or is being written"
             catalog.damaged.append(DamagedSnapshot(found.uri, problem))
         return

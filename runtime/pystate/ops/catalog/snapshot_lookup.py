@@ -25,22 +25,22 @@ _SHOWN = 10
 
 
 def may_be_id(text: str) -> bool:
-    """Whether a text may mean a snapshot by its id: it looks so, and is no file or folder here."""
+    """Return whether a text may be the id of a snapshot: it has the form, and isn't a local file or folder."""
     looks_so = _SAVEPOINT_ID.fullmatch(text) or _CHECKPOINT_ID.fullmatch(text) or is_snapshot_directory(text)
     return bool(looks_so) and not os.path.exists(text)
 
 
 def locate(text: str, directories: Iterable[str]) -> SnapshotLocation:
-    """Return the snapshot that a path or a short id means.
+    """Return the snapshot for a path or a short id.
 
     Args:
-        text: A directory, the `_metadata` in it, a short id, at least 4 digits that the id of a savepoint begins with, or
-            the name of a snapshot's directory.
-        directories: Where ids are looked for; those that aren't there are left out.
+        text: A directory, the `_metadata` in it, a short id, a prefix of a savepoint's id with at least 4 digits, or the
+            name of a snapshot's directory.
+        directories: Where to search ids; missing ones are skipped.
 
     Raises:
-        UsageError: The id may mean several.
-        SnapshotError: There is none.
+        UsageError: The id is ambiguous.
+        SnapshotError: There is no such snapshot.
     """
     if not may_be_id(text):
         return resolve_snapshot(text)
@@ -81,7 +81,7 @@ def _named(directory: str, wanted: str) -> list[SnapshotLocation]:
 
 
 def _id_of(found: Directory, location: SnapshotLocation) -> str | None:
-    """Return an id from the directory's name; from the metadata where somebody has given it another name."""
+    """Return the id from the name of the directory, or from the metadata if it was renamed."""
     job = found.uri.rsplit("/", 2)[-2]
     if is_snapshot_directory(found.name) and (found.name.startswith("savepoint-") or len(job) == 32):
         return snapshot_id_of(found.uri, job)

@@ -11,26 +11,26 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, sn
 
 @dataclass(frozen=True)
 class SnapshotSummary:
-    """A snapshot whose `_metadata` can be read.
+    """The summary of a snapshot whose `_metadata` can be read.
 
     Attributes:
         uri: Its directory.
-        snapshot_id: Its short id; None where neither metadata nor directory tell.
+        snapshot_id: Its short id; None if neither metadata nor directory tells it.
         is_savepoint: Whether it is a savepoint.
-        format: How its keyed state is written.
+        format: The format of its keyed state.
         timestamp_ms: When it was triggered, ms since 1970.
         job_id: The job that took it.
-        job_name: Its name.
+        job_name: The name of the job.
         checkpoint_id: Its number within the job.
         epoch: The epoch of the cut.
-        parallelism: The job's default.
-        max_parallelism: The job's.
-        size: Bytes of state.
+        parallelism: The default parallelism of the job.
+        max_parallelism: That of the job.
+        size: The size of its state in bytes.
         operators: The uids of its operators.
-        parent: URI of the snapshot that its job was started from, as it was then; None for a job that began with nothing.
-        parent_id: The short id of that one; None where it isn't known.
-        message: What was said about it.
-        code_fingerprint: Which version of the program took it.
+        parent: The URI, at that time, of the snapshot that its job was started from; None for a job without one.
+        parent_id: The short id of the parent; None if unknown.
+        message: Its message.
+        code_fingerprint: The version of the program that took it.
     """
 
     uri: str
@@ -53,8 +53,8 @@ class SnapshotSummary:
 
     @staticmethod
     def of(metadata: CheckpointMetadata, uri: str) -> SnapshotSummary:
-        """Return what is told of the snapshot in a directory."""
-        # what an older version wrote doesn't say the ids; a moved parent is then not found again
+        """Return the summary of the snapshot in a directory."""
+        # older versions didn't write the ids; a moved parent isn't found then
         parent_id = metadata.parent_id
         if parent_id is None and metadata.parent is not None:
             parent_id = snapshot_id_of(metadata.parent, _job_in(metadata.parent))
@@ -80,7 +80,7 @@ class SnapshotSummary:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word."""
+        """The kind of snapshot, in a word."""
         return "savepoint" if self.is_savepoint else "checkpoint"
 
     def to_json(self) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def read_snapshot(location: SnapshotLocation) -> CheckpointMetadata:
     """Read a snapshot's `_metadata`.
 
     Raises:
-        SnapshotError: There is none, or it can't be read.
+        SnapshotError: It doesn't exist, or can't be read.
     """
     return read_metadata(location.read_metadata(), location.uri)
 
 
 def _job_in(uri: str) -> str:
-    """Return the folder above a snapshot, which is named after the job where it is a checkpoint."""
+    """Return the parent folder of a snapshot, which for a checkpoint is named after the job."""
     return uri.rstrip("/").rsplit("/", 2)[-2] if uri.count("/") > 1 else ""

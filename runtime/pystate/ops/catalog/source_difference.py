@@ -10,7 +10,7 @@ from pystate.ops.catalog.difference import Change, Difference
 
 
 class Position(Protocol):
-    """How far a source was read: as people say it, and as Spark keeps it."""
+    """The position of a source: for display, and as Spark stores it."""
 
     @property
     def uid(self) -> str:
@@ -18,11 +18,11 @@ class Position(Protocol):
 
     @property
     def words(self) -> str:
-        """For people."""
+        """The position for display."""
 
     @property
     def offset(self) -> str:
-        """Of Spark."""
+        """The position as Spark stores it."""
 
 
 @dataclass(frozen=True)

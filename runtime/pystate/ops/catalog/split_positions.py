@@ -1,4 +1,4 @@
-"""How far sources in slots have Kafka's partitions read, as a snapshot has it."""
+"""The positions of Kafka sources in slots, read from a snapshot."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pystate.core.state.operator.format import OperatorStateReader
 
 
 def kafka_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
-    """Return, by the uid of each source that reads Kafka in slots, the next offsets, as Spark writes them.
+    """Return the next offsets of each Kafka source in slots, by uid, in Spark's format.
 
-    A partition at its end is not among them.
+    Partitions at their end are not included.
 
     Args:
         location: The snapshot's directory.
-        operators: What its metadata says.
+        operators: The operators in its metadata.
 
     Raises:
         SnapshotError: A file is missing, or damaged.
@@ -43,7 +43,7 @@ def kafka_positions(location: SnapshotLocation, operators: Iterable[OperatorStat
 
 
 def _splits(location: SnapshotLocation, operator: OperatorState) -> Iterator[Any]:
-    """Yield those that readers have, and those that nobody has."""
+    """Yield the assigned and the unassigned splits."""
     for _, subtask in sorted(operator.subtasks.items()):
         for handle in subtask.operator_state:
             if not {SPLITS, ENUMERATOR} & handle.states.keys():

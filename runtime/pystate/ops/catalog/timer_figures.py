@@ -1,4 +1,4 @@
-"""The timers in a snapshot: how many there are of each service in each domain of time, and when the first one fires."""
+"""Figures of the timers in a snapshot: their number and the first firing time, per service and time domain."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSna
 
 @dataclass
 class TimerFigures:
-    """The timers of one service of an operator in one domain of time, over all its subtasks.
+    """The timers of one service of an operator in one time domain, over all its subtasks.
 
     Attributes:
         service: The name of the service: `user-timers` of process functions, `window-timers` of windows.
         domain: `EVENT_TIME` or `PROCESSING_TIME`.
-        count: How many there are; None where only the backend can tell.
-        next: When the first one fires, ms since 1970; None for none, and where only the backend can tell.
+        count: The number of timers; None if only the backend knows.
+        next: When the first one fires, ms since 1970; None for none, or if only the backend knows.
     """
 
     service: str
@@ -30,7 +30,7 @@ class TimerFigures:
     next: int | None = None
 
     def take(self, count: int, first: int | None) -> None:
-        """Add what a subtask has."""
+        """Add the figures of a subtask."""
         self.count = count + (self.count or 0)
         if first is not None:
             self.next = first if self.next is None else min(first, self.next)
@@ -41,7 +41,7 @@ class TimerFigures:
 
 
 def timers_of(location: SnapshotLocation, operator: OperatorState) -> list[TimerFigures]:
-    """Return the timers of an operator. Of canonical files the blocks with timers are read, of a backend's own nothing.
+    """Return the timers of an operator. Reads the timer blocks of canonical files, and nothing of native ones.
 
     Raises:
         SnapshotError: A file is missing or damaged.
@@ -71,5 +71,5 @@ def _figures(found: dict[str, TimerFigures], info: StateMetaInfoSnapshot) -> Tim
 def _first(reader: CanonicalReader, info: StateMetaInfoSnapshot) -> int | None:
     groups = reader.key_group_bytes(info)
     times = (sub_key[-TIME_BYTES:] for group in groups for _, sub_key, _ in reader.entries(info, group))
-    first = min(times, default=None)  # their bytes are ordered as times are
+    first = min(times, default=None)  # their encoding has the order of time
     return None if first is None else time_from_bytes(first)

@@ -14,11 +14,11 @@ class JobNode:
     """A job that took snapshots.
 
     Attributes:
-        job_id: Which.
+        job_id: The id of the job.
         name: Its name.
-        code_fingerprint: The version of its program; None where it isn't known.
-        new_code: Whether that is another one than its parent was taken by; None where that isn't known.
-        snapshots: What it took, the oldest first.
+        code_fingerprint: The version of its program; None if unknown.
+        new_code: Whether it differs from the version that took its parent; None if unknown.
+        snapshots: The snapshots it took, oldest first.
     """
 
     job_id: str
@@ -28,7 +28,7 @@ class JobNode:
     snapshots: list[SnapshotNode] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it with all that grew out of it, as JSON-able data."""
+        """Return it with all its descendants, as JSON-able data."""
         return {
             "job-id": self.job_id,
             "job-name": self.name,
@@ -43,9 +43,9 @@ class SnapshotNode:
     """A snapshot.
 
     Attributes:
-        snapshot_id: Its short id, or what else is known of it.
-        summary: What it says of itself; None where it is only known as the parent of others.
-        jobs: The jobs that were started from it, by their first snapshot.
+        snapshot_id: Its short id, or what else identifies it.
+        summary: Its summary; None if it is only known as a parent.
+        jobs: The jobs started from it, ordered by their first snapshot.
     """
 
     snapshot_id: str
@@ -53,7 +53,7 @@ class SnapshotNode:
     jobs: list[JobNode] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it with all that grew out of it, as JSON-able data."""
+        """Return it with all its descendants, as JSON-able data."""
         return {
             "id": self.snapshot_id,
             "snapshot": None if self.summary is None else self.summary.to_json(),
@@ -65,7 +65,7 @@ Node = JobNode | SnapshotNode
 
 
 def version_forest(summaries: Iterable[SnapshotSummary]) -> list[Node]:
-    """Return the trees: jobs that began with nothing, and snapshots that aren't there any more but have children.
+    """Return the trees, whose roots are jobs started without a snapshot, and deleted snapshots with children.
 
     Parents are found by their short ids, so that snapshots may be moved; those without an id by path.
     """
@@ -104,7 +104,7 @@ def version_forest(summaries: Iterable[SnapshotSummary]) -> list[Node]:
 def _leads_back(
     parent: SnapshotNode, job_id: str, firsts: dict[str, SnapshotSummary], nodes: dict[str, SnapshotNode]
 ) -> bool:
-    """Whether a parent descends from its own child, which only damaged or forged metadata can say."""
+    """Return whether a parent descends from its own child, which only damaged or forged metadata can claim."""
     seen = {job_id}
     node: SnapshotNode | None = parent
     while node is not None and node.summary is not None:

@@ -29,12 +29,12 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong with a snapshot.
+    """A problem of a snapshot.
 
     Attributes:
-        part: Which part of it: an operator's subtask, the sources' logs, the metadata.
-        file: The file's path below the snapshot's directory, or its URI; empty where no file is meant.
-        what: What is wrong, a sentence.
+        part: The affected part: an operator's subtask, the sources' logs, the metadata.
+        file: The file's path below the snapshot's directory, or its URI; empty if no file is affected.
+        what: The problem, in a sentence.
     """
 
     part: str
@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class _Check:
-    """One piece of state, and what must be true of its content."""
+    """A file of state, and the check of its content."""
 
     part: str
     handle: StateHandle
@@ -56,13 +56,13 @@ class _Check:
 
 
 class Verification:
-    """One look at a snapshot.
+    """The verification of one snapshot.
 
     Args:
-        location: Where it is.
-        metadata: What its `_metadata` says.
-        read_logs: Reads the content of the sources' logs; raises PystateError where it is unsound.
-        deep: Whether every key and value is decoded, too.
+        location: The snapshot's directory.
+        metadata: The content of its `_metadata`.
+        read_logs: Reads the content of the sources' logs; raises PystateError if it is invalid.
+        deep: Whether to decode every key and value, too.
     """
 
     def __init__(
@@ -82,25 +82,25 @@ class Verification:
 
     @property
     def files(self) -> int:
-        """How many files there are besides `_metadata`."""
+        """The number of files besides `_metadata`."""
         return len({check.handle.path for check in self._checks if isinstance(check.handle, FileStateHandle)})
 
     @property
     def size(self) -> int:
-        """How many bytes are checked."""
+        """The number of bytes to check."""
         return sum(check.handle.size for check in self._checks)
 
     def problems(self, progress: Progress = lambda _: None) -> list[Problem]:
-        """Check everything; return all that is wrong.
+        """Check everything; return all problems.
 
         Args:
-            progress: Is told how far it is.
+            progress: Called with the progress.
         """
         found = [problem for operator in self._metadata.operators for problem in _key_group_problems(operator)]
         done = 0
         for check in self._checks:
             try:
-                with self._location.open(check.handle) as file:  # reads all of it, for length and checksum
+                with self._location.open(check.handle) as file:  # reads it completely, for length and checksum
                     check.check(file)
             except PystateError as error:
                 place = check.handle.path if isinstance(check.handle, FileStateHandle) else "_metadata"
@@ -113,7 +113,7 @@ class Verification:
         return found
 
     def _schema_problems(self) -> Iterator[Problem]:
-        """Say which states are described in the files in ways that don't go together."""
+        """Return the states whose descriptions in the files are inconsistent."""
         for (uid, name), schemas in self._schemas.items():
             if len(schemas) > 1 and common_schema(schemas) is None:
                 told = " and as ".join(str(schema_of(one)) for one in schemas)
@@ -121,7 +121,7 @@ class Verification:
                 yield Problem(f"operator {uid!r}", "", f"{what} It can't be restored at another parallelism.")
 
     def _decoding_problems(self, damaged: set[str]) -> Iterator[Problem]:
-        """Decode everything in those parts in which nothing has been found yet."""
+        """Decode everything in the parts without a problem so far."""
         for operator in self._metadata.operators:
             for index, state in sorted(operator.subtasks.items()):
                 part = _part(operator, index)
@@ -234,7 +234,7 @@ def _part(operator: OperatorState, subtask: int) -> str:
 
 
 def _key_group_problems(operator: OperatorState) -> Iterator[Problem]:
-    """Say which key groups of an operator with keyed state are missing or there twice."""
+    """Return the missing and duplicate key groups of an operator with keyed state."""
     ranges = sorted(
         (handle.start_key_group, handle.end_key_group)
         for state in operator.subtasks.values()

@@ -1,1 +1,1 @@
-"""The job manager: many jobs, a driver process each, and REST in Flink's shapes."""
+"""The job manager: runs jobs, each in a driver process, and serves Flink's REST API."""

@@ -19,7 +19,7 @@ from pystate.runtime.logs.pipes import log_bounds, print_into
 
 
 def main() -> int:
-    """Serve until told to end; return the exit code."""
+    """Serve until a signal to end; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pystate.ops.jobmanager", description="The job manager of one home.")
     parser.add_argument("--home", required=True, help="the folder of this installation")
     parser.add_argument("--address", default=RestOptions.ADDRESS.default, help="what to listen on")
@@ -46,7 +46,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def _printing_into(home: PystateHome, configuration: Configuration) -> Iterator[None]:
-    """Lead what this process prints into the home's log; all of it is there, and both are as before, at the end."""
+    """Redirect this process's stdout and stderr to the home's log; at the end flush and restore both."""
     saved = [os.dup(1), os.dup(2)]
     pipes = print_into([home.jobmanager_log], log_bounds(configuration))
     try:

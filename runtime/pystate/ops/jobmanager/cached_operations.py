@@ -1,4 +1,4 @@
-"""Savepoints, checkpoints and stops that were asked of a job, and what became of them."""
+"""Triggered savepoints, checkpoints and stops of a job, and their results."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class OperationNotFoundError(PystateError):
 
 
 class RequestRefusedError(PystateError):
-    """The driver refuses a request at once, such as a savepoint without a directory."""
+    """The driver rejects a request at once, such as a savepoint without a directory."""
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """What was asked of a driver, and its process id."""
+    """A request to a driver, and its process id."""
 
     kind: OperationKind
     driver: int | None
 
 
 class Triggers:
-    """The latest triggers of a job, as many as results are kept of. Safe to use from many threads.
+    """The latest triggers of a job, as many as there are results kept. Thread-safe.
 
-    Who asks for a result is told where the driver is gone that was asked.
+    Queries for a result are told if the driver that got the request is gone.
     """
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class Triggers:
         return len(self._latest)
 
     def add(self, trigger_id: str, trigger: Trigger) -> None:
-        """Take note of one."""
+        """Add a trigger."""
         with self._lock:
             self._latest[trigger_id] = trigger
             while len(self._latest) > MOST_RESULTS:
                 self._latest.popitem(last=False)
 
     def get(self, trigger_id: str) -> Trigger | None:
-        """Return the one of an id; None where it is not known, or no more."""
+        """Return the trigger of an id; None if unknown or forgotten."""
         with self._lock:
             return self._latest.get(trigger_id)
 
@@ -63,13 +63,13 @@ GOES_ON = "the job goes on in another one as its restart strategy says"
 
 
 class CachedOperationsHandler:
-    """Hands operations to the driver of one job, once per trigger id, and finds their results.
+    """Passes operations to the driver of one job, once per trigger id, and finds their results.
 
     Args:
         record: The job's record.
-        directory: Its files, where the driver leaves results.
+        directory: The job's folder, where the driver leaves results.
         gateway: Calls the driver.
-        status: Where the job stands.
+        status: The status of the job.
     """
 
     def __init__(
@@ -82,20 +82,20 @@ class CachedOperationsHandler:
         self._triggers = Triggers()
 
     def trigger(self, op: str, trigger_id: str | None, **arguments: Any) -> str:
-        """Start a savepoint, checkpoint or stop; return the id to ask for its result.
+        """Trigger a savepoint, checkpoint or stop; return the id for its result.
 
         Args:
-            op: What the driver calls it.
-            trigger_id: The id that the caller has chosen; None to make one.
-            arguments: Further ones of the driver.
+            op: The driver's operation.
+            trigger_id: The id chosen by the caller; None to create one.
+            arguments: Further arguments of the operation.
 
         Raises:
             JobTerminatedError: The job has ended.
-            RequestRefusedError: The driver refuses it.
+            RequestRefusedError: The driver rejects it.
         """
         chosen = new_job_id() if trigger_id is None else parse_job_id(trigger_id)
         if trigger_id is not None and self._knows(chosen):
-            return chosen  # the same request once more
+            return chosen  # a repeated request
         state, record = self._status.current().state, self._record.current
         if state.is_terminal:
             message = f"Job {record.job_id} has already ended ({state.value})."
@@ -115,13 +115,13 @@ class CachedOperationsHandler:
         return chosen
 
     def result(self, trigger_id: str) -> dict[str, Any]:
-        """Return `{"status": "IN_PROGRESS", ...}`, or what the operation's file holds.
+        """Return `{"status": "IN_PROGRESS", ...}`, or the content of the operation's file.
 
         Raises:
-            OperationNotFoundError: There is none of this id.
-            DamagedFileError: That file is damaged.
+            OperationNotFoundError: There is no operation with this id.
+            DamagedFileError: The file is damaged.
         """
-        # asked before the file, which the driver may write as its last act
+        # checked before the file, which the driver may write as its last act
         gone, triggered, record = self._gateway.is_closed, self._triggers.get(trigger_id), self._record.current
         if triggered is not None and (record.pid != triggered.driver or record.phase is RecordPhase.RESTARTING):
             gone = True

@@ -1,4 +1,4 @@
-"""How much room is left on the disks of this machine that the job manager and its jobs write to."""
+"""Free space on the local disks that the job manager and its jobs write to."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class DiskSpace:
     """One disk.
 
     Attributes:
-        name: What it is for: home, logs, checkpoints, savepoints, high-availability.
-        path: The folder, or the nearest above it that is there.
-        free: Bytes that may still be written by who is not root.
+        name: Its use: home, logs, checkpoints, savepoints, high-availability.
+        path: The folder, or its nearest existing parent.
+        free: Bytes available to users other than root.
         total: Bytes.
         is_low: Whether less is free than configured.
     """
@@ -49,7 +49,7 @@ class DiskSpace:
 
 
 class Disks:
-    """Looks at disks at most every few seconds, on a thread of its own. Safe to use from many threads.
+    """Checks disks at most every few seconds, on a thread of its own. Thread-safe.
 
     Args:
         dispatcher: The jobs.
@@ -66,7 +66,7 @@ class Disks:
         self._places_of_jobs: dict[str, list[tuple[str, Path]]] = {}
 
     def current(self) -> list[DiskSpace]:
-        """Return what each place has, within some seconds; of two places with one name the one with less room."""
+        """Return the space of each place, at most some seconds old; of two places with the same name the one with less."""
         if time.monotonic() - self._looked_at >= _FRESH_SECONDS and self._looking.acquire(blocking=False):
             thread = threading.Thread(target=self._look, name="disks", daemon=True)
             thread.start()
@@ -110,7 +110,7 @@ class Disks:
 
 
 def local_path(place: str | None) -> Path | None:
-    """Return the folder of this machine that a configured place is; None for none, and for one elsewhere."""
+    """Return the local folder of a configured place; None if there is none or it is remote."""
     if not place:
         return None
     for scheme in ("file://", "file:", "local://"):

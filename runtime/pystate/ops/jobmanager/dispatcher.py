@@ -1,4 +1,4 @@
-"""The jobs of one home: taken in, and handed to those who start, watch, find again and forget them."""
+"""The jobs of one home: accepts them, and delegates to those that start, watch, recover and expire them."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from pystate.runtime.job_folder.submission import Submission, SubmissionFile
 
 
 class Dispatcher:
-    """All jobs of a home. Safe to use from many threads.
+    """All jobs of a home. Thread-safe.
 
     Args:
         home: The folder of this installation.
         launcher: Starts drivers.
-        clock: Milliseconds since 1970.
-        folders: Where the jobs' folders are; default: in the home.
-        leadership: Whether we may act.
-        store: How long jobs that have ended stay.
-        steady: Milliseconds on a clock that nobody sets.
-        trainer: Makes later drivers start sooner; None for nobody.
-        spares: Drivers that are there before their jobs; None for none.
-        heartbeat: How often drivers are looked at, and how long one may be silent; None for Flink's defaults.
+        clock: Returns milliseconds since 1970.
+        folders: The folders of the jobs; in the home by default.
+        leadership: Whether this job manager may act.
+        store: How long ended jobs are kept.
+        steady: Returns milliseconds of a monotonic clock.
+        trainer: Makes later drivers start faster; None for none.
+        spares: The spare drivers; None for none.
+        heartbeat: Interval and timeout of heartbeats to drivers; None for Flink's defaults.
 
     Attributes:
         home: The folder of this installation.
-        spares: Drivers that are there before their jobs; None for none.
-        steps: Does again what the operating system refuses for a while.
+        spares: The spare drivers; None for none.
+        steps: Retries steps that fail for a while.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class Dispatcher:
         self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)
 
     def recover(self, complete_term: int | None = None) -> None:
-        """Go on with the jobs of earlier job managers.
+        """Recover the jobs of earlier job managers.
 
         Args:
-            complete_term: The latest term whose job manager took all jobs over.
+            complete_term: The latest term whose job manager took over all jobs.
 
         Raises:
             LeadershipLostError: Another job manager leads.
@@ -96,18 +96,18 @@ class Dispatcher:
         """Start a job and return its id.
 
         Args:
-            submission: What to run.
-            environment: The environment variables of the driver; ours where empty.
+            submission: The submission.
+            environment: The environment variables of the driver; if empty, those of this process.
 
         Raises:
             LeadershipLostError: Another job manager leads.
             NoSpaceError: The disk is full.
-            UsageError: Its arguments and its environment are longer than the operating system takes.
-            PystateError: The job's files can't be written, or its driver not be started.
+            UsageError: Its arguments and environment are too long for the operating system.
+            PystateError: The job's files can't be written, or its driver can't be started.
         """
         self._leadership.check()
         job = self._take_in(new_job_id(), submission, environment)
-        # whoever leads by now looks for jobs after this moment, and finds it
+        # a new leader looks for jobs after this moment, and finds it
         self._leadership.check()
         self._registry.register(job)
         try:
@@ -126,7 +126,7 @@ class Dispatcher:
         return job.job_id
 
     def _take_in(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> SupervisedJob:
-        """Make a job's folder, with all in it that a driver is started from."""
+        """Create a job's folder, with all files that its driver needs."""
         submitted_at = self._services.clock()
         record = JobRecord(job_id, submission.initial_name, submitted_at, machine=this_machine())
 
@@ -149,7 +149,7 @@ class Dispatcher:
         job.runner.run_step("the end", lambda: job.runner.give_up(message))
 
     def expire_periodically(self) -> None:
-        """Forget expired jobs, from time to time, on a thread of its own until `close`."""
+        """Forget expired jobs periodically, on a thread of its own, until `close`."""
         self._store.expire_periodically(self._closed)
 
     def expire_jobs(self) -> None:
@@ -161,7 +161,7 @@ class Dispatcher:
         self._store.expire_jobs()
 
     def jobs(self) -> list[SupervisedJob]:
-        """Return all jobs, the oldest first."""
+        """Return all jobs, oldest first."""
         self._embedded.look()
         return self._registry.jobs()
 
@@ -170,11 +170,11 @@ class Dispatcher:
 
         Raises:
             UsageError: The id is malformed.
-            JobNotFoundError: There is none of this id.
+            JobNotFoundError: There is no job with this id.
         """
         self._embedded.look()
         return self._registry.job(job_id)
 
     def close(self) -> None:
-        """Start no more drivers; the next job manager goes on with what is due."""
+        """Start no more drivers; the next job manager continues pending work."""
         self._drivers.close()

@@ -1,4 +1,4 @@
-"""Starting the drivers of jobs, for as long as this job manager acts."""
+"""Starts the drivers of jobs, for as long as this job manager may act."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 
 class DriverStarts:
-    """Starts a job's first driver, and those that follow it.
+    """Starts the first driver of a job, and its replacements.
 
     Args:
         launcher: Starts processes.
         leadership: Whether this job manager may act.
-        closed: Set when it acts no more.
-        trainer: Told of each start; None for nobody.
-        spares: Drivers that are there already; None for none.
+        closed: Set when this job manager stops acting.
+        trainer: Notified of each start; None for none.
+        spares: The spare drivers; None for none.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class DriverStarts:
         """Start the first driver of a job.
 
         Args:
-            directory: The job's files.
-            submission: What it is to run.
-            environment: Its environment variables; ours where empty.
+            directory: The job's folder.
+            submission: The submission.
+            environment: Its environment variables; if empty, those of this process.
 
         Raises:
             DriverRefusedError: The process can't be started, and never will be.
@@ -66,13 +66,13 @@ class DriverStarts:
         return process
 
     def start_again(self, directory: JobDirectory, record: JobRecord) -> DriverProcess | None:
-        """Start another driver for a job whose driver has died; None where that is the next job manager's to do.
+        """Start another driver for a job whose driver died; None if that is left to the next job manager.
 
         Raises:
-            OSError: The process can't be started at the moment, or would have no room for its files.
+            OSError: The process can't be started at the moment, or there is no space for its files.
             LeadershipLostError: Another job manager leads.
-            DriverRefusedError: The operating system refuses it for good.
-            PystateError: What it needs is gone.
+            DriverRefusedError: The operating system rejects it permanently.
+            PystateError: A file it needs is gone.
         """
         check_room(directory.path)
         submission = SubmissionFile.read(directory)
@@ -93,28 +93,28 @@ class DriverStarts:
         return process
 
     def found(self, directory: JobDirectory) -> None:
-        """Take note that a job has a driver which an earlier job manager has started."""
+        """Record that a job has a driver that an earlier job manager started."""
         if self._spares is None:
             return
-        with contextlib.suppress(OSError, PystateError):  # its next driver is started as ever
+        with contextlib.suppress(OSError, PystateError):  # its next driver is started normally
             environment = EnvironmentFile.read_from(directory.environment)
             if environment is not None:
                 self._spares.used(directory, SubmissionFile.read(directory), environment.variables)
 
     def _has_driver(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> None:
-        """Tell those who make the next drivers start sooner that a job has got one."""
+        """Notify trainer and spares that a job has a driver."""
         if self._trainer is not None:
             self._trainer.driver_started(submission, environment)
         if self._spares is not None:
             self._spares.used(directory, submission, environment)
 
     def _driver(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> DriverProcess:
-        """Return a driver that has the job: a spare one, or a new one."""
+        """Return a driver for the job: a spare one, or a new one."""
         spare = None if self._spares is None else self._spares.take(job_id, submission, environment)
         return spare or self._launcher.start(job_id, submission, environment, self._leadership.token)
 
     def close(self) -> None:
-        """Start no more drivers in the place of others; behind this call none is under way."""
+        """Start no more replacement drivers; after this call no start is in progress."""
         with self._lock:
             self._closed.set()
         if self._trainer is not None:

@@ -1,4 +1,4 @@
-"""The jobs that programs of this home run themselves, as scripts and notebooks do: listed and asked, never started again."""
+"""Embedded jobs, which programs such as scripts and notebooks run themselves: listed and queried, but never restarted."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedRecord(KeptRecord):
-    """What is known of an embedded job. It stays in memory: with a record on disk a job manager would start a driver."""
+    """The record of an embedded job, in memory only: for a record on disk a job manager would start a driver."""
 
     def change(self, **changes: Any) -> None:
-        """Change it, here only."""
+        """Change the record, in memory only."""
         self.note(**changes)
 
 
 class EmbeddedJob(SupervisedJob):
-    """One job that a program runs itself.
+    """An embedded job.
 
     Args:
         program: The program.
-        status: Where the job stands.
+        status: The status of the job.
         home: The installation.
-        directory: Its files.
-        services: What the runners of all jobs share.
+        directory: Its folder.
+        services: The shared services of all runners.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class EmbeddedJob(SupervisedJob):
         record = JobRecord(
             directory.path.name, status.name, began, RecordPhase.STARTED, pid=program.pid, machine=program.machine
         )
-        self._expires = services.leadership.token is None  # else its folder isn't where those of the others are
+        self._expires = services.leadership.token is None  # otherwise its folder isn't among those of other jobs
         super().__init__(record, directory, services)
         self.program: EmbeddedProgramFile = program
         self._log = home.job(program.log_job).log
@@ -63,7 +63,7 @@ class EmbeddedJob(SupervisedJob):
         return EmbeddedRecord(record, self.directory, services.leadership, services.steps)
 
     def look(self) -> None:
-        """Take note of its end."""
+        """Check whether it has ended."""
         if self.driver_is_gone:
             return
         status = settled_status(self.directory, self.program)
@@ -73,23 +73,23 @@ class EmbeddedJob(SupervisedJob):
 
     @property
     def end_time(self) -> int | None:
-        """When the job ended; None while its program lives, whose session logs to the job's folder."""
+        """When the job ended; None while its program lives, whose session still logs to the job's folder."""
         return super().end_time if self._expires and self.program.runs() is False else None
 
     def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
-        """Return the next bytes of the session's log, and whether nothing will follow them; what it prints is not kept."""
+        """Return the next bytes of the session's log, and whether they are the last ones; its stdout isn't kept."""
         if name == "stdout":
             return super().read_output(name, offset, limit)
         return read_log(self._log, offset, limit, ended=self.driver_is_gone or not is_written(self._log))
 
 
 class EmbeddedJobs:
-    """Finds embedded jobs, and how they have ended.
+    """Finds embedded jobs, and their ends.
 
     Args:
         home: The installation.
-        registry: Gets the jobs.
-        services: What their runners share.
+        registry: The registry to add jobs to.
+        services: The shared services of runners.
     """
 
     def __init__(self, home: PystateHome, registry: JobRegistry, services: JobManagerSharedServices) -> None:
@@ -98,7 +98,7 @@ class EmbeddedJobs:
         self._services = services
 
     def look(self) -> None:
-        """Look at the home's folders: for jobs that are new, and for those that have ended. Damaged ones are left out."""
+        """Scan the home's folders for new and for ended jobs. Damaged ones are skipped."""
         known = {job.job_id: job for job in self._registry.jobs()}
         for name in os.listdir(self._home.jobs) if self._home.jobs.is_dir() else ():
             try:

@@ -1,4 +1,4 @@
-"""What is known of a job's checkpoints: what its driver says, or the file that the driver writes for when it is gone."""
+"""The checkpoint statistics of a job: from its driver, or from the driver's file after its end."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointNotFoundError(PystateError):
-    """There are no statistics of what was asked for."""
+    """There are no statistics of the requested checkpoint."""
 
 
 class JobCheckpoints:
-    """The statistics of one job's checkpoints, in the shapes of Flink's REST.
+    """The checkpoint statistics of one job, in the format of Flink's REST API.
 
     Args:
         job_id: The job.
-        directory: Its files.
-        gateway: The way to its driver.
-        clock: Milliseconds since 1970.
+        directory: Its folder.
+        gateway: The gateway to its driver.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, job_id: str, directory: JobDirectory, gateway: DriverGateway, clock: Callable[[], int]) -> None:
@@ -42,7 +42,7 @@ class JobCheckpoints:
         return dict(self._ask("checkpoints", CheckpointStatsTracker.to_rest))
 
     def samples(self) -> list[MetricSample]:
-        """Return what the job's file says as metrics, without asking anybody."""
+        """Return metrics from the job's file, without calling the driver."""
         return self._left_behind().samples()
 
     def details(self, checkpoint_id: int) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class JobCheckpoints:
         return dict(found)
 
     def subtasks(self, checkpoint_id: int, vertex_id: str) -> dict[str, Any]:
-        """Return an operator's part of a checkpoint, subtask by subtask.
+        """Return an operator's part of a checkpoint, by subtask.
 
         Raises:
             CheckpointNotFoundError: The checkpoint is not listed, or has no such operator.
@@ -80,7 +80,7 @@ class JobCheckpoints:
             try:
                 return self._gateway.call(op, **arguments)
             except PystateError as error:
-                # the file lags by a moment only
+                # the file is only slightly out of date
                 logger.info("the checkpoints of job %s are read from its file: %s", self._job_id, error.message)
         return read(self._left_behind())
 

@@ -1,8 +1,8 @@
-"""The life of one job in the job manager: from its first driver over those that follow to its end.
+"""The lifecycle of one job in the job manager, from its first driver through restarts to its end.
 
-Each of the job's events is a method here, and each is written down before it has an effect, so that a job manager that is
-started again goes on from it: `watch` (a driver runs), `driver_died`, `restart`, `take_over` (its machine is gone),
-`cancel`, `give_up` (no driver runs it any more).
+Each event of the job is a method here, and is recorded before it has an effect, so that a restarted job manager can continue
+    from it: `watch` (a driver runs), `driver_died`, `restart`, `take_over` (its machine is gone),
+`cancel`, `give_up` (no driver will run it any more).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _CANCEL_SECONDS = 60.0
 
 
 class JobManagerRunner:
-    """Sees to it that a driver runs the job until it has ended.
+    """Keeps a driver running for the job until it has ended.
 
     Args:
         record: The job's record.
-        directory: Its files.
-        gateway: The way to its driver.
-        status: Where it stands.
-        services: What the runners of all jobs share.
+        directory: Its folder.
+        gateway: The gateway to its driver.
+        status: Its status.
+        services: The shared services of all runners.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class JobManagerRunner:
             self._cancelled.set()
 
     def run_step(self, what: str, act: Callable[[], object]) -> None:
-        """Do a step for the job now, or on a thread of its own as soon as the operating system lets it.
+        """Run a step for the job now, or, if it fails, on its own thread until it succeeds.
 
         Args:
-            what: The step, for people.
-            act: The step, which may be done twice.
+            what: The step, for the log.
+            act: The step, which may run twice.
 
         Raises:
             LeadershipLostError: Another job manager leads.
@@ -91,7 +91,7 @@ class JobManagerRunner:
     # -- a driver runs
 
     def watch(self, process: DriverProcess) -> None:
-        """Take note of a living driver and of its end, on a thread of its own."""
+        """Watch a living driver for its end, on a thread of its own."""
         with self._lock:
             self._record.change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None, machine=this_machine())
         lost = partial(self._fence, process.pid, started_at(process.pid))
@@ -109,10 +109,10 @@ class JobManagerRunner:
         self._status.silence = self._gateway.silence = silence
 
     def _fence(self, pid: int, started: str | None, silence: Silence) -> bool:
-        """Kill a driver that gives no sign of life: it can complete no checkpoint then, and the next one takes its place.
+        """Kill a driver without heartbeats, so that it can complete no checkpoint and can be replaced.
 
         Returns:
-            Whether that is done: not while this job manager may have been replaced itself.
+            Whether it was killed: not while this job manager itself may have been replaced.
         """
         if not self._may_act():
             return False
@@ -126,7 +126,7 @@ class JobManagerRunner:
         self._status.silence = self._gateway.silence = None
         logger.info("the driver of job %s ended %s", self._job_id, describe_exit(exit_code))
         with self._lock:
-            # in memory only: give_up() writes it together with what it means
+            # in memory only: give_up() writes it together with its consequences
             self._record.note(exit_code=exit_code)
         message, self._fenced = self._fenced or f"The driver process ended {describe_exit(exit_code)}.", None
         self._do_what_follows(message, seen=exit_code is not None)
@@ -138,15 +138,15 @@ class JobManagerRunner:
     # -- no driver runs: a restart, or the end
 
     def driver_died(self, message: str, *, seen: bool = True) -> None:
-        """Take note that no driver runs the job; start another one where the job has not ended and its strategy allows it.
+        """Handle the death of the driver: start another one unless the job has ended or its strategy forbids it.
 
         Args:
             message: How the driver ended.
-            seen: Whether a job manager saw it: then one that has begun nothing isn't started again.
+            seen: Whether a job manager saw it: then a driver that had begun nothing isn't restarted.
 
         Raises:
-            LeadershipLostError: It is for others to go on with the job.
-            OSError: It is to be done again; the failure counts once.
+            LeadershipLostError: Another job manager continues the job.
+            OSError: It has to be retried; the failure is counted once.
         """
         with self._lock:
             delay_ms = self._prepare_restart(message, seen=seen)
@@ -156,12 +156,12 @@ class JobManagerRunner:
             self.restart(delay_ms)
 
     def _prepare_restart(self, message: str, *, seen: bool) -> int | None:
-        """Write down that a restart is due and return the delay in ms; None where the job has ended."""
+        """Record that a restart is due and return the delay in ms; None if the job has ended."""
         self._services.leadership.check()
         if self._record.current.cancel_requested or self._record.current.phase is RecordPhase.ENDED:
             return None
         if not seen and self._failures.began_nothing(self._status.of_driver()):
-            # who submitted the job was told that it is there
+            # the submitter was told that the job exists
             logger.info("job %s: %s It had not begun; another one begins.", self._job_id, message)
             return 0
         if self._due is None:
@@ -183,11 +183,11 @@ class JobManagerRunner:
         return due.delay_ms
 
     def _write_restarting(self, status: JobStatusFile) -> None:
-        # there is no driver that could write its status at this time; the next one goes on from what stands there
+        # no driver could write its status at this time; the next one continues from it
         status.restarting(self._services.clock()).write_to(self._directory.status)
 
     def restart(self, delay_ms: int = 0) -> None:
-        """Start another driver after a while, on a thread of its own."""
+        """Start another driver after a delay, on a thread of its own."""
 
         def wait_and_start() -> None:
             self._cancelled.wait(delay_ms / 1000)
@@ -214,11 +214,11 @@ class JobManagerRunner:
     # -- its machine is gone
 
     def take_over(self, message: str, claim: Callable[[], object] = lambda: None) -> None:
-        """Go on with a job whose driver was on another machine; it can't be asked there whether it lives, and is fenced.
+        """Take over a job whose driver was on another machine: it can't be checked there, and is fenced.
 
         Args:
             message: Why it is taken over.
-            claim: Sees to it that what that driver still writes counts for nothing; called once its time is over.
+            claim: Invalidates further writes of that driver; called once its term is over.
         """
         with self._lock:
             self._services.leadership.check()
@@ -231,7 +231,7 @@ class JobManagerRunner:
             self.give_up(message)
 
     def _prepare_takeover(self, message: str) -> bool:
-        """Write down that another driver is due; return False where the job has ended. No failure of the job is counted."""
+        """Record that another driver is due; return False if the job has ended. It doesn't count as a failure."""
         status = self._status.of_driver()
         if self._record.current.cancel_requested or (status is not None and status.state.is_terminal):
             return False
@@ -245,10 +245,10 @@ class JobManagerRunner:
         logger.info("job %s: %s It goes on here.", self._job_id, message)
         return True
 
-    # -- somebody ends it
+    # -- cancelled
 
     def cancel(self) -> None:
-        """Ask the job to end as CANCELED; returns at once. A driver that still starts is told as soon as it listens.
+        """Request cancellation; returns at once. A driver that is still starting is told as soon as it listens.
 
         Raises:
             JobTerminatedError: It has FINISHED or FAILED.
@@ -297,14 +297,14 @@ class JobManagerRunner:
     # -- it has ended
 
     def give_up(self, message: str) -> None:
-        """Mark the job FAILED because no driver runs it, unless a driver left its last word. It may be done twice.
+        """Mark the job FAILED because no driver runs it, unless a driver left its final status. Idempotent.
 
         Args:
             message: Why no driver runs it.
 
         Raises:
-            LeadershipLostError: It is for others to say how the job ends.
-            OSError: It is known how the job ended, or will be at the next try; what it leaves behind is not deleted yet.
+            LeadershipLostError: Another job manager decides how the job ends.
+            OSError: Its end is recorded, or will be at the next try; its leftovers are not deleted yet.
         """
         with self._lock:
             if self._record.current.phase is not RecordPhase.ENDED:
@@ -318,14 +318,14 @@ class JobManagerRunner:
         remove_job_copies(self._job_id, self._directory)
 
     def _verdict(self, message: str) -> dict[str, Any]:
-        """Return the record's verdict; nothing where there is one, or the driver left its last word."""
+        """Return the change that sets the record's verdict; none if there is one, or the driver left its final status."""
         record, status = self._record.current, self._status.of_driver()
         if record.verdict is not None or (status is not None and status.state.is_terminal):
             return {}
         return {"verdict": self._failures.without_last_word(status, message, cancelled=record.cancel_requested)}
 
     def delete_secrets(self) -> None:
-        """Delete what only another driver would need."""
+        """Delete secrets that only another driver would need."""
         self._directory.environment.unlink(missing_ok=True)
         self._directory.spark_secrets.unlink(missing_ok=True)
 
@@ -340,7 +340,7 @@ class JobManagerRunner:
 
 
 def describe_exit(exit_code: int | None) -> str:
-    """Say how a process ended, as the end of the sentence "The driver process ended ..."."""
+    """Return how a process ended, as the end of the sentence "The driver process ended ..."."""
     if exit_code is None:
         return "(its exit code is not known: an earlier job manager had started it)"
     if exit_code >= 0:

@@ -1,4 +1,4 @@
-"""Queries of a job's state through its driver, for who speaks REST."""
+"""Queries of a job's state through its driver, for REST clients."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateEntry, KvS
 
 @dataclass(frozen=True)
 class JsonRead:
-    """One state of one key, as JSON names it.
+    """A request for one state of one key, in JSON.
 
     Attributes:
         state: The queryable name.
-        key: The key: a text as people type it, or a value of JSON.
-        is_text: Whether it is the first.
-        namespace: A pair [start, end] of window state; of other types as keys are.
-        limit: How many entries or elements at most.
-        prefix: What the map keys begin with.
-        cursor: Where to go on.
+        key: The key: a text as typed, or a JSON value.
+        is_text: Whether it is a text as typed.
+        namespace: A pair [start, end] for window state; other types like keys.
+        limit: The maximum number of entries or elements.
+        prefix: The prefix of map keys.
+        cursor: The position to continue from.
     """
 
     state: str
@@ -53,11 +53,11 @@ class JsonRead:
 
 
 class JobQueries:
-    """Asks the driver of one job.
+    """Sends queries to the driver of one job.
 
     Args:
         job_id: The job.
-        gateway: The way to its driver.
+        gateway: The gateway to its driver.
     """
 
     def __init__(self, job_id: str, gateway: DriverGateway) -> None:
@@ -65,10 +65,10 @@ class JobQueries:
         self._gateway = gateway
 
     def states(self) -> list[QueryableStateInfo]:
-        """Return what can be read.
+        """Return the queryable states.
 
         Raises:
-            QueryableStateError: The job answers no queries at the moment, or at all.
+            QueryableStateError: The job can't answer queries, at the moment or at all.
             JobTerminatedError: It has ended.
         """
         return [_info(KvStateCodec(QueryableState.from_plain(plain))) for plain in self._ask("locate", name=None)["states"]]
@@ -77,7 +77,7 @@ class JobQueries:
         """Return the answers to reads, in one version.
 
         Raises:
-            QueryableStateError: The job answers no queries at the moment, or at all.
+            QueryableStateError: The job can't answer queries, at the moment or at all.
             JobTerminatedError: It has ended.
         """
         codecs = {name: self._located(name) for name in {one.state for one in wanted}}

@@ -1,4 +1,4 @@
-"""What becomes of the jobs of earlier job managers: they go on, are started again, or have ended."""
+"""Recovery of the jobs of earlier job managers: they continue, are restarted, or have ended."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 
 
 class JobRecovery:
-    """Takes jobs over when a job manager starts, or comes to lead.
+    """Takes over jobs when a job manager starts, or becomes leader.
 
     Args:
         home: The folder of this installation.
-        folders: Where the jobs' folders are.
-        launcher: Finds the drivers that live.
-        registry: Gets the jobs.
-        services: What their runners share.
+        folders: The folders of the jobs.
+        launcher: Finds living drivers.
+        registry: The registry to add jobs to.
+        services: The shared services of runners.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class JobRecovery:
         self._leadership = services.leadership
 
     def recover(self, complete_term: int | None = None) -> None:
-        """Read the records that earlier job managers left, watch the drivers that live, start again those that died.
+        """Read the records of earlier job managers, watch living drivers, restart dead ones.
 
         Args:
-            complete_term: The latest term whose job manager took all jobs over. A job whose record is of an earlier one was
-                written by a job manager that had been replaced, and nobody was told of it.
+            complete_term: The latest term whose job manager took over all jobs. A job with a record of an earlier term was
+                written by a job manager that had been replaced, and its submitter got no answer.
 
         Raises:
             LeadershipLostError: Another job manager leads.
@@ -64,14 +64,14 @@ class JobRecovery:
         steps.do("preparing the folders of the jobs", self._folders.prepare)
         steps.run_or_retry("deleting old secrets", self._home.remove_old_secrets, "old-secrets")
         job_ids = steps.do("listing the jobs", self._folders.job_ids)
-        # those who share their jobs share drivers on one machine; alone, no other home is any of our business
+        # job managers with shared jobs share drivers on one machine; without, other homes are ignored
         running = self._launcher.find_running(() if self._leadership.token is None else job_ids)
         for job_id in job_ids:
             what = f"taking over job {job_id}"
             take_over = partial(self._recover, job_id, running.get(job_id), complete_term)
             if self._leadership.token is None:
                 steps.run_or_retry(what, take_over, f"recover-{job_id}")
-            else:  # once all are said to be taken over, a job with an older record counts as one that nobody was told of
+            else:  # once all jobs count as taken over, a job with an older record is one whose submitter got no answer
                 steps.do(what, take_over)
 
     def _recover(self, job_id: str, found: AdoptedDriver | None, complete_term: int | None) -> None:
@@ -93,7 +93,7 @@ class JobRecovery:
         self._go_on(record, directory, process)
 
     def _not_replaced(self, job_id: str, process: AdoptedDriver | None) -> AdoptedDriver | None:
-        """Return a living driver unless the job has been given to another one, which may be on another machine."""
+        """Return a living driver unless the job was given to another one, possibly on another machine."""
         if process is None or process.leader is None:
             return process
         term = DriverTermFile.read_from(self._folders.job(job_id).term)
@@ -105,7 +105,7 @@ class JobRecovery:
     def _replace_damaged(
         self, job_id: str, directory: JobDirectory, process: AdoptedDriver | None, error: PystateError
     ) -> JobRecord:
-        """Put a damaged record aside; the job goes on where its driver lives, and has failed with this error where not."""
+        """Put a damaged record aside; the job continues if its driver lives, else it has failed with this error."""
         logger.error("%s (%s)", error.message, error.where)
         aside = JobRecord.set_aside(directory)
         modified = int(aside.stat().st_mtime * 1000)
@@ -124,9 +124,9 @@ class JobRecovery:
         return record
 
     def _go_on(self, record: JobRecord, directory: JobDirectory, process: AdoptedDriver | None) -> None:
-        """Serve a job, from where its record and its driver stand."""
+        """Resume serving a job, from the state of its record and its driver."""
         if self._leadership.token is not None:
-            # from now on no older job manager can change what counts
+            # from now on no older job manager can change the job
             record.write(directory, self._leadership.token)
             remove_older_records(directory, self._leadership.token)
         job = SupervisedJob(record, directory, self._services)
@@ -134,7 +134,7 @@ class JobRecovery:
         runner = job.runner
         elsewhere = record.machine is not None and record.machine != this_machine()
         if record.phase is RecordPhase.ENDED:
-            # we may have been killed in front of that
+            # this may have been killed before that
             runner.run_step("deleting the secrets", runner.delete_secrets)
         elif process is not None:
             logger.info("job %s goes on in process %d", record.job_id, process.pid)

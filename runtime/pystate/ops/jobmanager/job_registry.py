@@ -1,4 +1,4 @@
-"""Which jobs a job manager serves."""
+"""The registry of the jobs that a job manager serves."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pystate.ops.jobmanager.supervised_job import SupervisedJob
 
 
 class JobRegistry:
-    """The jobs by id. Safe to use from many threads."""
+    """The jobs by id. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[str, SupervisedJob] = {}
 
     def register(self, job: SupervisedJob) -> None:
-        """List a job."""
+        """Add a job."""
         with self._lock:
             self._jobs[job.job_id] = job
 
     def unregister(self, job_id: str) -> SupervisedJob:
-        """List a job no longer; return it."""
+        """Remove a job, and return it."""
         with self._lock:
             return self._jobs.pop(job_id)
 
     def jobs(self) -> list[SupervisedJob]:
-        """Return all jobs, the oldest first."""
+        """Return all jobs, oldest first."""
         with self._lock:
             return sorted(self._jobs.values(), key=lambda job: (job.record.submitted_at, job.job_id))
 
@@ -36,7 +36,7 @@ class JobRegistry:
 
         Raises:
             UsageError: The id is malformed.
-            JobNotFoundError: There is none of this id.
+            JobNotFoundError: There is no job with this id.
         """
         parsed = parse_job_id(job_id)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Which of the jobs that have ended are still listed."""
+"""Retention of ended jobs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class EndedJob:
 
     Attributes:
         job_id: The job.
-        end_time: Milliseconds since 1970, by the clock of then. It only orders jobs: a clock may be set.
-        seen_for_ms: For how long this job manager has seen it as ended, on a clock that nobody sets.
+        end_time: When it ended, in milliseconds since 1970. Used only to order jobs, since clocks may be changed.
+        seen_for_ms: How long this job manager has seen it as ended, on a monotonic clock.
     """
 
     job_id: str
@@ -39,11 +39,11 @@ class EndedJob:
 
 @dataclass(frozen=True)
 class JobStoreTerms:
-    """How many jobs that have ended are listed, and for how long.
+    """How many ended jobs are kept, and for how long.
 
     Attributes:
-        expiration_ms: Milliseconds for which a job manager has seen that it has ended.
-        max_capacity: Jobs.
+        expiration_ms: How long an ended job is kept.
+        max_capacity: The maximum number of ended jobs.
     """
 
     expiration_ms: int = JobManagerOptions.JOB_STORE_EXPIRATION_TIME.default * 1000
@@ -51,14 +51,14 @@ class JobStoreTerms:
 
     @staticmethod
     def of(configuration: Configuration) -> JobStoreTerms:
-        """Return what a configuration says."""
+        """Return the terms of a configuration."""
         return JobStoreTerms(
             configuration.get(JobManagerOptions.JOB_STORE_EXPIRATION_TIME) * 1000,
             configuration.get(JobManagerOptions.JOB_STORE_MAX_CAPACITY),
         )
 
     def expired(self, ended: Iterable[EndedJob]) -> list[str]:
-        """Return the jobs that are listed no longer."""
+        """Return the expired jobs."""
         newest_first = sorted(ended, key=lambda job: (-job.seen_for_ms, job.end_time, job.job_id), reverse=True)
         return [
             job.job_id
@@ -68,14 +68,14 @@ class JobStoreTerms:
 
 
 class JobStore:
-    """Forgets the jobs that have expired: their folders, never their checkpoints and savepoints.
+    """Forgets expired jobs: deletes their folders, but never their checkpoints and savepoints.
 
     Args:
-        terms: How many are listed, and for how long.
+        terms: How many are kept, and for how long.
         registry: The jobs.
         folders: Their folders.
         leadership: Whether this job manager may act.
-        steady: Milliseconds on a clock that nobody sets.
+        steady: Returns milliseconds of a monotonic clock.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class JobStore:
         self._refused: set[str] = set()
 
     def expire_periodically(self, closed: threading.Event) -> None:
-        """Forget expired jobs, from time to time, on a thread of its own.
+        """Forget expired jobs periodically, on a thread of its own.
 
         Args:
-            closed: Set when this job manager acts no more.
+            closed: Set when this job manager stops acting.
         """
 
         def keep() -> None:
@@ -117,7 +117,7 @@ class JobStore:
     def expire_jobs(self) -> None:
         """Delete the folders of expired jobs.
 
-        What the operating system refuses is done the next time, and keeps nothing else from being done.
+        Failed steps are retried the next time, and don't prevent the others.
 
         Raises:
             LeadershipLostError: Another job manager leads.
@@ -144,7 +144,7 @@ class JobStore:
         logger.info("job %s is not listed any longer", job_id)
 
     def _try(self, what: str, act: Callable[[], T]) -> T | None:
-        """Do a step of housekeeping; one that is refused is told once, until it was done again."""
+        """Run a cleanup step; a failure is logged once, until it succeeds again."""
         try:
             result = act()
         except OSError as error:

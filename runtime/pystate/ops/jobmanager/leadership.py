@@ -1,4 +1,4 @@
-"""Whether this job manager may act: the question before each of its steps that others would see."""
+"""Leadership: checked before each step of the job manager that others would see."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pystate.common.errors import PystateError
 
 
 class LeadershipLostError(PystateError):
-    """Another job manager leads, or this one can't tell."""
+    """Another job manager leads, or leadership is unknown."""
 
 
 class LeadershipInDoubtError(LeadershipLostError):
-    """Nobody can tell at the moment whether this job manager leads; until then it must not act."""
+    """It is unknown at the moment whether this job manager leads; until it is known, it must not act."""
 
 
 class Leadership(Protocol):
     """The right to act for the jobs of a cluster.
 
     Attributes:
-        token: Grows with each leader; None where there is only one job manager.
+        token: Grows with each leader; None if there is only one job manager.
     """
 
     @property
@@ -27,15 +27,15 @@ class Leadership(Protocol):
         """The fencing token."""
 
     def check(self) -> None:
-        """Make sure that the right still holds.
+        """Check that this job manager still leads.
 
         Raises:
-            LeadershipLostError: It doesn't, or nobody can tell.
+            LeadershipLostError: It doesn't, or that is unknown.
         """
 
 
 class OnlyJobManager:
-    """The leadership of a job manager without stand-in; the lock of its home makes it the only one."""
+    """The leadership of a job manager without high availability, which the lock of its home makes the only one."""
 
     token = None
 

@@ -1,4 +1,4 @@
-"""Asks a job's driver for its metrics, without ever waiting long."""
+"""Fetches metrics from a job's driver, without ever waiting long."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class MetricFetcher:
     """Fetches the metrics of one job.
 
     Args:
-        call: Calls an op of the driver, with `timeout` in seconds.
-        status: Returns what `status.json` holds.
-        checkpoints: Returns what the job's files say of its checkpoints.
-        has_no_driver: Whether no driver runs the job at this moment.
+        call: Calls an operation of the driver, with `timeout` in seconds.
+        status: Returns the content of `status.json`.
+        checkpoints: Returns metrics of checkpoints from the job's files.
+        has_no_driver: Whether no driver runs the job at the moment.
         now_ms: The wall clock.
         clock: Monotonic seconds.
-        kept: Returns what the driver of a job that has ended left of its metrics; None where it left none.
+        kept: Returns the last metrics of an ended job's driver; None if there are none.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class MetricFetcher:
         self._is_up = False
 
     def current(self) -> JobMetricStore:
-        """Return the metrics as of now, within some seconds; of a driver that hangs, or of none, what the files say.
+        """Return the metrics, at most some seconds old; if a driver hangs or is missing, those from the files.
 
-        Of a job that has ended: what its driver said last.
+        For an ended job: the last ones of its driver.
         """
         status = self._status()
         told: DriverMetrics | None = None
@@ -79,7 +79,7 @@ class MetricFetcher:
         return JobMetricStore.of(status, told, self._now_ms(), is_up=is_up)
 
     def _ask(self) -> tuple[DriverMetrics | None, bool]:
-        """Return what the driver says, or said a moment ago, and whether it speaks at all; one caller asks for all."""
+        """Return the driver's metrics, possibly cached, and whether it answers at all; one caller asks for all."""
         if not self._lock.acquire(timeout=TIMEOUT_SECONDS):
             return None, False
         try:
@@ -97,7 +97,7 @@ class MetricFetcher:
         except DriverUnreachableError as error:
             logger.info("a job's metrics are not known: %s", error.message)
             return None, False
-        except PystateError:  # it still starts
+        except PystateError:  # it is still starting
             return None, True
         except PlainDataError as error:  # it runs another version of pystate
             logger.warning("what a job's driver says of its metrics can't be read: %s", error)

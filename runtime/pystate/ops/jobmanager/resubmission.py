@@ -1,8 +1,9 @@
-"""Starting a job once more as it was submitted, with changes: file, arguments, settings and environment stay.
+"""Resubmits a job with changes: file, arguments, settings and environment are kept.
 
-A job's environment is deleted when the job ends, since it may hold secrets. Whoever stops a job to start it again says so
-before: then the environment is kept beside the job until the successor runs, or until the job is forgotten. Several may say
-so, as two do who rescale a job at once, of whom only one can: who is refused takes back what he has said, and no more.
+A job's environment is deleted when the job ends, since it may contain secrets. A client that stops a job to resubmit it
+announces that before: then the environment is kept with the job until the successor runs, or until the job is forgotten.
+There may be several keepers, e.g. when two clients rescale a job concurrently, of which only one can: the rejected one
+withdraws only its own announcement.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
 
 
 class NotKeptError(PystateError):
-    """What a job would have to be started with again isn't there."""
+    """The data to resubmit a job isn't kept."""
 
 
 class SuccessorThereError(PystateError):
-    """The job was started again already, and that one has not ended."""
+    """The job was already resubmitted, and its successor hasn't ended."""
 
 
 def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
-    """Keep what the job can be started with again when it has ended; return what is kept.
+    """Keep the data to resubmit the job after its end; return what is kept.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
@@ -53,10 +54,10 @@ def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
 
 
 def kept(job: SupervisedJob) -> ResubmissionInfo:
-    """Return what is kept of a job, without its environment.
+    """Return the data kept of a job, without its environment.
 
     Raises:
-        NotKeptError: Nothing.
+        NotKeptError: Nothing is kept.
     """
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
@@ -75,11 +76,11 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
 
 
 def forget(job: SupervisedJob, keeper: str | None = None) -> None:
-    """Delete what was kept.
+    """Delete the kept data.
 
     Args:
         job: The job.
-        keeper: Who needs it no more; it stays where others do. None deletes it for all.
+        keeper: The keeper that no longer needs it; it stays if others do. None deletes it for all.
     """
     with job.resubmitting:
         found = None if keeper is None else Resubmission.read_from(job.directory.resubmission)
@@ -91,20 +92,20 @@ def forget(job: SupervisedJob, keeper: str | None = None) -> None:
 
 
 def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
-    """Start a job as another one was submitted; return its id.
+    """Resubmit a job; return the id of the new job.
 
     Args:
         dispatcher: The jobs.
-        job: The one that was kept.
-        savepoint_path: What it starts from; None for nothing.
+        job: The old job.
+        savepoint_path: The snapshot to start from; None for none.
         parallelism: The value of `-p`; None for that of the submission.
 
     Raises:
-        NotKeptError: The other one was not kept.
-        SuccessorThereError: It was started again already, and that one has not ended.
-        PystateError: What was submitted is gone, or the driver can't be started.
+        NotKeptError: The data of the old job wasn't kept.
+        SuccessorThereError: It was already resubmitted, and its successor hasn't ended.
+        PystateError: A submitted file is gone, or the driver can't be started.
     """
-    with job.resubmitting:  # two from one savepoint would do the same work twice
+    with job.resubmitting:  # two jobs from one savepoint would do the same work twice
         return _resubmit(dispatcher, job, savepoint_path, parallelism)
 
 

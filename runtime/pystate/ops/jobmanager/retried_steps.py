@@ -1,4 +1,4 @@
-"""Steps of supervision that the operating system refuses for a while, as on a full disk, are done until it lets them."""
+"""Retries supervision steps that fail for a while, e.g. because of a full disk, until they succeed."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _LONGEST_DELAY_SECONDS = 5.0
 
 
 class JobManagerEndsError(LeadershipLostError):
-    """This job manager acts no more; the next one goes on with what is due."""
+    """This job manager stops acting; the next one continues pending work."""
 
 
 class RetriedSteps:
-    """Does steps until they succeed. Safe to use from many threads.
+    """Retries steps until they succeed. Thread-safe.
 
     Args:
-        closed: Set when this job manager acts no more.
+        closed: Set when this job manager stops acting.
     """
 
     def __init__(self, closed: threading.Event | None = None) -> None:
         self._closed = closed or threading.Event()
 
     def do(self, what: str, act: Callable[[], T], wake: threading.Event | None = None, *, said: bool = False) -> T:
-        """Do a step until it succeeds; the log has a line when it fails first, and another one when it went on.
+        """Retry a step until it succeeds; logs the first failure, and the final success.
 
         Args:
-            what: The step for people, as the beginning of "... is tried until it can be done".
-            act: The step. It may be done again wherever in it the error came from.
-            wake: What is worth another try at once when it is set.
-            said: Whether the log has the first line already.
+            what: The step, as the beginning of "... is tried until it can be done".
+            act: The step. It may be repeated wherever the error came from.
+            wake: Triggers another try at once when it is set.
+            said: Whether the first failure is already logged.
 
         Raises:
             LeadershipLostError: Another job manager leads, or this one ends.
@@ -65,11 +65,11 @@ class RetriedSteps:
             delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
 
     def run_or_retry(self, what: str, act: Callable[[], object], thread: str) -> None:
-        """Do a step; where it fails, go on with it on a thread, so that nobody else has to wait.
+        """Run a step; if it fails, retry it on a thread, so that the caller needn't wait.
 
         Args:
-            what: The step for people, as the beginning of "... is tried until it can be done".
-            act: The step. It may be done again wherever in it the error came from.
+            what: The step, as the beginning of "... is tried until it can be done".
+            act: The step. It may be repeated wherever the error came from.
             thread: The name of the thread.
 
         Raises:
@@ -82,7 +82,7 @@ class RetriedSteps:
             self.later(what, act, thread)
 
     def later(self, what: str, act: Callable[[], object], thread: str) -> None:
-        """Do a step that has failed, and whose failure was told, on a thread of its own until it succeeds."""
+        """Retry a step, whose failure is already logged, on a thread of its own until it succeeds."""
 
         def guarded() -> None:
             try:

@@ -1,4 +1,4 @@
-"""Deleting savepoints, for those who ask by REST and for those who can't."""
+"""Deletion of savepoints, by REST and without it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class DisposalNotFoundError(PystateError):
 
 
 class TooManyDisposalsError(PystateError):
-    """As many disposals wait as are kept."""
+    """Too many disposals are waiting."""
 
 
 def dispose(home: PystateHome, location: SnapshotLocation) -> None:
-    """Delete a snapshot, and of an incremental one the shared files that no other checkpoint needs.
+    """Delete a snapshot; for an incremental one also the shared files that no other checkpoint needs.
 
-    What is deleted is what is there, not what its name says: a directory, no link to one, with nothing in it but regular
-    files, of which `_metadata` is that of a snapshot and can be read.
+    Only a real snapshot is deleted: a directory, not a link to one, with only regular files, of which `_metadata` is that of
+        a snapshot and can be read.
 
     Raises:
         SnapshotInUseError: A job needs it.
-        SnapshotError: It is none, or can't be deleted.
+        SnapshotError: It isn't one, or can't be deleted.
     """
     with location.held() as snapshot:
         try:
@@ -61,12 +61,12 @@ def dispose(home: PystateHome, location: SnapshotLocation) -> None:
 
 
 class SavepointDisposals:
-    """Deletes savepoints on threads of their own, and remembers how that ended.
+    """Deletes savepoints on separate threads, and keeps the results.
 
     Args:
         home: The installation whose jobs may need them.
-        delete: Deletes one.
-        threads: What does it; those of its own where it is missing.
+        delete: Deletes a savepoint.
+        threads: The threads to use; own ones by default.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class SavepointDisposals:
         self._threads = threads or StorageThreads("disposal", _THREADS, _DEADLINE_SECONDS)
         self._lock = threading.Lock()
         self._waiting: set[str] = set()
-        # plain data: an exception would keep its frames, and with them all that they had in their hands
+        # plain data: an exception would keep its frames alive, with all their local variables
         self._results: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def trigger(self, path: str) -> str:
-        """Begin to delete the savepoint at a path; return the id to ask for the result.
+        """Start to delete the savepoint at a path; return the id for the result.
 
         Raises:
-            TooManyDisposalsError: As many wait already as may.
+            TooManyDisposalsError: Too many are waiting.
         """
         trigger_id = new_job_id()
         with self._lock:
@@ -100,11 +100,11 @@ class SavepointDisposals:
         return trigger_id
 
     def result(self, trigger_id: str) -> dict[str, Any]:
-        """Return `{"status": ...}` and, where it failed, `failure`.
+        """Return `{"status": ...}` and, if it failed, `failure`.
 
         Raises:
             UsageError: The id is malformed.
-            DisposalNotFoundError: There is none of this id.
+            DisposalNotFoundError: There is no disposal with this id.
         """
         parsed = parse_job_id(trigger_id)
         self._threads.look()

@@ -1,4 +1,4 @@
-"""The job manager's process: one per home, found by the address it leaves there."""
+"""The job manager's process: one per home, found by the address that it writes there."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def serve(
     launcher: DriverLauncher | None = None,
     configuration: Configuration | None = None,
 ) -> None:
-    """Serve a home until SIGTERM or SIGINT. Jobs go on; the next job manager finds them again.
+    """Serve a home until SIGTERM or SIGINT. Jobs continue; the next job manager finds them again.
 
     Args:
         home: The folder of this installation.
-        address: What to listen on.
+        address: The address to listen on.
         port: The port, or the next free one above it; 0 for any.
         launcher: Starts drivers.
-        configuration: The options of the job manager; the defaults where there is none.
+        configuration: The options of the job manager; None for the defaults.
 
     Raises:
         AlreadyRunningError: Another job manager serves the home.
@@ -90,8 +90,8 @@ def serve(
         def end(_number: int, _frame: FrameType | None) -> None:
             run.server.should_exit = True
 
-        # heeded before uvicorn listens to signals; and once it has shut down, it raises the signal again, which must not end
-        # us before the file is gone
+        # handled before uvicorn listens to signals; and after its shutdown it raises the signal again, which must not end
+        # this process before the file is deleted
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
         run.server.run(sockets=[run.listener])
@@ -113,7 +113,7 @@ def job_manager(
     launcher: DriverLauncher | None = None,
     configuration: Configuration | None = None,
 ) -> Iterator[JobManagerRun]:
-    """Own a home: lock it, take its jobs over, listen, and leave the address there for as long as this lasts."""
+    """Own a home: lock it, take over its jobs, listen, and publish the address in it meanwhile."""
     configuration = configuration or Configuration()
     storage = shared_storage(configuration)
     make_private_folder(home.root)
@@ -121,7 +121,7 @@ def job_manager(
         for sentence in close_to_others(home):
             logger.warning("%s", sentence)
         if storage is not None:
-            # who asks by the home proves the same as who asks by the storage
+            # clients of the home use the same token as clients of the storage
             write_file_atomically(home.token, f"{storage.prepare()}\n".encode(), mode=0o600)
         security = RestSecurity.of(configuration, home_token(home))
         security.check_address(address)
@@ -150,10 +150,10 @@ def job_manager(
 
 
 class _Jobs:
-    """Makes the application of a job manager.
+    """Creates the web application of a job manager.
 
     Attributes:
-        server: What serves it, once it is there.
+        server: The server, once it exists.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _Jobs:
 
     @contextmanager
     def alone(self) -> Iterator[ASGIApp]:
-        """Serve the home's jobs, which no other job manager serves."""
+        """Serve the home's jobs, without high availability."""
         dispatcher = self._dispatcher()
         dispatcher.recover()
         dispatcher.expire_periodically()
@@ -186,7 +186,7 @@ class _Jobs:
 
     @contextmanager
     def with_stand_ins(self, storage: HighAvailabilityStorage) -> Iterator[ASGIApp]:
-        """Serve the jobs in a storage that job managers share, while this one leads."""
+        """Serve the jobs in a shared storage, while this job manager leads."""
         gate = LeaderGate(storage.lease.leader, self._address, self._entry["instance"], self._security)
         manager = StandbyJobManager(
             storage,
@@ -240,10 +240,10 @@ class _Jobs:
 
 @contextmanager
 def bind(address: str, port: int) -> Iterator[socket.socket]:
-    """Yield a listening socket on the port or the next free one; it is bound here, so nobody can take it in between.
+    """Yield a listening socket on the port or the next free one; it is bound here, so nobody else can take it.
 
     Raises:
-        PystateError: The address is not ours, or all the ports tried are taken.
+        PystateError: The address isn't local, or all tried ports are in use.
     """
     try:
         family, _, _, _, resolved = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
@@ -272,7 +272,7 @@ def bind(address: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _only_one(home: PystateHome) -> Iterator[None]:
-    """Hold the home's lock. A holder that has left no address is about to start or to end, and gets a moment."""
+    """Hold the home's lock. A holder without an address is starting or ending, and is waited for briefly."""
     descriptor = _opened_lock(home)
     try:
         deadline = time.monotonic() + _LOCK_WAIT_SECONDS
@@ -287,7 +287,7 @@ def _only_one(home: PystateHome) -> Iterator[None]:
                     message = f"Another job manager{named} serves this home."
                     raise AlreadyRunningError(message, where=str(home.root)) from error
                 time.sleep(0.1)
-        _forget_address(home)  # a killed one leaves its own
+        _forget_address(home)  # a killed one leaves its address
         yield
     finally:
         os.close(descriptor)
@@ -303,7 +303,7 @@ def _opened_lock(home: PystateHome) -> int:
 
 
 def _other(home: PystateHome) -> int | None:
-    """Return the process that has left its address; None where there is none, or it can't be read."""
+    """Return the process that published its address; None if there is none, or it can't be read."""
     try:
         return (read_job_manager(home) or {}).get("pid")
     except DamagedAddressError:
@@ -312,13 +312,13 @@ def _other(home: PystateHome) -> int | None:
 
 @contextmanager
 def _known(home: PystateHome, entry: dict[str, Any]) -> Iterator[None]:
-    """Leave the address in the home, and write it anew where it is damaged."""
+    """Publish the address in the home, and rewrite it if it is damaged."""
     write_json(home.jobmanager, entry, mode=0o600)
     ended = threading.Event()
 
     def keep() -> None:
         while not ended.wait(REWRITE_SECONDS):
-            with suppress(OSError):  # a full disk, a home that can't be written at the moment: it is tried again
+            with suppress(OSError):  # a full disk, a home that can't be written at the moment: retried later
                 if is_damaged(home):
                     _put_folder_aside(home.jobmanager)
                     write_json(home.jobmanager, entry, mode=0o600)
@@ -342,7 +342,7 @@ def _forget_address(home: PystateHome) -> None:
 
 
 def _put_folder_aside(path: Path) -> None:
-    """Make room for a file where a folder stands, which may hold anything."""
+    """Move a folder away that is in the place of a file; it may contain anything."""
     with suppress(FileNotFoundError):
         if stat.S_ISDIR(path.lstat().st_mode):
             aside = path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}")
@@ -351,7 +351,7 @@ def _put_folder_aside(path: Path) -> None:
 
 
 def _advertised(address: str) -> str:
-    """Return an address that clients on other machines can connect to, where we listen on more than the loopback."""
+    """Return an address for clients on other machines, if this listens on more than the loopback."""
     return socket.getfqdn() if address in ("0.0.0.0", "::", "") else address  # noqa: S104 - not bound here
 
 

@@ -1,4 +1,4 @@
-"""What the runners of all jobs of a job manager share."""
+"""Services that the runners of all jobs share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pystate.ops.jobmanager.retried_steps import RetriedSteps
 
 @dataclass(frozen=True)
 class JobManagerSharedServices:
-    """What the runners share.
+    """The shared services.
 
     Attributes:
         drivers: Starts drivers.
-        leadership: Whether this job manager may act; nothing is written and no driver started where it may not.
-        steps: Does again what the operating system refuses for a while.
-        clock: Milliseconds since 1970.
-        heartbeat: How often drivers are looked at, and how long one may be silent.
+        leadership: Whether this job manager may act; otherwise nothing is written and no driver started.
+        steps: Retries steps that fail for a while.
+        clock: Returns milliseconds since 1970.
+        heartbeat: Interval and timeout of heartbeats to drivers.
     """
 
     drivers: DriverStarts

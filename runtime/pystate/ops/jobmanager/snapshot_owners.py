@@ -1,4 +1,4 @@
-"""Which jobs of an installation still need a snapshot. Read from the home's files: no job manager has to run for it."""
+"""Finds the jobs of an installation that still need a snapshot, from the home's files, without a job manager."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class SnapshotInUseError(PystateError):
 
 @dataclass(frozen=True)
 class _Checkpoints:
-    """What a job's statistics say: where its latest checkpoint is, and what it was restored from; None for nothing."""
+    """The latest checkpoint and the restored one in a job's statistics; None for none."""
 
     latest: str | None
     restored: str | None
 
 
 def check_unused(home: PystateHome, location: SnapshotLocation) -> None:
-    """Make sure that no job of the home that has not ended needs a snapshot.
+    """Check that no unfinished job of the home needs a snapshot.
 
-    A job needs what it was started from until it has a checkpoint of its own, its own checkpoints, and what it has claimed.
+    A job needs the snapshot it was started from until it has its own checkpoint, its own checkpoints, and claimed ones.
 
     Raises:
-        SnapshotInUseError: One does.
-        SnapshotError: The directory can't be read, or it can't be told who has claimed the snapshot.
+        SnapshotInUseError: A job does.
+        SnapshotError: The directory can't be read, or the owner of the snapshot can't be determined.
     """
     place = _place(location.uri)
     try:
         metadata = read_snapshot(location)
         own = metadata.job_id if metadata.checkpoint_type is CheckpointType.CHECKPOINT else None
-    except PystateError:  # whoever disposes of a damaged one needs no other reason
+    except PystateError:  # a damaged one may always be deleted
         own = None
     owner = claimant(location)
     if owner is not None and job_runs(home, owner) is not False:
@@ -84,7 +84,7 @@ def _running(home: PystateHome) -> Iterator[tuple[str, JobDirectory]]:
 def _starting_paths(directory: JobDirectory) -> Iterator[str]:
     try:
         submission = SubmissionFile.read(directory)
-    except PystateError:  # a plain `python job.py` has none, and a damaged one starts no driver any more
+    except PystateError:  # a plain `python job.py` has none, and with a damaged one no driver is started any more
         return
     option = StateRecoveryOptions.SAVEPOINT_PATH
     keys = (option.key, *option.fallback_keys)
@@ -104,7 +104,7 @@ def _checkpoints(directory: JobDirectory) -> _Checkpoints:
     last, restored = snapshot.latest["completed"], snapshot.restored
     latest = last.path if isinstance(last, CompletedCheckpointStats) and not last.discarded else None
     if latest is not None and latest.startswith(MEMORY_SCHEME):
-        latest = None  # a driver that dies takes those in its memory with it
+        latest = None  # those in the memory of a driver die with it
     return _Checkpoints(latest, None if restored is None else restored.path)
 
 
@@ -120,7 +120,7 @@ def _names_files_in(checkpoint: str | None, place: str) -> bool:
 
 
 def _place(text: str) -> str:
-    """Return the same text for all spellings of a snapshot's directory."""
+    """Return the canonical form of a snapshot's directory."""
     try:
         uri = parse_location(text)[2]
     except PystateError:

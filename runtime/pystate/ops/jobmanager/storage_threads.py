@@ -1,7 +1,7 @@
-"""Threads for work on storages that may never answer: a disk that hangs, a server that is gone.
+"""Threads for work on storages that may never answer: a hanging disk, a lost server.
 
-Nobody can end a thread that waits for a disk. So work that takes too long is given up: who asked is told, another thread
-takes its place, and the process's end doesn't wait for it.
+A thread that waits for a disk can't be ended. So work that takes too long is abandoned: its caller gets an error, another
+thread replaces the thread, and the process's exit doesn't wait for it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _all: weakref.WeakSet[StorageThreads] = weakref.WeakSet()
 
 
 class StorageSilentError(SnapshotError):
-    """A storage has not answered in time."""
+    """A storage hasn't answered in time."""
 
 
 @dataclass(eq=False)
 class _Work:
-    """Something to do.
+    """A piece of work.
 
     Attributes:
-        run: Does it.
-        what: What it is, for people.
-        future: How it ended.
+        run: The function to run.
+        what: A description, for messages.
+        future: The result.
         begun: When it began, monotonic seconds; None before.
-        given_up: Whether nobody waits for its end any more.
+        given_up: Whether it was abandoned.
     """
 
     run: Callable[[], None]
@@ -46,14 +46,14 @@ class _Work:
 
 
 class StorageThreads:
-    """Some threads that work, and a bounded number of further ones that were given up.
+    """A pool of threads, plus a bounded number of abandoned ones.
 
     Args:
-        name: What the threads are called.
-        threads: How many work at a time.
-        seconds: How long a piece of work may take.
-        most_hanging: How many threads may hang before no further work is begun.
-        clock: Monotonic seconds.
+        name: The name of the threads.
+        threads: The number of threads.
+        seconds: The timeout of a piece of work.
+        most_hanging: The number of hanging threads at which no further work is begun.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class StorageThreads:
         _all.add(self)
 
     def submit(self, run: Callable[[], None], what: str) -> Future[None]:
-        """Begin some work as soon as a thread is free.
+        """Submit work, which starts as soon as a thread is free.
 
         Args:
-            run: Does it.
-            what: What it is, as it stands in the sentence "... has not ended within 10 s".
+            run: The function to run.
+            what: A description, as in the sentence "... has not ended within 10 s".
         """
         work = _Work(run, what)
         self._waiting.put(work)
@@ -89,12 +89,12 @@ class StorageThreads:
 
     @property
     def at_work(self) -> int:
-        """How many threads do some work that was not given up."""
+        """The number of threads with work that isn't abandoned."""
         with self._lock:
             return sum(not work.given_up for work in self._running)
 
     def look(self) -> None:
-        """Give up what has taken too long, and see to it that what waits is done or fails. Never blocks."""
+        """Abandon work that takes too long, and make sure that waiting work runs or fails. Never blocks."""
         with self._lock:
             now = self._clock()
             for work in self._running:
@@ -140,11 +140,11 @@ class StorageThreads:
             with self._lock:
                 self._running.discard(work)
                 if work.given_up:
-                    return  # another thread has its place
+                    return  # another thread has replaced it
                 self._idle += 1
 
     def close(self, seconds: float) -> None:
-        """Wait for what is under way, but not for what was given up, and not for long."""
+        """Wait briefly for running work, but not for abandoned work."""
         with self._lock:
             under_way = [work.future for work in self._running if not work.given_up]
         wait(under_way, seconds)
@@ -153,20 +153,20 @@ class StorageThreads:
 def _fail(future: Future[None], error: BaseException) -> None:
     try:
         future.set_exception(error)
-    except InvalidStateError:  # it was given up
+    except InvalidStateError:  # it was abandoned
         return
 
 
 def _complete(future: Future[None]) -> None:
     try:
         future.set_result(None)
-    except InvalidStateError:  # it was given up
+    except InvalidStateError:  # it was abandoned
         return
 
 
 @atexit.register
 def _end() -> None:
-    """Let deletions that are under way come to their end: half of one is no snapshot, but takes space."""
+    """Let running deletions finish: a half-deleted snapshot is useless, but takes space."""
     deadline = time.monotonic() + _LAST_SECONDS
     for threads in list(_all):
         threads.close(max(0.0, deadline - time.monotonic()))

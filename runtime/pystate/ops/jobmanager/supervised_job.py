@@ -1,4 +1,4 @@
-"""One job as the job manager sees it: its record, its driver, and what both say about it."""
+"""One job in the job manager: its record, its driver, and its status."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _LAST_WORDS_SECONDS = 5.0
 
 
 class SupervisedJob:
-    """What can be asked of one job.
+    """A job of the job manager.
 
     Args:
-        record: What is known of it; must be on disk already.
-        directory: Its files.
-        services: What the runners of all jobs share.
+        record: Its record, which must already be on disk.
+        directory: Its folder.
+        services: The shared services of all runners.
 
     Attributes:
         job_id: 32 hex digits.
-        directory: Its files.
-        runner: Its life: drivers, restarts, cancel, end.
+        directory: Its folder.
+        runner: Its lifecycle: drivers, restarts, cancel, end.
         operations: Its savepoints, checkpoints and stops.
         checkpoints: The statistics of its checkpoints.
         metrics: Its metrics.
         queries: Its queryable state.
-        resubmitting: Held by who changes what the job can be started again with, or starts it again.
+        resubmitting: Held while changing the data for a resubmission, or resubmitting the job.
     """
 
     program: EmbeddedProgramFile | None = None
@@ -78,7 +78,7 @@ class SupervisedJob:
 
     @property
     def record(self) -> JobRecord:
-        """The record: what was decided, and is on disk unless that is full."""
+        """The record: the decisions, which are also on disk unless that is full."""
         return self._record.current
 
     @property
@@ -88,55 +88,55 @@ class SupervisedJob:
 
     @property
     def has_no_driver(self) -> bool:
-        """Whether no driver runs the job at this moment, as between two of them."""
+        """Whether no driver runs the job at the moment, e.g. between two drivers."""
         return self._gateway.has_no_driver
 
     @property
     def end_time(self) -> int | None:
-        """When the job ended, ms since 1970; None for one of which nobody has said so far that it has ended, and how."""
+        """When the job ended, ms since 1970; None while its end isn't known."""
         if not self.driver_is_gone or self.record.phase is not RecordPhase.ENDED:
             return None
         status = self._status.current()
         return status.end_time if status.state.is_terminal else None
 
     def state(self) -> JobStatus:
-        """Return where the job stands."""
+        """Return the state of the job."""
         return self._status.current().state
 
     def status(self) -> dict[str, Any]:
-        """Return the status in the form of `status.json`, with `silent_since` where the driver gives no answer."""
+        """Return the status in the form of `status.json`, with `silent_since` if the driver doesn't answer."""
         status, silence = self._status.current().to_plain(), self._status.silence
         if silence is None or JobStatus(status["state"]).is_terminal:
             return status
         return {**status, "silent_since": silence.since, "waits_for": silence.describe(self.record.pid)}
 
     def progress(self, timeout: float = CALL_TIMEOUT_SECONDS) -> dict[str, Any]:
-        """Return the status with what only a living driver knows: `epoch`, `records_in`, `records_out`.
+        """Return the status with the figures of a living driver: `epoch`, `records_in`, `records_out`.
 
         Args:
-            timeout: Seconds the driver may take; what it doesn't tell in time is left out.
+            timeout: The timeout of the driver in seconds; without an answer its figures are left out.
         """
         status = self.status()
         if not self.driver_is_gone and not JobStatus(status["state"]).is_terminal:
             try:
-                # the state stays ours, which knows of a cancel that the driver has not heard of yet
+                # the state is that of the job manager, which may know of a cancel that the driver hasn't received yet
                 progress = {**self._gateway.call("status", timeout=timeout), "state": status["state"]}
                 self._progress_unknown = None
                 return progress
             except PystateError as error:
-                # who waits for the job asks many times a second
+                # clients that wait for the job ask many times a second
                 if error.message != self._progress_unknown:
                     self._progress_unknown = error.message
                     logger.info("the progress of job %s is not known: %s", self.job_id, error.message)
         return status
 
     def read_output(self, name: str, offset: int, limit: int) -> tuple[bytes, bool]:
-        """Return the next bytes of `stdout` or `log`, and whether nothing will follow them.
+        """Return the next bytes of `stdout` or `log`, and whether they are the last ones.
 
         Raises:
-            LogGoneError: What stood there was deleted when the log grew too large.
+            LogGoneError: These bytes were deleted when the log grew too large.
         """
         log = self.directory.stdout if name == "stdout" else self.directory.log
-        # asked before the file is read: what the dead driver has printed may still be on its way there
+        # checked before the file is read: output of a dead driver may still be on its way there
         ended = self.driver_is_gone and (self._gateway.closed_for_seconds > _LAST_WORDS_SECONDS or not is_written(log))
         return read_log(log, offset, limit, ended=ended)

@@ -1,1 +1,1 @@
-"""What makes drivers start sooner: spare drivers, and the job that trains them."""
+"""Faster starts of drivers: spare drivers, and the training of class data."""

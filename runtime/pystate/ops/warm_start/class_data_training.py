@@ -1,7 +1,8 @@
-"""`python -m pystate.ops.warm_start.class_data_training`: makes the archive of Spark's classes, where there is none.
+"""`python -m pystate.ops.warm_start.class_data_training`: creates the archive of Spark's classes if there is none.
 
-A small job is run that loads what jobs load: files, an exchange, slots, a checkpoint. Its JVM writes the archive when it
-ends. That takes a core for half a minute, about 160 MB of disk, and no other process may notice: it has the lowest priority.
+It runs a small job that loads the usual classes: files, an exchange, slots, a checkpoint. Its JVM writes the archive when it
+    ends. That takes a core for half a minute and about 160 MB of disk, at the lowest priority so that it doesn't disturb
+    other processes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NICE = 19
 
 
 def main() -> int:
-    """Make the archive; return the exit code."""
+    """Create the archive; return the exit code."""
     try:
         java = find_java()
     except PystateError as error:
@@ -68,11 +69,11 @@ def main() -> int:
 
 
 def train(folder: Path, archive: Path) -> None:
-    """Run the job in a JVM of its own, and wait until that has ended.
+    """Run the job in a separate JVM, and wait for its end.
 
     Args:
         folder: For the job's files.
-        archive: What the JVM writes.
+        archive: The archive that the JVM writes.
     """
     configuration = Configuration({"spark.driver.extraJavaOptions": recording_options(archive)})
     configuration.set(JobManagerOptions.CLASS_DATA_ARCHIVE, False)
@@ -94,7 +95,7 @@ def _end(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Yield whether no other process makes the same archive at the moment."""
+    """Yield whether no other process creates the same archive at the moment."""
     with path.with_suffix(".lock").open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

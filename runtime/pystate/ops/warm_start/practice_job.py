@@ -1,4 +1,4 @@
-"""A small job that does what jobs do: files, an exchange, slots, checkpoints. A JVM loads by it what the next job needs."""
+"""A small job with the usual parts: files, an exchange, slots, checkpoints. It makes a JVM load what the next job needs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class CountWords(KeyedProcessFunction):
 
 
 def run_practice_job(executor: LocalExecutor, files: Path) -> None:
-    """Run it to its end, with what it prints on stdout; this process has no executor behind it.
+    """Run the job to its end, with its output on stdout; afterwards this process has no executor.
 
     Args:
-        executor: Runs it.
-        files: A folder that is made for its input.
+        executor: Runs the job.
+        files: The folder to create for its input.
 
     Raises:
-        PystateError: It failed.
+        PystateError: The job failed.
     """
     files.mkdir()
     for number in range(_FILES):

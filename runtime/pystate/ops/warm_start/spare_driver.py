@@ -1,7 +1,8 @@
-"""A spare driver: `python -m pystate.ops.warm_start.spare_driver --home DIR --spare ID`, with a job manager at its pipes.
+"""A spare driver: `python -m pystate.ops.warm_start.spare_driver --home DIR --spare ID`, controlled by pipes.
 
-It makes a Spark session, runs a small job in it, and waits to be given a job of its own. What it is told comes by stdin, see
-`pystate.runtime.job_folder.spare_messages`; where that ends before it has a job, as with the job manager, it ends as well.
+It creates a Spark session, runs a small job in it, and waits for a real job. Commands come from stdin, see
+`pystate.runtime.job_folder.spare_messages`; if that closes before it has a job, e.g. because the job manager ended, it ends
+as well.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LAST_BYTES = 2000
 
 
 class PracticeExecutor(LocalExecutor):
-    """Runs the small job in a session that is there.
+    """Runs the small job in an existing session.
 
     Args:
         session: The session.
@@ -43,7 +44,7 @@ class PracticeExecutor(LocalExecutor):
     """
 
     def __init__(self, session: SparkSession, folder: Path, spare_id: str) -> None:
-        # one subtask: each takes memory for as long as the spare waits, and the daemon that forks the others is there
+        # one subtask: each takes memory for as long as the spare waits, and the daemon that forks others exists then
         configuration = Configuration({CoreOptions.DEFAULT_PARALLELISM.key: "1"})
         configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, 100)
         configuration.set(CheckpointingOptions.CHECKPOINTS_DIRECTORY, (folder / "checkpoints").as_uri())
@@ -53,13 +54,13 @@ class PracticeExecutor(LocalExecutor):
 
 
 class SpareDriver:
-    """Gets warm, and waits.
+    """Warms up, and waits for a job.
 
     Args:
         home: The installation.
-        told: What the job manager says.
-        answer: Takes what it is told.
-        pipe: The two ends of what this process and its JVM print into.
+        told: Commands of the job manager.
+        answer: Receives the answers to it.
+        pipe: The two ends of the pipe that this process and its JVM print to.
     """
 
     def __init__(self, home: PystateHome, told: IO[bytes], answer: IO[bytes], pipe: tuple[int, int]) -> None:
@@ -71,14 +72,14 @@ class SpareDriver:
         self._has_job = threading.Event()
 
     def run(self) -> int:
-        """Be a spare driver, then a driver; return the exit code."""
+        """Run as a spare driver, then as a driver; return the exit code."""
         asked = WarmUp.from_line(self._told.readline())
         threading.Thread(target=self._await_job, name="job-manager", daemon=True).start()
         folder = self._home.spare_drivers / asked.spare_id
         try:
             make_private_folder(folder)
             session = self._warm(Configuration(asked.configuration), folder, asked.spare_id)
-        except Exception as error:  # whatever it is, it is not a job's
+        except Exception as error:  # whatever it is, it doesn't belong to a job
             traceback.print_exc()
             printed = self._printed()[-_LAST_BYTES:].decode(errors="replace")
             self._report(SpareReport(f"{type(error).__name__}: {error}\n{printed}"))
@@ -98,14 +99,14 @@ class SpareDriver:
         run_practice_job(PracticeExecutor(session.spark, folder, spare_id), folder / "in")
         jvm = session.spark._jvm  # noqa: SLF001 - there is no public way to Java
         if jvm is not None:
-            jvm.System.gc()  # an idle JVM gives back what it doesn't need only when asked
+            jvm.System.gc()  # an idle JVM releases unused memory only on request
         session.hide()
         return session
 
     def _await_job(self) -> None:
         line = self._told.readline()
         if not line.endswith(b"\n"):
-            os._exit(0)  # the job manager has ended, or wants no spare any more; the JVM follows, as its stdin ends
+            os._exit(0)  # the job manager has ended, or wants no spare any more; the JVM ends too, as its stdin closes
         self._has_job.set()
         self._jobs.put(TakenJob.from_line(line))
 
@@ -119,7 +120,7 @@ class SpareDriver:
         self._answer.close()
 
     def _printed(self) -> bytes:
-        """Return what was printed so far, which nobody has read."""
+        """Return the output so far, which nobody has read."""
         sys.stdout.flush()
         sys.stderr.flush()
         reading = self._pipe[0]
@@ -136,7 +137,7 @@ class SpareDriver:
 
 
 def main() -> int:
-    """Be a spare driver."""
+    """Run as a spare driver."""
     parser = argparse.ArgumentParser(prog="pystate.ops.warm_start.spare_driver", description="A driver without a job.")
     parser.add_argument("--home", required=True, help="the installation's folder (PYSTATE_HOME)")
     parser.add_argument("--spare", required=True, type=parse_job_id, help="32 hex digits")

@@ -1,1 +1,1 @@
-"""Driver processes of jobs: started, found again, asked, watched."""
+"""Driver processes of jobs: starting, finding, calling and watching them."""

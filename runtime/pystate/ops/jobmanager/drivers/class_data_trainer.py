@@ -1,4 +1,4 @@
-"""Lets the archive of Spark's classes be made, once jobs run, so that their next drivers start sooner."""
+"""Has the archive of Spark's classes created once jobs run, so that later drivers start faster."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AFTER_SECONDS = 60.0
 
 
 class ClassDataTrainer:
-    """Starts the training once for each Python that runs drivers, see `pystate.ops.warm_start.class_data_training`.
+    """Starts the training once per Python interpreter of drivers, see `pystate.ops.warm_start.class_data_training`.
 
     Args:
-        folder: Where it may run.
-        command: The interpreter's arguments that do it.
-        after_s: How long after the first driver.
+        folder: The working folder.
+        command: The interpreter's arguments that start the training.
+        after_s: The delay after the first driver.
     """
 
     def __init__(self, folder: Path, command: Sequence[str] = TRAINING_COMMAND, after_s: float = _AFTER_SECONDS) -> None:
@@ -40,7 +40,7 @@ class ClassDataTrainer:
         self._closed = threading.Event()
 
     def driver_started(self, submission: Submission, environment: Mapping[str, str]) -> None:
-        """Take note that a driver was started, with the environment variables of its job."""
+        """Called when a driver was started, with the environment variables of its job."""
         with self._lock:
             if submission.python in self._known or self._closed.is_set():
                 return
@@ -81,7 +81,7 @@ class ClassDataTrainer:
         return process
 
     def close(self) -> None:
-        """End what runs, and start no more."""
+        """End the running training, and start no more."""
         self._closed.set()
         with self._lock:
             for pid in self._running:

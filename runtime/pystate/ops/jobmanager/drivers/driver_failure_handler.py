@@ -1,4 +1,4 @@
-"""What the end of a driver means for its job: another driver, and when, or the job's end."""
+"""Decides what follows the end of a driver: another driver, and when, or the end of the job."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MOST_EXITS = 3
 
 @dataclass(frozen=True)
 class DueRestart:
-    """Another driver is to be started. What is written down before is the same however often it has to be tried.
+    """Another driver has to be started. The record of it is the same for each try.
 
     Attributes:
-        delay_ms: How long it is to be waited.
-        terms: The rules for restarts, behind the failure.
-        status: The status that the dead driver left, with its failure.
+        delay_ms: The delay before the start.
+        terms: The restart strategy's state after the failure.
+        status: The last status of the dead driver, with its failure.
     """
 
     delay_ms: int
@@ -39,12 +39,12 @@ class DueRestart:
 
 
 class DriverFailureHandler:
-    """Decides, and writes nothing.
+    """Makes the decisions, without writing anything.
 
     Args:
         job_id: The job.
-        directory: Its files: the driver leaves there which restarts are allowed.
-        clock: Milliseconds since 1970.
+        directory: The job's folder, where the driver leaves its restart strategy.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, job_id: str, directory: JobDirectory, clock: Callable[[], int]) -> None:
@@ -55,15 +55,15 @@ class DriverFailureHandler:
     def after_death(
         self, status: JobStatusFile | None, message: str, *, by_itself: bool = False
     ) -> DueRestart | JobVerdict | None:
-        """Return what follows the death of a driver; None where the job has ended, or fails of it.
+        """Return the restart after the death of a driver; None if the job has ended, or fails because of it.
 
-        One that dies before it has come to the job goes by the restart strategy that was submitted: only the program knows
-        of another one.
+        For a driver that dies before it has begun the job, the submitted restart strategy applies: only the program can set
+            another one.
 
         Args:
-            status: What the driver has left.
+            status: The driver's last status.
             message: How it ended.
-            by_itself: Whether it has ended itself, as by `os._exit()`; else it was killed.
+            by_itself: Whether it ended on its own, as by `os._exit()`; else it was killed.
         """
         if status is not None and status.state.is_terminal:
             return None
@@ -90,7 +90,7 @@ class DriverFailureHandler:
         return DueRestart(decision.delay_ms, RecoveryTerms(decision.strategy), status)
 
     def began_nothing(self, status: JobStatusFile | None) -> bool:
-        """Return whether a driver has died before it had come to the job: another one begins as the first."""
+        """Return whether a driver died before it had begun the job: another one starts like the first."""
         try:
             came_to_it = RecoveryTerms.read(self._directory) is not None
         except PystateError:
@@ -98,21 +98,21 @@ class DriverFailureHandler:
         return not came_to_it and (status is None or (status.state is JobStatus.INITIALIZING and not status.has_failed))
 
     def after_takeover(self) -> JobVerdict | None:
-        """Return how a job has ended whose driver was on another machine; None where it goes on. That is no failure of it.
+        """Return how a job ended whose driver was on another machine; None if it continues. The takeover isn't a failure.
 
         Raises:
-            PystateError: Nobody can tell.
+            PystateError: That can't be determined.
         """
         terms = RecoveryTerms.read(self._directory)
         return None if terms is None or terms.end_state is None else self._behind_savepoint(terms.end_state)
 
     def without_last_word(self, status: JobStatusFile | None, message: str, *, cancelled: bool) -> JobVerdict:
-        """Return how a job has ended that goes on with no other driver, and whose last one left no word of its end.
+        """Return how a job ended that gets no other driver, and whose last driver left no final status.
 
         Args:
-            status: What that driver has left.
+            status: The last status of that driver.
             message: How it ended.
-            cancelled: Whether somebody had asked for the end.
+            cancelled: Whether a cancel was requested.
         """
         if cancelled:
             return JobVerdict(JobStatus.CANCELED, None, self._clock())
@@ -120,12 +120,12 @@ class DriverFailureHandler:
         return JobVerdict(JobStatus.FAILED, failure, self._clock())
 
     def _always_ends_itself(self, status: JobStatusFile, message: str) -> bool:
-        """Return whether drivers have ended in the same way again and again, and none has come to the job's plan."""
+        """Return whether several drivers ended in the same way, and none got as far as the job's plan."""
         before = [failure.message for failure in status.failures[: MOST_EXITS - 1]]
         return not (status.vertices or status.has_failed) and before == [message] * (MOST_EXITS - 1)
 
     def _behind_savepoint(self, end_state: JobStatus) -> JobVerdict:
-        """Return the end of a job that was stopped or cancelled with a savepoint, which is complete."""
+        """Return the end of a job that was stopped or cancelled with a savepoint that is complete."""
         return JobVerdict(end_state, None, self._clock())
 
     def _failure(self, message: str) -> JobFailure:

@@ -1,4 +1,4 @@
-"""The way to a job's driver, for as long as there is one."""
+"""The gateway to a job's driver."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _DEATH_NOTICE_SECONDS = 1.0
 
 
 class DriverUnreachableError(ControlError):
-    """The driver's control endpoint does not answer: it is not up yet, hangs, or is gone."""
+    """The driver's control endpoint doesn't answer: it isn't up yet, hangs, or is gone."""
 
 
 class DriverGateway:
-    """Calls the drivers of one job, one after the other as they follow each other.
+    """Calls the current driver of one job.
 
     Args:
-        record: The job's record, which says whether a driver runs.
-        directory: Its files, which say where that listens.
+        record: The job's record, which tells whether a driver runs.
+        directory: The job's folder, with the address of the driver.
 
     Attributes:
-        silence: For how long the driver has given no answer, where that is known; None where it answers.
+        silence: The current silence of the driver, if known; None if it answers.
     """
 
     def __init__(self, record: KeptRecord, directory: JobDirectory) -> None:
@@ -51,7 +51,7 @@ class DriverGateway:
             self._closed.set()
 
     def close(self) -> None:
-        """No driver will run, or write anything, for this job any more."""
+        """Close the gateway: no driver will run for this job, or write anything, any more."""
         self._closed_at = time.monotonic()
         self._closed.set()
 
@@ -62,20 +62,20 @@ class DriverGateway:
 
     @property
     def closed_for_seconds(self) -> float:
-        """How long ago it was closed; infinitely long where an earlier job manager has closed it."""
+        """The seconds since it was closed; infinite if an earlier job manager closed it."""
         return time.monotonic() - self._closed_at
 
     @property
     def has_no_driver(self) -> bool:
-        """Whether no driver runs the job at this moment, as between two of them."""
+        """Whether no driver runs the job at the moment, e.g. between two drivers."""
         return self.is_closed or self._record.current.phase is RecordPhase.RESTARTING
 
     def wait_until_closed(self, seconds: float) -> bool:
-        """Wait for a while until it is closed; return whether it is."""
+        """Wait, with a timeout, until it is closed; return whether it is."""
         return self._closed.wait(seconds)
 
     def has_lost(self, pid: int | None) -> bool:
-        """Wait for a moment whether the driver that did not answer turns out to be dead.
+        """Wait briefly for a driver that didn't answer to turn out dead; return whether it did.
 
         Args:
             pid: Its process id.
@@ -94,12 +94,12 @@ class DriverGateway:
 
         Args:
             op: The operation.
-            timeout: Seconds a hanging driver may hold us up; None for as long as one on a busy machine may need.
+            timeout: The timeout in seconds; None for the default, which allows for a busy machine.
             arguments: The operation's arguments.
 
         Raises:
-            DriverUnreachableError: Nobody answered, or too many wait for an answer already.
-            PystateError: What the driver answered.
+            DriverUnreachableError: There was no answer, or too many calls are already waiting.
+            PystateError: The error of the driver.
         """
         silence = self.silence
         if silence is not None and silence.last is Sign.STOPPED:
@@ -121,14 +121,14 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     """Call a driver's control endpoint.
 
     Args:
-        directory: The job's files, with the endpoint's address and secret.
+        directory: The job's folder, with the endpoint's address and secret.
         op: The operation.
-        timeout: Seconds a hanging driver may hold us up.
+        timeout: The timeout in seconds.
         arguments: The operation's arguments.
 
     Raises:
-        DriverUnreachableError: Nobody answered.
-        PystateError: What the driver answered.
+        DriverUnreachableError: There was no answer.
+        PystateError: The error of the driver.
     """
     try:
         address = DriverAddressFile.read_from(directory.driver)

@@ -1,4 +1,4 @@
-"""Whether a job's driver gives signs of life. One that is stopped, or hangs without using a processor, is to be replaced."""
+"""Heartbeats to a job's driver. A driver that is stopped, or hangs without using CPU, is replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Sign(Enum):
-    """What one look at a driver has shown."""
+    """The result of one heartbeat."""
 
     ANSWERS = "it answers, or has still to begin to"
     RUNS = "it doesn't answer, and uses a processor: native code may hold its interpreter"
@@ -34,13 +34,13 @@ class Sign(Enum):
 
 @dataclass(frozen=True)
 class Silence:
-    """For how long a driver has given no answer.
+    """A period without an answer from a driver.
 
     Attributes:
-        since: The time of day of its beginning, ms since 1970.
-        lasted_ms: How long it was watched; what passed while nobody looked doesn't count.
-        idle_ms: For how much of it the process could not have answered, to the end of it.
-        last: What was seen last.
+        since: When it began, ms since 1970.
+        lasted_ms: How long it was observed; time without heartbeats doesn't count.
+        idle_ms: The last part of it in which the process used no CPU and couldn't have answered.
+        last: The last heartbeat result.
     """
 
     since: int
@@ -49,10 +49,10 @@ class Silence:
     last: Sign
 
     def describe(self, pid: int | None) -> str:
-        """Return a sentence for people.
+        """Return a sentence about it.
 
         Args:
-            pid: The driver's process.
+            pid: The process id of the driver.
         """
         since = time.strftime("%H:%M:%S", time.localtime(self.since / 1000))
         return f"The job's driver (process {pid}) gives no sign of life since {since}: {self.last.value}."
@@ -60,11 +60,11 @@ class Silence:
 
 @dataclass(frozen=True)
 class HeartbeatTerms:
-    """How often drivers are looked at, and how long one may be silent.
+    """Interval and timeout of heartbeats.
 
     Attributes:
-        interval_ms: Between two looks.
-        timeout_ms: From when on a driver that does nothing is replaced.
+        interval_ms: The time between two heartbeats.
+        timeout_ms: The time after which an idle, silent driver is replaced.
     """
 
     interval_ms: int = 10_000
@@ -72,45 +72,45 @@ class HeartbeatTerms:
 
     @classmethod
     def of(cls, configuration: Configuration) -> HeartbeatTerms:
-        """Return those of a job manager's configuration."""
+        """Return the terms of a job manager's configuration."""
         options = HeartbeatManagerOptions
         return cls(configuration.get(options.HEARTBEAT_INTERVAL), configuration.get(options.HEARTBEAT_TIMEOUT))
 
     def after(self, silence: Silence | None, sign: Sign, passed_ms: int, now_ms: int) -> Silence | None:
-        """Return the silence behind one more look.
+        """Return the silence after one more heartbeat.
 
         Args:
-            silence: That before it; None for a driver that has answered.
-            sign: What was seen.
-            passed_ms: Since the last look.
-            now_ms: The time of day, ms since 1970.
+            silence: The silence before it; None for a driver that has answered.
+            sign: The result of the heartbeat.
+            passed_ms: The time since the last heartbeat.
+            now_ms: The current time, ms since 1970.
         """
         if sign is Sign.ANSWERS:
             return None
         if silence is None:
             return Silence(now_ms, 0, 0, sign)
-        watched = min(passed_ms, 2 * self.interval_ms)  # this process may have been stopped itself
+        watched = min(passed_ms, 2 * self.interval_ms)  # this process may have been stopped
         idle_ms = 0 if sign is Sign.RUNS else silence.idle_ms + watched
         return replace(silence, lasted_ms=silence.lasted_ms + watched, idle_ms=idle_ms, last=sign)
 
     def is_lost(self, silence: Silence | None) -> bool:
-        """Whether a driver has been silent for too long, and could not have answered meanwhile."""
+        """Return whether a driver has been silent for too long, and couldn't have answered meanwhile."""
         return silence is not None and silence.idle_ms >= self.timeout_ms
 
     def is_told(self, silence: Silence) -> bool:
-        """Whether people are told: an answer may be late on a busy machine."""
+        """Return whether to report the silence: an answer may be late on a busy machine."""
         return silence.last is Sign.STOPPED or silence.lasted_ms >= self.timeout_ms / 2
 
 
 class DriverHeartbeat:
-    """Looks at one driver until it has ended.
+    """Sends heartbeats to one driver until it has ended.
 
     Args:
-        directory: The job's files, which say where the driver listens.
-        pid: Its process.
-        terms: How often, and how long it may be silent.
-        on_silence: Called with the silence that is to be told, with None once the driver answers again.
-        on_lost: Called where it is to be replaced; returns whether that is done, else it is called again.
+        directory: The job's folder, with the address of the driver.
+        pid: Its process id.
+        terms: Interval and timeout.
+        on_silence: Called with a silence to report, and with None once the driver answers again.
+        on_lost: Called when it has to be replaced; called again until it returns true.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class DriverHeartbeat:
         self._ended = threading.Event()
 
     def end(self) -> None:
-        """Look no more: the driver has ended."""
+        """Stop the heartbeats: the driver has ended."""
         self._ended.set()
 
     def run(self) -> None:
-        """Look again and again."""
+        """Send heartbeats until the end."""
         silence, told, looked_at = None, False, steady_ms()
         while not self._ended.wait(self._terms.interval_ms / 1000):
             sign, now = self._look(), steady_ms()
@@ -160,12 +160,12 @@ class DriverHeartbeat:
             self._ticks = None
             return Sign.ANSWERS
         before, self._ticks = self._ticks, cpu_ticks(self._pid)
-        # nobody can tell on this machine, or nothing to compare with yet
+        # unknown on this machine, or nothing to compare with yet
         unknown = self._ticks is None or before is None
         return Sign.RUNS if unknown or self._ticks != before else Sign.HANGS
 
     def _answers(self) -> bool:
-        """Whether the driver proves the job's secret, for which it needs its interpreter; True for one that still starts."""
+        """Return whether the driver proves the job's secret, for which its interpreter must run; True while it starts."""
         try:
             address = DriverAddressFile.read_from(self._directory.driver)
             if address is None or address.pid != self._pid:

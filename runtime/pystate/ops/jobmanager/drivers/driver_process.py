@@ -1,4 +1,4 @@
-"""The driver's process: starting it, finding it again, waiting for its end."""
+"""The process of a driver: starting it, finding it again, waiting for its end."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ORPHANS_POLL_SECONDS = 0.05
 
 
 class DriverRefusedError(PystateError):
-    """The operating system refuses to run the driver's command, and will do so again.
+    """The operating system permanently rejects the driver's command.
 
     Attributes:
-        is_too_long: Whether arguments and environment are longer than it takes.
+        is_too_long: Whether arguments and environment are too long.
     """
 
     is_too_long = False
@@ -54,7 +54,7 @@ class DriverProcess(Protocol):
     pid: int
 
     def wait(self) -> int | None:
-        """Block until it has ended; return its exit code (negative: a signal), None where that can't be known."""
+        """Block until it has ended; return its exit code (negative: a signal), None if unknown."""
 
 
 class ChildDriver:
@@ -70,13 +70,13 @@ class ChildDriver:
 
 
 class AdoptedDriver:
-    """A driver that an earlier job manager started; only its parent may know its exit code.
+    """A driver that an earlier job manager started; its exit code is unknown, as this process isn't its parent.
 
     Args:
         pid: Its process id.
-        home: The installation it writes its files to.
-        leader: The fencing token of the job manager that started it; None where it had no stand-in, or nobody can tell.
-        started: When it began, which tells it from a process that gets its id later.
+        home: The installation that it writes its files to.
+        leader: The fencing token of the job manager that started it; None without high availability, or if unknown.
+        started: Its start time, which distinguishes it from later processes with the same id.
     """
 
     def __init__(self, pid: int, home: Path, leader: int | None = None, started: str | None = None) -> None:
@@ -92,7 +92,7 @@ class AdoptedDriver:
                 descriptor = os.pidfd_open(self.pid)
                 try:
                     if started_at(self.pid) != self.started:
-                        return  # it had ended, and another process has its id
+                        return  # it has ended, and another process has its id
                     poll = select.poll()
                     poll.register(descriptor, select.POLLIN)
                     poll.poll()
@@ -108,8 +108,8 @@ class DriverLauncher:
 
     Args:
         home: The folder of this installation.
-        command: The interpreter's arguments that start a driver; a test's own driver goes here.
-        patience_s: How long processes that say they are drivers may take to prove it.
+        command: The interpreter's arguments that start a driver; tests replace it.
+        patience_s: How long processes that claim to be drivers may take to prove it.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class DriverLauncher:
     def start(
         self, job_id: str, submission: Submission, environment: Mapping[str, str], leader: int | None = None
     ) -> ChildDriver:
-        """Start the driver of a job in a session of its own, so that no signal meant for us or a terminal reaches it.
+        """Start the driver of a job in its own session, so that signals to this process or a terminal don't reach it.
 
         Args:
             job_id: The job.
-            submission: What it is to run.
-            environment: Its environment variables; ours where empty.
-            leader: Our fencing token; None where we have no stand-in.
+            submission: The submission.
+            environment: Its environment variables; if empty, those of this process.
+            leader: This job manager's fencing token; None without high availability.
 
         Raises:
             DriverRefusedError: The process can't be started, and never will be.
@@ -159,15 +159,15 @@ class DriverLauncher:
                 refused = DriverRefusedError(str(error), where=submission.python)
                 refused.is_too_long = error.errno == errno.E2BIG
                 raise refused from error
-        with contextlib.suppress(OSError):  # a full disk: it will say itself who it is
+        with contextlib.suppress(OSError):  # a full disk: the driver will identify itself
             DriverProcessFile(process.pid, started_at(process.pid)).write_to(directory.process)
         return ChildDriver(process)
 
     def end_replaced(self, job_id: str, driver: AdoptedDriver) -> None:
-        """End a driver that another one has replaced, and all that it has started.
+        """End a replaced driver, and all processes that it has started.
 
         Args:
-            job_id: The job it no longer has.
+            job_id: The job that it no longer runs.
             driver: The driver.
         """
         logger.warning("killing driver %d of job %s: another one has taken the job over", driver.pid, job_id)
@@ -176,21 +176,21 @@ class DriverLauncher:
         self.end_orphans(job_id, driver.pid)
 
     def end_orphans(self, job_id: str, driver: int) -> None:
-        """Wait until nothing is left of a dead driver: its JVM could still write to a sink, its slots hold memory.
+        """Wait until no process of a dead driver is left: its JVM could still write to a sink, its slots hold memory.
 
-        They end by themselves, the JVM when its input closes, the rest when their parents or the coordinator are gone; what
-        is left after a while is killed. Only where processes can be told by their environment, on Linux.
+        They end on their own, the JVM when its stdin closes, the rest when their parents or the coordinator are gone;
+        processes left after a while are killed. Only on Linux, where processes can be identified by their environment.
 
         Args:
             job_id: The job.
-            driver: The dead driver's process id, which is the number of its session: no new process gets it before the last
-                process of the session has ended.
+            driver: The dead driver's process id, which is its session id: no new process gets it before the last process of
+                the session has ended.
         """
         markers = {f"{JOB_ID_VARIABLE}={job_id}".encode()}
         with contextlib.suppress(OSError, PystateError):
             known = DriverProcessFile.read_from(self._home.job(job_id).process)
             if known is not None and known.pid == driver and known.spare is not None:
-                markers.add(f"{SPARE_VARIABLE}={known.spare}".encode())  # what it started before it had the job
+                markers.add(f"{SPARE_VARIABLE}={known.spare}".encode())  # processes it started before it had the job
         deadline = time.monotonic() + _ORPHANS_GRACE_SECONDS
         while orphans := _started_by(markers, driver):
             if time.monotonic() > deadline:
@@ -201,7 +201,7 @@ class DriverLauncher:
             time.sleep(_ORPHANS_POLL_SECONDS)
 
     def find_running(self, of_other_homes: Collection[str] = ()) -> dict[str, AdoptedDriver]:
-        """Return the living drivers by job id: those that prove it, whatever the arguments of a process say.
+        """Return the living drivers by job id: only proven ones, regardless of the arguments of a process.
 
         Args:
             of_other_homes: Jobs whose drivers may have been started by the job manager of another home of this machine.
@@ -214,24 +214,24 @@ class DriverLauncher:
 
 
 def driver_variables(home: PystateHome, environment: Mapping[str, str], leader: int | None) -> dict[str, str]:
-    """Return the environment variables of a driver, but for its job.
+    """Return the environment variables of a driver, except those for its job.
 
     Args:
         home: The installation.
-        environment: The job's; ours where empty.
-        leader: Our fencing token; None where we have no stand-in.
+        environment: Those of the job; if empty, those of this process.
+        leader: This job manager's fencing token; None without high availability.
     """
     variables = {**(environment or os.environ), "PYSTATE_HOME": str(home.root)}
     variables.pop(LEADER_VARIABLE, None)
     if leader is not None:
         variables[LEADER_VARIABLE] = str(leader)
-        variables.update(settings_environment())  # the driver writes to the storage that we share, too
+        variables.update(settings_environment())  # the driver also writes to the shared storage
     return variables
 
 
 def _open_private(path: Path) -> Any:
     descriptor = open_to_write(path, os.O_WRONLY | os.O_APPEND)
-    os.set_blocking(descriptor, True)  # the process that inherits it expects that
+    os.set_blocking(descriptor, True)  # expected by the process that inherits it
     return os.fdopen(descriptor, "ab")
 
 
@@ -240,7 +240,7 @@ def _leader_of(pid: int) -> int | None:
     if sys.platform != "linux":
         return None
     start = f"{LEADER_VARIABLE}=".encode()
-    with contextlib.suppress(OSError):  # it has just ended
+    with contextlib.suppress(OSError):  # it has ended meanwhile
         for variable in _environment_of(pid):
             if variable.startswith(start):
                 return int(variable[len(start) :])
@@ -252,13 +252,13 @@ def _environment_of(pid: int | str) -> list[bytes]:
 
 
 def _started_by(markers: Set[bytes], session: int) -> dict[int, str]:
-    """Return the living processes of a session that have a marker in their environment, and when they began."""
+    """Return the living processes of a session with a marker in their environment, and their start times."""
     if sys.platform != "linux":
         return {}
     found = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # it has ended, or is not ours
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
                 pid = int(entry.name)
                 started = started_at(pid)
                 if os.getsid(pid) == session and started is not None and not markers.isdisjoint(_environment_of(pid)):

@@ -1,4 +1,4 @@
-"""Finds the drivers that an earlier job manager has left. What a process says of itself in its arguments proves nothing."""
+"""Finds the drivers left by an earlier job manager. The arguments of a process prove nothing."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Candidate:
-    """A process of ours that may be the driver of a job.
+    """A process of this user that may be the driver of a job.
 
     Attributes:
         pid: Its process id.
-        started: When it began; see `started_at`.
-        job_id: The job that its arguments name.
-        home: The installation that they name.
+        started: Its start time; see `started_at`.
+        job_id: The job in its arguments.
+        home: The installation in its arguments.
     """
 
     pid: int
@@ -54,17 +54,18 @@ class Candidate:
     home: Path
 
     def may_have_just_started(self) -> bool:
-        """Return whether it may still prove it: it lives, and the job manager has not written down whom it started."""
+        """Return whether it may still prove it: it lives, and the job manager hasn't recorded which process it started."""
         return (
             _read(DriverProcessFile, PystateHome(self.home).job(self.job_id).process) is None
             and started_at(self.pid) == self.started
         )
 
     def is_proven(self) -> bool:
-        """Return whether it is the job's driver, by what others can't forge.
+        """Return whether it is the job's driver, by unforgeable evidence.
 
-        It is the process, told by number and begin, that the job manager started for the job or that wrote where the driver
-        listens; or who listens there proves the job's secret. The job's folder, where that stands, must be ours alone.
+        Its process id and start time are those of the process that the job manager started for the job, or that wrote the
+        driver's address; or the listener at that address proves the job's secret. The job's folder, which has this data,
+        must be writable only by this user.
         """
         directory = PystateHome(self.home).job(self.job_id)
         if not _is_private(directory):
@@ -83,11 +84,11 @@ class Candidate:
 
 
 def find_drivers(candidates: Iterable[Candidate], patience_s: float = PATIENCE_SECONDS) -> dict[str, Candidate]:
-    """Return the processes that have proven to be drivers, by job id.
+    """Return the proven drivers, by job id.
 
     Args:
-        candidates: Those that may be.
-        patience_s: How long is waited in all for those that live and have proven nothing so far.
+        candidates: The candidates.
+        patience_s: How long to wait in all for living candidates that are not proven yet.
     """
     found: dict[str, Candidate] = {}
     open_ones = list(candidates)
@@ -109,10 +110,10 @@ def find_drivers(candidates: Iterable[Candidate], patience_s: float = PATIENCE_S
 
 
 def candidates(home: PystateHome, of_other_homes: Collection[str] = ()) -> list[Candidate]:
-    """Return the processes that may be drivers: of our user, at the head of a session, with a job in their arguments.
+    """Return the processes that may be drivers: of this user, session leaders, with a job in their arguments.
 
     Args:
-        home: Our installation.
+        home: This installation.
         of_other_homes: Jobs whose drivers may have been started by the job manager of another home of this machine.
     """
     found = []
@@ -120,7 +121,7 @@ def candidates(home: PystateHome, of_other_homes: Collection[str] = ()) -> list[
         with contextlib.suppress(ValueError, IndexError, OSError, UsageError):
             named = Path(command[command.index("--home") + 1])
             started = started_at(pid)
-            # what a driver forks has its command line, but is not the head of the session
+            # a fork of a driver has its command line, but isn't the session leader
             if started is None or os.getsid(pid) != pid or not is_ours(pid):
                 continue
             if SPARE_ARGUMENT in command:
@@ -136,7 +137,7 @@ def candidates(home: PystateHome, of_other_homes: Collection[str] = ()) -> list[
 
 
 def _given_to(pid: int, started: str, home: PystateHome) -> list[str]:
-    """Return the jobs whose folders say that they were given to a spare driver: one, or none."""
+    """Return the jobs that were given to a spare driver, by their folders: one, or none."""
     return [
         folder.name
         for folder in home.jobs.iterdir()
@@ -146,7 +147,7 @@ def _given_to(pid: int, started: str, home: PystateHome) -> list[str]:
 
 
 def processes() -> list[tuple[int, list[str]]]:
-    """Return (pid, command line) of all processes we may see."""
+    """Return (pid, command line) of all visible processes."""
     if sys.platform == "linux":
         found = []
         for entry in os.scandir("/proc"):
@@ -163,7 +164,7 @@ def processes() -> list[tuple[int, list[str]]]:
 
 
 def _is_private(directory: JobDirectory) -> bool:
-    """Return whether nobody else can have written what stands in a job's folder."""
+    """Return whether no other user can have written to a job's folder."""
     try:
         status = directory.path.stat()
     except OSError:

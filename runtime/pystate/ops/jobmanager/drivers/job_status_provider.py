@@ -1,4 +1,4 @@
-"""Where a job stands, by what its driver says and what the job manager has decided."""
+"""The status of a job, from its driver's file and the job manager's decisions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BEFORE_CANCELLING = (JobStatus.INITIALIZING, JobStatus.CREATED, JobStatus.RUNNI
 
 
 class JobStatusProvider:
-    """Reads the file that the driver writes, so that a hanging driver can't hold the status back.
+    """Provides the status from the driver's file, so that a hanging driver can't block it.
 
     Args:
-        record: What the job manager has decided.
-        directory: The job's files.
+        record: The decisions of the job manager.
+        directory: The job's folder.
 
     Attributes:
-        silence: For how long the driver has given no answer, where people are to be told; None where it answers.
+        silence: The driver's silence, if it is to be reported; None if it answers.
     """
 
     def __init__(self, record: KeptRecord, directory: JobDirectory) -> None:
@@ -34,7 +34,7 @@ class JobStatusProvider:
         self.silence: Silence | None = None
 
     def of_driver(self) -> JobStatusFile | None:
-        """Return what the last driver has left; None where it left nothing that can be read."""
+        """Return the last status of the last driver; None if there is none that can be read."""
         try:
             return JobStatusFile.read_from(self._directory.status)
         except DamagedFileError as error:
@@ -42,7 +42,7 @@ class JobStatusProvider:
             return None
 
     def current(self) -> JobStatusFile:
-        """Return where the job stands. The driver's last word counts most, then the job manager's verdict."""
+        """Return the status of the job. The driver's final status takes precedence, then the job manager's verdict."""
         record = self._record.current
         status = self.of_driver() or JobStatusFile.begun(record.name, record.submitted_at)
         if status.state.is_terminal:

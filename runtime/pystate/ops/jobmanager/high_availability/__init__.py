@@ -1,1 +1,1 @@
-"""Job managers that stand in for each other: lease, election, and what those answer that don't lead."""
+"""High availability of job managers: lease, election, and answers of standbys."""

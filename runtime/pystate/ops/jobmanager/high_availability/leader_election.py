@@ -1,4 +1,4 @@
-"""Takes the lease, renews it, and says who may act."""
+"""Leader election: takes the lease and renews it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Term:
-    """The time for which this job manager leads: the right to act, as the dispatcher and its jobs ask for it."""
+    """A period in which this job manager leads; the dispatcher and its jobs check it before they act."""
 
     def __init__(self, lease: HeldLease, terms: LeaseTerms, store: LeaseStore, clock: Callable[[], int]) -> None:
         self._lease = lease
@@ -32,14 +32,14 @@ class Term:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the lease holds by our own clock; asks nobody."""
+        """Whether the lease is valid by the local clock; does no I/O."""
         return not self._over and self._lease.is_valid(self._terms, self._clock())
 
     def check(self) -> None:
-        """Make sure that nobody else leads.
+        """Check that nobody else leads.
 
         Raises:
-            LeadershipLostError: Somebody does, the lease was not renewed in time, or its storage can't be read.
+            LeadershipLostError: Another job manager leads, the lease wasn't renewed in time, or its storage can't be read.
         """
         if not self.is_valid:
             message = "This job manager does not lead any more: its lease was not renewed in time."
@@ -58,8 +58,8 @@ class Term:
         """Renew the lease.
 
         Raises:
-            OSError: The storage failed; it may be tried again until the deadline.
-            LeadershipLostError: Another one leads, or the deadline is over.
+            OSError: The storage failed; retries are possible until the deadline.
+            LeadershipLostError: Another job manager leads, or the deadline has passed.
         """
         began = self._clock()
         self.check()
@@ -67,20 +67,20 @@ class Term:
         self._lease = HeldLease(self.token, began)
 
     def end(self) -> None:
-        """Act no more."""
+        """End the term."""
         self._over = True
 
 
 class LeaderElection:
-    """One candidate, on a thread of its own.
+    """One candidate, which runs on its own thread.
 
     Args:
         store: The lease.
-        terms: Its times.
-        entry: Where we can be reached.
-        elected: Called with each term of ours, on a thread of its own.
-        lost: Called at the end of each term of ours.
-        clock: Milliseconds on a clock that nobody sets.
+        terms: The times of the lease.
+        entry: The address of this job manager.
+        elected: Called at the start of each own term, on a thread of its own.
+        lost: Called at the end of each own term.
+        clock: Returns milliseconds of a monotonic clock.
     """
 
     def __init__(
@@ -105,18 +105,18 @@ class LeaderElection:
         self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the candidate."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the lease back, where we have it; the next one need not wait then."""
+        """Release the lease if held, so that the next leader needn't wait."""
         self._stopped.set()
         self._thread.join()
         if self._term is not None:
             self.resign()
 
     def resign(self) -> None:
-        """End our term."""
+        """End the own term."""
         term, self._term = self._term, None
         if term is None:
             return
@@ -128,7 +128,7 @@ class LeaderElection:
         self._lost()
 
     def step(self) -> None:
-        """Look at the lease once, and do what is due."""
+        """Check the lease once, and take or renew it if due."""
         term = self._term
         if term is None:
             self._try_to_take()
@@ -154,7 +154,7 @@ class LeaderElection:
         if not self._store.take(token, self._entry):
             return
         logger.info("this job manager leads, in term %d", token)
-        # from before the lease was taken, so that nobody can have counted from an earlier moment
+        # from before the lease was taken, so that no candidate can have counted from an earlier time
         self._term = term = Term(HeldLease(token, now), self._terms, self._store, self._clock)
         threading.Thread(target=self._elected, args=(term,), name=f"term-{token}", daemon=True).start()
 

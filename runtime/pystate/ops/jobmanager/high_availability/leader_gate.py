@@ -1,4 +1,4 @@
-"""Lets requests through to the dispatcher while this job manager leads, and says where the leader is while it doesn't."""
+"""Passes requests to the dispatcher while this job manager leads; otherwise answers with the address of the leader."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _READING = ("GET", "HEAD")
 
 
 class LeaderGate:
-    """The application of a job manager that may or may not lead.
+    """The web application of a job manager that may be leader or standby.
 
     Args:
-        leader: Returns where the leader can be reached, as `LeaseStore.leader` does.
+        leader: Returns the address of the leader, like `LeaseStore.leader`.
         address: The address the server listens on.
-        instance: Random digits that tell this process from another one.
-        security: What requests must prove, of a standby too: where the leader is, is no one else's business.
+        instance: Random digits that identify this process.
+        security: The authentication of requests, also at a standby: the address of the leader is protected, too.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class LeaderGate:
         self._standby = RequestGuard(self._answer_as_standby, address, instance)
 
     def lead(self, term: Term, app: ASGIApp) -> None:
-        """Serve requests ourselves for as long as a term lasts."""
+        """Serve requests with an application during a term."""
         self._led = (term, app)
 
     def follow(self) -> None:
-        """Serve no more requests."""
+        """Stop serving requests as leader."""
         self._led = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +73,7 @@ class LeaderGate:
         except OSError as error:
             logger.warning("nobody can tell which job manager leads: %s", error)
             entry = None
-        # our own entry stays until another one leads; who reads it must not be sent in circles
+        # the own entry stays until another one leads; clients must not be redirected in circles
         other = None if entry is None or entry["instance"] == self._instance else entry
         await self._answer(request, other)(scope, receive, send)
 

@@ -1,7 +1,7 @@
-"""When a lease holds and when it may be taken: decisions without clock, files or threads.
+"""Decides when a lease is valid and when it may be taken; without clock, files or threads.
 
-Clocks of two machines are never compared. Who holds the lease stops to act a deadline after the *beginning* of its last
-renewal; who waits for it counts from the moment when it *saw* that renewal, which is later, and waits longer.
+Clocks of two machines are never compared. The holder of the lease stops acting at a deadline after the *beginning* of its
+last renewal; a candidate counts from the time when it *saw* that renewal, which is later, and waits longer.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class LeaseTerms:
     """Times in milliseconds.
 
     Attributes:
-        duration: Without a renewal for so long, the lease may be taken.
-        renew_deadline: So long after its last renewal the holder still acts.
-        retry_period: The time between two renewals, and between two looks.
+        duration: The lease may be taken after this time without a renewal.
+        renew_deadline: How long the holder may act after its last renewal.
+        retry_period: The time between two renewals, and between two checks.
     """
 
     duration: int
@@ -29,10 +29,10 @@ class LeaseTerms:
 
     @staticmethod
     def of(configuration: Configuration) -> LeaseTerms:
-        """Return what a configuration says.
+        """Return the terms of a configuration.
 
         Raises:
-            ConfigurationError: Two job managers would act at a time, or the lease would run out between two renewals.
+            ConfigurationError: Two job managers could act at the same time, or the lease would expire between two renewals.
         """
         options = HighAvailabilityOptions
         terms = LeaseTerms(
@@ -51,10 +51,10 @@ class LeaseTerms:
 
 @dataclass(frozen=True)
 class HeldLease:
-    """The lease of the one that leads.
+    """The lease of the leader.
 
     Attributes:
-        token: Higher than that of all leaders before.
+        token: The fencing token, higher than those of all earlier leaders.
         renewed_at: When the last renewal began, on the holder's own clock.
     """
 
@@ -66,7 +66,7 @@ class HeldLease:
         return now < self.renewed_at + terms.renew_deadline
 
     def is_lost(self, highest_token: int) -> bool:
-        """Return whether another one holds it by now."""
+        """Return whether another one holds it now."""
         return highest_token != self.token
 
 
@@ -75,9 +75,9 @@ class ObservedLease:
     """The lease as a candidate sees it: the holder's latest renewal.
 
     Attributes:
-        token: The holder's.
-        mark: Another one at each renewal.
-        released: Whether the holder has given the lease back.
+        token: The token of the holder.
+        mark: Changes with each renewal.
+        released: Whether the holder has released the lease.
     """
 
     token: int
@@ -87,18 +87,18 @@ class ObservedLease:
 
 @dataclass(frozen=True)
 class Candidacy:
-    """What one that waits for the lease has seen.
+    """The observations of a candidate.
 
     Attributes:
-        seen: The latest renewal; None where there never was a holder.
-        since: Since when it has been the last one, on the candidate's own clock.
+        seen: The latest renewal; None if there never was a holder.
+        since: When it was first seen, on the candidate's own clock.
     """
 
     seen: ObservedLease | None
     since: int
 
     def after(self, seen: ObservedLease | None, now: int) -> Candidacy:
-        """Return the candidacy after another look."""
+        """Return the candidacy after another observation."""
         return self if seen == self.seen else Candidacy(seen, now)
 
     def may_take(self, terms: LeaseTerms, now: int) -> bool:

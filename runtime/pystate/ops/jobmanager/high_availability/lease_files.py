@@ -1,8 +1,8 @@
-"""The lease as files: who leads is said by the file with the highest token, and a file of a token is made only once.
+"""The lease as files: the file with the highest token names the leader, and the file of a token is created only once.
 
-<token>.leader      made atomically by the one that takes the lease: where it can be reached
-<token>.renewed     replaced by that one at each renewal
-<token>.complete    it has taken all jobs over
+<token>.leader      created atomically by the one that takes the lease: its address
+<token>.renewed     replaced by the leader at each renewal
+<token>.complete    it has taken over all jobs
 <token>.released    it has given the lease back
 """
 
@@ -24,37 +24,37 @@ _FILE = re.compile(r"(\d{20})\.(leader|renewed|complete|released)")
 
 
 def host_and_port(entry: dict[str, Any]) -> str:
-    """Return the address in a leader's entry as a URL has it."""
+    """Return the address in a leader's entry as `host:port`."""
     host = str(entry["address"])
     return f"[{host}]:{entry['port']}" if ":" in host else f"{host}:{entry['port']}"
 
 
 class LeaseStore(Protocol):
-    """Where the lease is kept. Any method may raise OSError."""
+    """The storage of the lease. Any method may raise OSError."""
 
     def highest_token(self) -> int:
-        """Return the token of the latest leader; 0 where there never was one."""
+        """Return the token of the latest leader; 0 if there never was one."""
 
     def observed(self) -> ObservedLease | None:
-        """Return what the latest leader has written last."""
+        """Return the latest leader's last renewal."""
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
-        """Become the leader with a token; return False where another one has been faster."""
+        """Become the leader with a token; return False if another one was faster."""
 
     def renew(self, token: int) -> None:
         """Renew the lease."""
 
     def complete(self, token: int) -> None:
-        """Write down that the leader has taken all jobs over."""
+        """Record that the leader has taken over all jobs."""
 
     def latest_complete(self) -> int | None:
-        """Return the token of the latest leader that took all jobs over."""
+        """Return the token of the latest leader that took over all jobs."""
 
     def release(self, token: int) -> None:
-        """Give the lease back."""
+        """Release the lease."""
 
     def leader(self) -> dict[str, Any] | None:
-        """Return where the latest leader can be reached, with its `token`; None where it has given the lease back."""
+        """Return the address of the latest leader, with its `token`; None if it has released the lease."""
 
 
 def _overwrite(file: Path, data: bytes) -> None:
@@ -67,18 +67,18 @@ class LeaseFiles:
     """A lease in a folder of a file system with atomic hard links.
 
     Args:
-        folder: The folder; it is there.
+        folder: The folder, which exists.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def highest_token(self) -> int:
-        """Return the token of the latest leader; 0 where there never was one."""
+        """Return the token of the latest leader; 0 if there never was one."""
         return max(self._tokens("leader"), default=0)
 
     def observed(self) -> ObservedLease | None:
-        """Return what the latest leader has written last."""
+        """Return the latest leader's last renewal."""
         token = self.highest_token()
         if token == 0:
             return None
@@ -86,7 +86,7 @@ class LeaseFiles:
         return ObservedLease(token, mark, self._file(token, "released").exists())
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
-        """Become the leader with a token; return False where another one has been faster."""
+        """Become the leader with a token; return False if another one was faster."""
         draft = self._folder / f".{secrets.token_hex(8)}.draft"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -96,18 +96,18 @@ class LeaseFiles:
                 os.fsync(file.fileno())
             with contextlib.suppress(OSError):
                 os.link(draft, self._file(token, "leader"))
-            # a link over NFS may report an error although it was made, and the other way round for the one that retries
+            # over NFS, creating a link may report an error although it succeeded, and vice versa for a retry
             if draft.stat().st_nlink != 2:
                 return False
         finally:
             draft.unlink()
-        # files of low tokens are deleted: a candidate that slept may make one that was there before
+        # files of low tokens are deleted: a candidate that slept may create one that existed before
         return self.highest_token() == token
 
     def renew(self, token: int) -> None:
-        """Renew the lease; in place where the disk has no room for another file.
+        """Renew the lease; in place if the disk has no space for another file.
 
-        Each mark has as many bytes as the one before, so that whoever reads while it is written sees a new one, too.
+        All marks have the same length, so that a concurrent reader sees a new one, too.
         """
         file, mark = self._file(token, "renewed"), {"mark": secrets.token_hex(8)}
         try:
@@ -118,7 +118,7 @@ class LeaseFiles:
             _overwrite(file, json.dumps(mark, indent=1, sort_keys=True).encode())
 
     def complete(self, token: int) -> None:
-        """Write down that the leader has taken all jobs over; what earlier ones have left is deleted."""
+        """Record that the leader has taken over all jobs; delete the files of earlier leaders."""
         write_json(self._file(token, "complete"), {}, mode=0o600)
         for name in os.listdir(self._folder):
             match = _FILE.fullmatch(name)
@@ -126,15 +126,15 @@ class LeaseFiles:
                 (self._folder / name).unlink(missing_ok=True)
 
     def latest_complete(self) -> int | None:
-        """Return the token of the latest leader that took all jobs over."""
+        """Return the token of the latest leader that took over all jobs."""
         return max(self._tokens("complete"), default=None)
 
     def release(self, token: int) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         write_json(self._file(token, "released"), {}, mode=0o600)
 
     def leader(self) -> dict[str, Any] | None:
-        """Return where the latest leader can be reached, with its `token`; None where it has given the lease back."""
+        """Return the address of the latest leader, with its `token`; None if it has released the lease."""
         token = self.highest_token()
         if token == 0 or self._file(token, "released").exists():
             return None

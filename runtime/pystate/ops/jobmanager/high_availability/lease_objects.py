@@ -1,8 +1,8 @@
-"""The lease on object storage and HDFS, where nothing is replaced in place: its files are made once, and deleted.
+"""The lease on object storage and HDFS, where files aren't replaced in place, but only created once and deleted.
 
-<token>.leader           made by the one that takes the lease, which the storage lets only one do: where it can be reached
-<token>.renewed-<mark>   another one at each renewal; the one before is deleted
-<token>.complete         it has taken all jobs over
+<token>.leader           created by the one that takes the lease, which the storage permits only once: its address
+<token>.renewed-<mark>   a new one at each renewal; the previous one is deleted
+<token>.complete         it has taken over all jobs
 <token>.released         it has given the lease back
 """
 
@@ -23,7 +23,7 @@ _DRAFT = "draft"
 
 
 class LeaseObjects:
-    """A lease in a folder of a filesystem whose `Store` can make a file only once.
+    """A lease in a folder of a filesystem that supports creating a file only once.
 
     Args:
         fs: The filesystem.
@@ -34,14 +34,14 @@ class LeaseObjects:
         self._fs = fs
         self._store = store_of(fs)
         self._folder = folder
-        self._renewed: str | None = None  # our own latest renewal
+        self._renewed: str | None = None  # the own latest renewal
 
     def highest_token(self) -> int:
-        """Return the token of the latest leader; 0 where there never was one."""
+        """Return the token of the latest leader; 0 if there never was one."""
         return max(self._tokens("leader"), default=0)
 
     def observed(self) -> ObservedLease | None:
-        """Return what the latest leader has written last."""
+        """Return the latest leader's last renewal."""
         files = self._files()
         token = max((token for token, kind in files if kind == "leader"), default=0)
         if token == 0:
@@ -50,16 +50,16 @@ class LeaseObjects:
         return ObservedLease(token, ",".join(kind for kind in kinds if kind.startswith("renewed-")), "released" in kinds)
 
     def take(self, token: int, entry: dict[str, Any]) -> bool:
-        """Become the leader with a token; return False where another one has been faster."""
+        """Become the leader with a token; return False if another one was faster."""
         data = json.dumps({**entry, _DRAFT: secrets.token_hex(8)}, indent=1, sort_keys=True).encode()
         path = self._path(token, "leader")
         try:
             self._store.create(path, data)
         except FileExistsError:
-            # the client may have sent its request twice, and been told of the first one by the answer to the second
+            # the client may have sent its request twice, and the answer to the second may report the first
             if not self._store.may_repeat or self._fs.cat_file(path) != data:
                 return False
-        # files of low tokens are deleted: a candidate that slept may make one that was there before
+        # files of low tokens are deleted: a candidate that slept may create one that existed before
         return self.highest_token() == token
 
     def renew(self, token: int) -> None:
@@ -71,22 +71,22 @@ class LeaseObjects:
             self._delete(earlier)
 
     def complete(self, token: int) -> None:
-        """Write down that the leader has taken all jobs over; what earlier ones have left is deleted."""
+        """Record that the leader has taken over all jobs; delete the files of earlier leaders."""
         self._make(token, "complete")
         for earlier, kind in self._files():
             if earlier < token:
                 self._delete(self._path(earlier, kind))
 
     def latest_complete(self) -> int | None:
-        """Return the token of the latest leader that took all jobs over."""
+        """Return the token of the latest leader that took over all jobs."""
         return max(self._tokens("complete"), default=None)
 
     def release(self, token: int) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         self._make(token, "released")
 
     def leader(self) -> dict[str, Any] | None:
-        """Return where the latest leader can be reached, with its `token`; None where it has given the lease back."""
+        """Return the address of the latest leader, with its `token`; None if it has released the lease."""
         files = self._files()
         token = max((token for token, kind in files if kind == "leader"), default=0)
         if token == 0 or (token, "released") in files:

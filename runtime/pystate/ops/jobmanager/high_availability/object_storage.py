@@ -17,13 +17,13 @@ _HINT = "set high-availability.storageDir to another place: a folder that all jo
 
 
 class ObjectStorage:
-    """The place of one cluster.
+    """The object storage of one cluster.
 
     Args:
         uri: The place.
 
     Raises:
-        SnapshotError: It is none, or a package for it is missing.
+        SnapshotError: It isn't valid, or a package for it is missing.
     """
 
     def __init__(self, uri: str) -> None:
@@ -40,11 +40,11 @@ class ObjectStorage:
 
     @property
     def is_there(self) -> bool:
-        """Whether a job manager has ever been started with it."""
+        """Whether a job manager was ever started with it."""
         return kind_of(self._fs, self._token) is not None
 
     def folders(self, home: PystateHome, token: int) -> ReplicatedJobFolders:
-        """Return the jobs' folders for a leader.
+        """Return the folders of the jobs, for a leader.
 
         Args:
             home: The leader's installation.
@@ -53,24 +53,24 @@ class ObjectStorage:
         return ReplicatedJobFolders(home, join(self.uri, "jobs"), token)
 
     def token(self) -> str | None:
-        """Return what requests prove to any of the job managers; None before the first one was started."""
+        """Return the token that requests prove to all job managers; None before the first one was started."""
         try:
             return str(self._fs.cat_file(self._token).decode().strip())
         except FileNotFoundError:
             return None
 
     def prepare(self) -> str:
-        """Make the place and return the token.
+        """Create the storage and return the token.
 
         Raises:
-            PystateError: It can't be made, or can't keep a lease.
+            PystateError: It can't be created, or doesn't support a lease.
         """
         try:
             self._store.make_root(self._root)
             for folder in (self._leader, join(self._root, "jobs")):
                 self._store.make_directory(folder)
             self._check_storage()
-            with contextlib.suppress(FileExistsError):  # of several job managers at the same time one makes it
+            with contextlib.suppress(FileExistsError):  # of several concurrent job managers one creates it
                 if not self.is_there:
                     self._store.create(self._token, f"{secrets.token_hex(32)}\n".encode())
             token = self.token()
@@ -83,7 +83,7 @@ class ObjectStorage:
         return token
 
     def _check_storage(self) -> None:
-        """Make sure that a name is given only once: the lease needs it, and some S3 services ignore the condition."""
+        """Check that a file can be created only once: the lease needs it, and some S3 services ignore the condition."""
         path = join(self._leader, f".check-{secrets.token_hex(8)}")
         self._store.create(path, b"first")
         try:

@@ -1,4 +1,4 @@
-"""The jobs' folders where job managers share object storage: here for the jobs of this machine, and there for all."""
+"""Job folders replicated to object storage: local for the jobs of this machine, and remote for all."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _RECORD = "record"
 
 
 class ReplicatedJobFolders(JobFolders):
-    """The folders of the jobs of one cluster, for the job manager that leads it.
+    """The folders of the jobs of one cluster, for its leader.
 
-    Files are written there first. They are read here, where they are brought when the leader takes a job over, and where the
-    driver that it starts writes them.
+    Files are written to the remote storage first. They are read locally: they are copied there when the leader takes over a
+        job, and the driver that it starts writes them there.
 
     Args:
         home: The leader's installation.
-        uri: The folder of folders there.
+        uri: The remote folder of folders.
         token: The leader's fencing token.
     """
 
@@ -39,7 +39,7 @@ class ReplicatedJobFolders(JobFolders):
         self._fs, self._root, _ = parse_location(uri)
 
     def prepare(self) -> None:
-        """Make the folder of folders here, and delete what a killed job manager left half made or half deleted."""
+        """Create the local folder of folders, and delete partial folders left by a killed job manager."""
         make_private_folder(self._home.jobs)
         delete_half_done(self._home.jobs)
         folders = self._folders()
@@ -57,22 +57,22 @@ class ReplicatedJobFolders(JobFolders):
         return [job_id for job_id in self._folders() if self._has_record(job_id)]
 
     def job(self, job_id: str) -> JobDirectory:
-        """Return the folder of a job; what others have written is brought here by `bring`."""
+        """Return the folder of a job; `bring` copies the files of others to it."""
         return JobDirectory(self._home.job(job_id).path, replica_of(self._uri_of(job_id), self._token))
 
     def bring(self, job_id: str, driver_home: Path | None) -> JobDirectory:
-        """Bring a job's files here as they stand there.
+        """Copy a job's remote files to the local folder.
 
         Args:
             job_id: The job.
-            driver_home: The installation of a living driver of the job on this machine, which goes on writing its own files;
-                None where there is none.
+            driver_home: The installation of a living driver of the job on this machine, which continues to write its files;
+                None if there is none.
         """
         path = self._home.job(job_id).path
         if driver_home is None:
             if path.is_symlink():
                 path.unlink()
-        elif (target := PystateHome(driver_home).job(job_id).path.resolve()) != path.resolve():  # that may link to ours
+        elif (target := PystateHome(driver_home).job(job_id).path.resolve()) != path.resolve():  # which may link to this one
             _remove(path)
             path.symlink_to(target, target_is_directory=True)
         make_private_folder(path)
@@ -87,7 +87,7 @@ class ReplicatedJobFolders(JobFolders):
         return directory
 
     def claim(self, job_id: str) -> None:
-        """Write a job's files anew with our token: what was written with a lower one, or still is, counts for nothing."""
+        """Rewrite a job's files with this leader's token: files with lower tokens, even new ones, are invalid then."""
         directory, replica = self.job(job_id), replica_of(self._uri_of(job_id), self._token)
         for name, data in replica.read_all().items():
             if not name.startswith(_RECORD):
@@ -95,7 +95,7 @@ class ReplicatedJobFolders(JobFolders):
                 _write(directory.local(name), data)
 
     def publish(self, job_id: str, fill: Callable[[JobDirectory], None]) -> JobDirectory:
-        """Make the folder of a new job.
+        """Create the folder of a new job.
 
         Args:
             job_id: The job.
@@ -114,7 +114,7 @@ class ReplicatedJobFolders(JobFolders):
         return self.job(job_id)
 
     def remove(self, job_id: str) -> None:
-        """Delete the folder of a job there and here."""
+        """Delete the remote and the local folder of a job."""
         replica = replica_of(self._uri_of(job_id), self._token)
         for name in replica.names():
             if name.startswith(_RECORD):
@@ -156,7 +156,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _delete_all_but(directory: JobDirectory, names: Collection[str]) -> None:
-    """Delete the files of an earlier time in which the job ran here, which are there no more."""
+    """Delete local files of an earlier run of the job here that no longer exist remotely."""
     for name, path in directory.replicated().items():
         if name not in names:
             path.unlink(missing_ok=True)

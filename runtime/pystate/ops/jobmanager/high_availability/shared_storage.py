@@ -1,4 +1,4 @@
-"""`high-availability.storageDir` in a folder that all job managers mount, and which kind of place it is."""
+"""`high-availability.storageDir` in a folder that all job managers mount, and the choice of the storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMOTE = ("s3", "s3a", "s3n", "s3p", "hdfs")
 
 
 class HighAvailabilityStorage(Protocol):
-    """What job managers that stand in for each other share."""
+    """The storage that job managers share for high availability."""
 
     @property
     def lease(self) -> LeaseStore:
@@ -35,24 +35,24 @@ class HighAvailabilityStorage(Protocol):
 
     @property
     def is_there(self) -> bool:
-        """Whether a job manager has ever been started with it."""
+        """Whether a job manager was ever started with it."""
 
     def folders(self, home: PystateHome, token: int) -> JobFolders:
-        """Return the jobs' folders for a leader, by its installation and its fencing token."""
+        """Return the folders of the jobs, for a leader with its installation and fencing token."""
 
     def token(self) -> str | None:
-        """Return what requests prove to any of the job managers; None before the first one was started."""
+        """Return the token that requests prove to all job managers; None before the first one was started."""
 
     def prepare(self) -> str:
-        """Make the place and return the token.
+        """Create the storage and return the token.
 
         Raises:
-            PystateError: It can't be made, or can't keep a lease or a secret.
+            PystateError: It can't be created, or doesn't support a lease or a secret.
         """
 
 
 class FolderStorage:
-    """The folder of one cluster.
+    """The shared folder of one cluster.
 
     Args:
         root: The folder.
@@ -71,32 +71,32 @@ class FolderStorage:
 
     @property
     def is_there(self) -> bool:
-        """Whether a job manager has ever been started with it."""
+        """Whether a job manager was ever started with it."""
         return self._leader.is_dir()
 
     def folders(self, home: PystateHome, token: int) -> LocalJobFolders:
-        """Return the jobs' folders for a leader.
+        """Return the folders of the jobs, for a leader.
 
         Args:
             home: The leader's installation.
             token: Its fencing token.
         """
-        del token  # what must be fenced has the token in its name
+        del token  # fenced files have the token in their names
         return LocalJobFolders(home, self.jobs)
 
     def token(self) -> str | None:
-        """Return what requests prove to any of the job managers; None before the first one was started."""
+        """Return the token that requests prove to all job managers; None before the first one was started."""
         return read_home_token(self._token)
 
     def prepare(self) -> str:
-        """Make the folder and return the token.
+        """Create the folder and return the token.
 
         Raises:
-            PystateError: It can't be made, or its file system can't keep a lease or a secret.
+            PystateError: It can't be created, or its file system doesn't support a lease or a secret.
         """
         try:
             for folder in (self.root, self.jobs, self._leader):
-                # who can write there could name another leader, whom commands would send the token
+                # anyone who can write there could name another leader, to which commands would send the token
                 for sentence in close_folder(make_private_folder(folder), "folder of high availability"):
                     logger.warning("%s", sentence)
             self._check_file_system()
@@ -106,7 +106,7 @@ class FolderStorage:
                 try:
                     os.link(draft, self._token)
                 except FileExistsError:
-                    pass  # another job manager has been faster
+                    pass  # another job manager was faster
                 finally:
                     draft.unlink()
             check_ours(self._token.lstat(), self._token, "token of high availability")
@@ -125,7 +125,7 @@ class FolderStorage:
         return token
 
     def _check_file_system(self) -> None:
-        """Make sure that links are atomic and that modes are kept: the lease needs the one, the jobs' secrets the other."""
+        """Check that links are atomic, which the lease needs, and that modes are kept, which secrets need."""
         first, second = (self.root / f".check-{secrets.token_hex(8)}" for _ in range(2))
         try:
             os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -146,10 +146,10 @@ class FolderStorage:
 
 
 def shared_storage(configuration: Configuration) -> HighAvailabilityStorage | None:
-    """Return what a configuration says; None without high availability.
+    """Return the storage of a configuration; None without high availability.
 
     Raises:
-        ConfigurationError: The place is missing or is none, or the cluster's id can't be part of a path.
+        ConfigurationError: The place is missing or invalid, or the cluster's id can't be part of a path.
     """
     if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
         return None
@@ -164,7 +164,7 @@ def shared_storage(configuration: Configuration) -> HighAvailabilityStorage | No
         raise ConfigurationError(message, where=HighAvailabilityOptions.HA_CLUSTER_ID.key)
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[1].lower() in _REMOTE:
-        from pystate.ops.jobmanager.high_availability.object_storage import ObjectStorage  # fsspec takes its time
+        from pystate.ops.jobmanager.high_availability.object_storage import ObjectStorage  # importing fsspec is slow
 
         return ObjectStorage(f"{text.rstrip('/')}/{cluster}")
     return FolderStorage(_local_path(text) / cluster)

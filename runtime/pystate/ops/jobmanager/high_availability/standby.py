@@ -1,4 +1,4 @@
-"""A job manager with stand-ins: it waits, leads, and waits again."""
+"""A job manager with high availability: it waits, leads, and waits again."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ logger = logging.getLogger(__name__)
 
 
 class StandbyJobManager:
-    """Has a dispatcher while it leads.
+    """A job manager that has a dispatcher while it leads.
 
     Args:
-        storage: What the job managers share.
+        storage: The shared storage.
         terms: The times of the lease.
-        entry: Where we can be reached.
+        entry: The address of this job manager.
         gate: Serves requests.
-        new_dispatcher: Makes the dispatcher of a term.
-        new_app: Makes the application of a dispatcher.
+        new_dispatcher: Creates the dispatcher of a term.
+        new_app: Creates the web application of a dispatcher.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class StandbyJobManager:
         self._election = LeaderElection(self._lease, terms, entry, self._take_over, self._step_down)
 
     def start(self) -> None:
-        """Wait for the lease."""
+        """Start to wait for the lease."""
         self._election.start()
 
     def close(self) -> None:
-        """Let another one lead."""
+        """Release the lease and stop."""
         self._election.stop()
 
     def _take_over(self, term: Term) -> None:

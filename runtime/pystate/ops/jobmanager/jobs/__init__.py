@@ -1,1 +1,1 @@
-"""What the job manager keeps of jobs on this machine: folders, records, leftovers."""
+"""Local data of jobs in the job manager: folders, records, leftovers."""

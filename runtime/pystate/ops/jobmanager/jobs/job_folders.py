@@ -1,4 +1,4 @@
-"""Where the folders of the jobs are, and how they come and go at one stroke."""
+"""The folders of jobs, which are created and deleted atomically."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NEW, REMOVED = ".new-", ".removed-"
 class JobFolders(ABC):
     """The folders of a home's jobs.
 
-    A folder appears with all files in it, and goes as a whole: a job is either not there or there in full.
+    A folder appears with all its files, and is deleted as a whole: a job either exists completely or not at all.
     """
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the folder of folders, and delete what a killed job manager left half made or half deleted."""
+        """Create the folder of folders, and delete partial folders left by a killed job manager."""
 
     @abstractmethod
     def job_ids(self) -> list[str]:
@@ -37,24 +37,24 @@ class JobFolders(ABC):
 
     @abstractmethod
     def job(self, job_id: str) -> JobDirectory:
-        """Return the folder of a job that is there, by its path in the home, which its driver knows."""
+        """Return the folder of an existing job, by its path in the home, which its driver knows."""
 
     @abstractmethod
     def bring(self, job_id: str, driver_home: Path | None) -> JobDirectory:
-        """Make a job's files of earlier job managers readable here.
+        """Make the files of a job of earlier job managers available locally.
 
         Args:
             job_id: The job.
-            driver_home: The installation of a living driver of the job on this machine; None where there is none.
+            driver_home: The installation of a living driver of the job on this machine; None if there is none.
         """
 
     @abstractmethod
     def claim(self, job_id: str) -> None:
-        """Make a job's files ours, whose driver on another machine was told that its time is over, and may still write."""
+        """Take over a job's files from a driver on another machine, whose term is over, but which may still write."""
 
     @abstractmethod
     def publish(self, job_id: str, fill: Callable[[JobDirectory], None]) -> JobDirectory:
-        """Make the folder of a new job.
+        """Create the folder of a new job.
 
         Args:
             job_id: The job.
@@ -71,7 +71,7 @@ class LocalJobFolders(JobFolders):
 
     Args:
         home: The installation.
-        shared: The folder that job managers share; None where the home has them.
+        shared: The folder that job managers share; None if the folders are in the home.
     """
 
     def __init__(self, home: PystateHome, shared: Path | None = None) -> None:
@@ -80,7 +80,7 @@ class LocalJobFolders(JobFolders):
         self._root = home.jobs if shared is None else shared
 
     def prepare(self) -> None:
-        """Make the folder of folders, and delete what a killed job manager left half made or half deleted."""
+        """Create the folder of folders, and delete partial folders left by a killed job manager."""
         for folder in (self._home.jobs, self._root):
             make_private_folder(folder)
         delete_half_done(self._root)
@@ -112,13 +112,13 @@ class LocalJobFolders(JobFolders):
         return found
 
     def _served_by_others(self, folder: Path) -> str | None:
-        """Return the storage of the job managers that a folder was left by, where they are not we."""
+        """Return the storage of other job managers that left a folder, if it isn't this one."""
         if folder.is_symlink():
             return os.readlink(folder)
         return read_replica(JobDirectory(folder))
 
     def job(self, job_id: str) -> JobDirectory:
-        """Return the folder of a job that is there, by its path in the home, which its driver knows."""
+        """Return the folder of an existing job, by its path in the home, which its driver knows."""
         if self._shared is not None:
             link = self._home.job(job_id).path
             if not link.is_symlink():
@@ -127,15 +127,15 @@ class LocalJobFolders(JobFolders):
         return self._home.job(job_id)
 
     def bring(self, job_id: str, driver_home: Path | None) -> JobDirectory:
-        """Return the folder of a job: all job managers read the same one."""
+        """Return the folder of a job: all job managers share it."""
         del driver_home
         return self.job(job_id)
 
     def claim(self, job_id: str) -> None:
-        """Do nothing: who writes in a folder that all mount can't be told apart, but for the files with a token."""
+        """Do nothing: writers in a shared folder can't be distinguished, except by files with a token."""
 
     def publish(self, job_id: str, fill: Callable[[JobDirectory], None]) -> JobDirectory:
-        """Make the folder of a new job.
+        """Create the folder of a new job.
 
         Args:
             job_id: The job.
@@ -145,7 +145,7 @@ class LocalJobFolders(JobFolders):
             fill(JobDirectory(new))
         try:
             return self.job(job_id)
-        except OSError:  # no link to it: who submits it learns that it is not taken in
+        except OSError:  # no link to it: the submitter is told that the job wasn't accepted
             self.remove(job_id)
             raise
 
@@ -161,7 +161,7 @@ class LocalJobFolders(JobFolders):
 
 @contextlib.contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """Give a folder to be filled, which gets its name with all that is in it, or is deleted if that fails."""
+    """Yield a folder to fill, which gets its final name when complete, or is deleted on failure."""
     new = folder.with_name(f"{NEW}{folder.name}")
     new.mkdir(mode=0o700)
     try:
@@ -173,7 +173,7 @@ def appearing(folder: Path) -> Iterator[Path]:
 
 
 def delete_half_done(folder: Path) -> None:
-    """Delete what a killed job manager left half made or half deleted in a folder of jobs' folders."""
+    """Delete partial job folders left by a killed job manager."""
     for entry in os.listdir(folder):
         if entry.startswith((NEW, REMOVED)):
             shutil.rmtree(folder / entry, ignore_errors=True)

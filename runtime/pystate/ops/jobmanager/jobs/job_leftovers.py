@@ -1,4 +1,4 @@
-"""What a job leaves on this machine when its driver died and couldn't clear it away itself."""
+"""Cleans up what a job leaves on this machine if its driver died."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ logger = logging.getLogger(__name__)
 
 
 def remove_job_copies(job_id: str, directory: JobDirectory) -> None:
-    """Delete the local copies of an ended job's state on this machine. Other machines keep theirs: nobody is left there.
+    """Delete the local copies of an ended job's state on this machine. Those on other machines stay.
 
     Args:
         job_id: The job.
-        directory: Its files, which say where its slots kept copies.
+        directory: Its folder, which tells where its slots kept copies.
     """
     from pystate.runtime.slot.snapshots.local_backup import (
-        local_roots,  # brings pyarrow along, which a start need not wait for
+        local_roots,  # imports pyarrow, which would slow down the start
     )
 
     try:

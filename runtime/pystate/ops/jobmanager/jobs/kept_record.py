@@ -1,4 +1,4 @@
-"""A job's record in memory and on disk: what was decided holds at once, also where the disk is full."""
+"""A job's record in memory and on disk: decisions take effect at once, even if the disk is full."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ logger = logging.getLogger(__name__)
 
 
 class KeptRecord:
-    """The record of one job. What can't be written at once is written as soon as it can be.
+    """The record of one job. Changes that can't be written at once are written as soon as possible.
 
     Args:
-        record: As it is on disk.
-        directory: The job's files.
-        leadership: Whether we may act for the job.
-        steps: Writes it again and again.
+        record: The record on disk.
+        directory: The job's folder.
+        leadership: Whether this job manager may act for the job.
+        steps: Retries the writes.
     """
 
     def __init__(self, record: JobRecord, directory: JobDirectory, leadership: Leadership, steps: RetriedSteps) -> None:
@@ -34,20 +34,20 @@ class KeptRecord:
 
     @property
     def current(self) -> JobRecord:
-        """The record that counts here."""
+        """The current record."""
         return self._record
 
     def change(self, **changes: Any) -> None:
-        """Change it; on disk when this returns, unless the disk refuses it for a while.
+        """Change the record; it is on disk when this returns, unless writes fail for a while.
 
         Raises:
-            LeadershipLostError: It is for others to change it.
+            LeadershipLostError: Another job manager may change it.
         """
         self._leadership.check()
         with self._writing:
             record = self._record.with_changes(**changes)
             failure = None
-            if not self._is_behind:  # else who writes it takes the latest
+            if not self._is_behind:  # otherwise the pending write takes the latest
                 try:
                     record.write(self._directory, self._leadership.token)
                 except OSError as error:
@@ -61,7 +61,7 @@ class KeptRecord:
         self._steps.later(what, self._catch_up, f"record-{self._record.job_id}")
 
     def note(self, **changes: Any) -> None:
-        """Change it in memory; the next change writes it, too."""
+        """Change the record in memory; the next `change` writes it."""
         with self._writing:
             self._record = self._record.with_changes(**changes)
 

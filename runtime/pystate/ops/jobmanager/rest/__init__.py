@@ -1,1 +1,1 @@
-"""The job manager's REST: Flink's routes, and ours below `/pystate`."""
+"""The job manager's REST API: Flink's routes, and those of pystate below `/pystate`."""

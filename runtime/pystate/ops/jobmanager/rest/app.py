@@ -1,6 +1,6 @@
-"""The application: all routes, and how a request comes to its handler.
+"""The web application: all routes, and the dispatch of requests to handlers.
 
-Blocking work runs on threads, so that one slow driver holds up nobody else.
+Blocking work runs on threads, so that a slow driver doesn't block other requests.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _DESCRIBED: tuple[RestRoute, ...] = (
     *resubmission.ROUTES,
     *queryable_state.ROUTES,
 )
-# a module of further routes has its own tuple, and a line above
+# a module with further routes has its own tuple, and a line above
 ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))
 """All routes."""
 
@@ -81,10 +81,10 @@ def create_app(
     Args:
         dispatcher: The jobs.
         address: The address the server listens on.
-        security: What requests must prove.
-        instance: Random digits that tell this process from another one.
-        configuration: The options in force, for who asks.
-        shut_down: Ends the job manager soon.
+        security: The authentication of requests.
+        instance: Random digits that identify this process.
+        configuration: The effective options, for display.
+        shut_down: Makes the job manager end soon.
     """
     settings = configuration or {}
     disks = Disks(dispatcher, Configuration(dict(settings)))
@@ -105,7 +105,7 @@ def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, securit
     for route in sorted(routes, key=lambda route: route.precedence):
         for path in route.paths:
             by_path.setdefault(path, {})[route.method] = route
-    # a driver that hangs keeps its callers' threads; those who only read files must not wait for them
+    # a hanging driver blocks its callers' threads; requests that only read files must not wait for these
     driver_calls = CapacityLimiter(_DRIVER_CALLS)
     return [_starlette_route(path, verbs, context, security, driver_calls) for path, verbs in by_path.items()]
 
@@ -121,7 +121,7 @@ def _starlette_route(
         route = verbs["GET" if request.method == "HEAD" else request.method]
         if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
             raise unauthorized(security)
-        # the flink client sends {} with its GETs, which is of no interest
+        # the flink client sends {} with its GETs, which is ignored
         body = {} if route.body is None else await _json_body(request, route.max_body)
         check_spelling(request.query_params, body, route.query, route.body or ())
         place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)

@@ -1,9 +1,9 @@
-"""Keeps docs/rest.md true: writes what follows from the routes.
+"""Updates docs/rest.md with everything generated from the routes.
 
 Run as `python -m pystate.ops.jobmanager.rest.document docs/rest.md`.
 
-Of the section of a route that is its summary, its query, its body and the name of its answer; and at the end of the page a
-table per message. The paragraphs and examples in between are written by hand, and stay.
+For the section of a route that is its summary, its query, its body and the name of its answer; and at the end of the page a
+table per message. The paragraphs and examples in between are written by hand, and are kept.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ What answers consist of. *Maybe* is said of a field that is not always there.
 
 
 def with_routes(page: str, routes: Iterable[RestRoute] = ROUTES) -> str:
-    """Return the page with all that follows from the routes.
+    """Return the page, updated from the routes.
 
     Raises:
-        UsageError: The page has no section for one of them.
+        UsageError: The page has no section for a route.
     """
     by_heading = {heading(route): route for route in routes}
     written = page.partition(_FIELDS)[0].rstrip() + "\n"
@@ -77,7 +77,7 @@ def _parameters(given: Iterable[Parameter[Any]]) -> str:
 
 
 def messages(routes: Iterable[RestRoute]) -> set[type[RestMessage]]:
-    """Return the classes of all answers, and of what stands in them."""
+    """Return the classes of all answers, and of their nested messages."""
     found: set[type[RestMessage]] = set()
     waiting = [ErrorResponseBody, *(route.answer for route in routes)]
     while waiting:
@@ -99,7 +99,7 @@ def _table(kind: type[RestMessage]) -> str:
 
 
 def attributes(kind: type[RestMessage]) -> dict[str, str]:
-    """Return what docstrings say of the fields of a message, those that it has from its bases too."""
+    """Return the docstrings of the fields of a message, including those of its bases."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         lines = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")[2].splitlines()

@@ -1,6 +1,6 @@
-"""Savepoints, stops and checkpoints of jobs that are not there, or have ended: taken, and answered as failed to who asks.
+"""Triggers of savepoints, stops and checkpoints of unknown or ended jobs: accepted, and then reported as failed.
 
-That is how Flink treats them: its clients expect that only a malformed request is refused at once.
+Flink does the same: its clients expect that only malformed requests are rejected at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MOST = 1000
 
 
 class FailedTriggers:
-    """Remembers them for five minutes. Safe to use from many threads.
+    """Keeps failed triggers for five minutes. Thread-safe.
 
     Args:
-        clock: Monotonic seconds.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,11 +32,11 @@ class FailedTriggers:
         self._failed: OrderedDict[tuple[str, str], tuple[float, dict[str, Any]]] = OrderedDict()
 
     def add(self, job_id: str, trigger_id: str | None, kind: str, error: PystateError) -> str:
-        """Take note of one, and return the id to ask for its result.
+        """Add a failed trigger, and return the id for its result.
 
         Args:
-            job_id: The job that was meant.
-            trigger_id: The id that the caller has chosen; None to make one.
+            job_id: The requested job.
+            trigger_id: The id chosen by the caller; None to create one.
             kind: `savepoint`, `stop` or `checkpoint`.
             error: Why it failed.
         """
@@ -44,14 +44,14 @@ class FailedTriggers:
         operation = {"kind": kind, "status": "COMPLETED", "failure": error.to_dict()}
         with self._lock:
             self._forget()
-            # the same id once more is the same request
+            # a repeated id is the same request
             self._failed.setdefault((job_id, chosen), (self._clock(), operation))
             while len(self._failed) > _MOST:
                 self._failed.popitem(last=False)
         return chosen
 
     def result(self, job_id: str, trigger_id: str) -> dict[str, Any] | None:
-        """Return what became of it, in the form of an operation's file; None where none of this id has failed."""
+        """Return the result in the form of an operation's file; None if there is no failed trigger with this id."""
         with self._lock:
             self._forget()
             found = self._failed.get((job_id, trigger_id))

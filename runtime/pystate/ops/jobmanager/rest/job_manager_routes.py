@@ -52,7 +52,7 @@ def _log_files(request: RestRequest) -> list[Path]:
 
 
 def _send(request: RestRequest, name: str) -> Response:
-    # only what is listed can be read, so that no name leads anywhere else
+    # only listed files can be read, so no name can point elsewhere
     path = next((path for path in _log_files(request) if path.name == name), None)
     if path is None:
         message = f"There is no log {name!r}."

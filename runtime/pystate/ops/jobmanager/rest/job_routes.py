@@ -92,7 +92,7 @@ def _config(request: RestRequest) -> JobConfigInfo:
     configuration = SubmissionFile.read(job.directory).configuration
     try:
         strategy = restart_strategy(Configuration(configuration)).describe()
-    except PystateError as error:  # the job has failed for the same reason
+    except PystateError as error:  # the job failed for the same reason
         strategy = f"not known: {error.message}"
     return messages.job_config(job.job_id, job.status(), configuration, strategy)
 

@@ -1,4 +1,4 @@
-"""The JSON of requests: read only where it has the shape of a body, whatever its size."""
+"""Parses the JSON of requests, after a cheap check of its shape, for any size."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pystate.common.errors import UsageError
 MAX_DEPTH = 16
 """Of objects and lists in each other; no route needs more than two."""
 
-# a text without an end reaches to the end, so that nothing is looked at twice
+# an unterminated string reaches to the end, so that nothing is scanned twice
 _TEXT_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
 def parse_body(data: bytes) -> dict[str, Any]:
-    """Return the object that a body holds; an empty one where there is no body.
+    """Return the object in a body; an empty one without a body.
 
     Raises:
-        UsageError: It is no JSON, no object, or too deep.
+        UsageError: It isn't JSON, isn't an object, or is nested too deeply.
     """
     if not data.strip():
         return {}

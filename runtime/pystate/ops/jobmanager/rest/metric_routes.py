@@ -1,4 +1,4 @@
-"""The routes about metrics: Flink's, and the text that Prometheus reads."""
+"""The routes about metrics: Flink's, and the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _aggregated(
     for name in wanted:
         values = [store[name] for store in stores if name in store]
         numbers = [float(value) for value in values if not isinstance(value, (str, bool)) and math.isfinite(value)]
-        if numbers and len(numbers) == len(values):  # of texts there is no sum
+        if numbers and len(numbers) == len(values):  # strings can't be summed
             chosen = {word: _AGGREGATES[word](numbers) for word in aggregates or _AGGREGATES}
             told.append(AggregatedMetric(id=name, **chosen))
     return told
@@ -161,7 +161,7 @@ def _prometheus(request: RestRequest) -> Response:
         store = stores.get(job.job_id)
         if store is None:
             store = JobMetricStore(is_up=False)
-        # of a driver that should answer and doesn't, old numbers would look like new ones
+        # for a driver that should answer and doesn't, old numbers would look like new ones
         text.add_job(job.job_id, str(job.status()["name"]), store, whole=store.is_up or job.has_no_driver)
     return Response(text.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
@@ -208,7 +208,7 @@ def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
 
 
 def _stores(jobs: list[SupervisedJob]) -> dict[str, JobMetricStore]:
-    """Return the metrics of jobs whose drivers are asked all at once; those that don't answer in time are left out."""
+    """Return the metrics of jobs, from all drivers concurrently; those that don't answer in time are left out."""
     if not jobs:
         return {}
     pool = ThreadPoolExecutor(max_workers=min(_ASKED_AT_ONCE, len(jobs)), thread_name_prefix="metrics")

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the routes themselves."""
+"""The OpenAPI document, generated from the routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFUSALS = {
 
 
 def openapi_document(routes: Iterable[RestRoute]) -> dict[str, Any]:
-    """Return the document that describes routes."""
+    """Return the OpenAPI document of routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in sorted(routes, key=lambda route: (route.path, route.method)):
         for path in route.paths:
@@ -53,7 +53,7 @@ def openapi_document(routes: Iterable[RestRoute]) -> dict[str, Any]:
 
 
 def openapi_route(routes: Iterable[RestRoute]) -> RestRoute:
-    """Return the route that serves the document of routes, itself among them."""
+    """Return the route that serves the document of all routes, including itself."""
 
     def serve(_request: RestRequest) -> dict[str, Any]:
         return document
@@ -108,7 +108,7 @@ def _body(route: RestRoute) -> Schema:
 def _security(route: RestRoute) -> list[dict[str, list[str]]]:
     if route.is_public:
         return []
-    # without the option for a token most routes need none, which an empty entry says
+    # without the option for a token most routes need none, which an empty entry expresses
     return [{"token": []}] if route.owner_only else [{"token": []}, {}]
 
 

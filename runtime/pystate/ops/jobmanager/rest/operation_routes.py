@@ -1,4 +1,4 @@
-"""Triggers of checkpoints, savepoints and stops, and what became of them."""
+"""Triggers of checkpoints, savepoints and stops, and their results."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from pystate.runtime.rest.operation_messages import TriggerResponse
 def triggered(request: RestRequest, op: str, **arguments: Any) -> TriggerResponse:
     """Trigger an operation and return the answer with its id.
 
-    Flink takes a request for a job that it doesn't know, or that has ended, and answers who asks for the result that it
-    failed. A person at our own command is told at once.
+    Flink accepts a request for an unknown or ended job, and reports its failure with the result. pystate's own commands get
+    the error at once.
 
     Args:
         request: The request.
-        op: What the driver calls it.
-        arguments: Further ones of the driver.
+        op: The driver's operation.
+        arguments: Further arguments of the operation.
 
     Raises:
-        JobNotFoundError, JobTerminatedError: Our own client asks, and there is no such job, or it has ended.
-        RequestRefusedError: The driver refuses it.
+        JobNotFoundError, JobTerminatedError: The request is from pystate's client, and there is no such job, or it has
+            ended.
+        RequestRefusedError: The driver rejects it.
     """
     chosen = request[CHOSEN_TRIGGER_ID]
     try:
@@ -37,11 +38,11 @@ def triggered(request: RestRequest, op: str, **arguments: Any) -> TriggerRespons
 
 
 def operation(request: RestRequest, *, checkpoint: bool) -> dict[str, Any]:
-    """Return what is known of a trigger id, in the form of an operation's file.
+    """Return the result of a trigger id, in the form of an operation's file.
 
     Args:
         request: The request.
-        checkpoint: Whether checkpoints are asked for, or savepoints and stops.
+        checkpoint: Whether to look for checkpoints, or for savepoints and stops.
 
     Raises:
         OperationNotFoundError: The job has no such operation, or it is of the other kind.

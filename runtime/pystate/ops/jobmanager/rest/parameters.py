@@ -1,4 +1,4 @@
-"""The parameters of requests: what each is called, what it may be, and how it is read."""
+"""The parameters of requests: names, schemas, and parsing."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Parameter(Generic[T]):
     """A parameter of a path or a query, or a field of a body.
 
     Args:
-        name: What it is called in requests.
-        description: What it means, in one line.
-        schema: What it may be.
-        read: Returns the value of what was sent; takes the name and None for a query parameter or field that is missing.
-        required: Whether a request must have it.
-        names_place: Whether it names a place that is read, written or deleted: not everybody may choose one.
+        name: Its name in requests.
+        description: Its meaning, in one line.
+        schema: The schema of its values.
+        read: Parses the value; takes the name, and None for a missing query parameter or field.
+        required: Whether it is required.
+        names_place: Whether it names a place to read, write or delete, which needs permission.
     """
 
     name: str
@@ -46,18 +46,18 @@ class Parameter(Generic[T]):
 def check_spelling(
     query: Iterable[str], body: Iterable[str], query_parameters: Iterable[Parameter[Any]], fields: Iterable[Parameter[Any]]
 ) -> None:
-    """Refuse a field in another spelling, or in the query: left out, a savepoint would go to a place that nobody named.
+    """Reject misspelled or misplaced fields: if ignored, a savepoint would go to an unintended place.
 
-    Other names that aren't known are of no interest, as in Flink.
+    Other unknown names are ignored, as in Flink.
 
     Args:
         query: The names in the query.
         body: The names in the body.
-        query_parameters: What the route knows of the one.
-        fields: What it knows of the other.
+        query_parameters: The query parameters of the route.
+        fields: The body's fields of the route.
 
     Raises:
-        UsageError: A name is a field's but for its case and its dashes, or stands in the wrong place.
+        UsageError: A name differs from a field only in case or dashes, or is in the wrong place.
     """
     known = {_folded(field.name): field.name for field in fields}
     names = set(known.values())
@@ -79,7 +79,7 @@ def _folded(name: str) -> str:
 
 
 def number(name: str, description: str, default: int, low: int = 0, high: int = 10**_DIGITS - 1) -> Parameter[int]:
-    """Return a query parameter that is a whole number."""
+    """Return a query parameter that is an integer."""
 
     def read(name: str, value: Any) -> int:
         return default if value is None else _digits(name, value, low, high)
@@ -89,10 +89,10 @@ def number(name: str, description: str, default: int, low: int = 0, high: int = 
 
 
 def text_or_none(name: str, value: Any) -> str | None:
-    """Return a text; None where it is missing, null or empty.
+    """Return a string; None if it is missing, null or empty.
 
     Raises:
-        UsageError: It's no text, or too long.
+        UsageError: It isn't a string, or is too long.
     """
     if value is not None and (not isinstance(value, str) or "\0" in value or not value.isascii() and _has_half(value)):
         message = f"The field {name!r} must be a text, without NUL and halves of characters."
@@ -104,14 +104,14 @@ def text_or_none(name: str, value: Any) -> str | None:
 
 
 def one_word(name: str, description: str, default: str, values: tuple[str, ...], what: str) -> Parameter[str]:
-    """Return a parameter that is one of some words.
+    """Return a parameter with an enumeration of values.
 
     Args:
-        name: What it is called in requests.
-        description: What it means.
-        default: What it is where it's missing.
-        values: The words.
-        what: What messages call it.
+        name: Its name in requests.
+        description: Its meaning.
+        default: Its default.
+        values: The allowed values.
+        what: Its name in error messages.
     """
 
     def read(name: str, value: Any) -> str:
@@ -125,7 +125,7 @@ def one_word(name: str, description: str, default: str, values: tuple[str, ...],
 
 
 def truth(name: str, description: str) -> Parameter[bool]:
-    """Return a field that is true or false; false where it is missing or null."""
+    """Return a boolean field; false if it is missing or null."""
 
     def read(name: str, value: Any) -> bool:
         if value is not None and not isinstance(value, bool):
@@ -137,7 +137,7 @@ def truth(name: str, description: str) -> Parameter[bool]:
 
 
 def directory(name: str, description: str, *, required: bool = False) -> Parameter[str | None]:
-    """Return a field that is an absolute path or a URL; or null, where it isn't required."""
+    """Return a field that is an absolute path or a URL, or null if it isn't required."""
 
     def read(name: str, value: Any) -> str | None:
         found = text_or_none(name, value)
@@ -163,7 +163,7 @@ def _trigger_id(name: str, value: Any) -> str | None:
 
 
 def _digits(name: str, text: str, low: int, high: int) -> int:
-    # int() also takes "1_000" and digits of other scripts
+    # int() also accepts "1_000" and digits of other scripts
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) or not low <= int(text) <= high:
         message = f"The parameter {name!r} must be a whole number from {low} to {high}."
         raise UsageError(message)

@@ -1,4 +1,4 @@
-"""Our own routes about jobs, which Flink's REST has none for."""
+"""The routes about jobs that Flink's REST API doesn't have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATH = "/pystate/jobs/{job_id}"
 
 
 def _submitted(name: str, description: str, schema: Schema, *, required: bool = False) -> Parameter[Any]:
-    """Return a field of a submission, which `Submission` checks."""
+    """Return a field of a submission, which `Submission` validates."""
     return Parameter(name, description, schema, lambda _name, value: value, required)
 
 

@@ -1,4 +1,4 @@
-"""Errors as answers: status codes, and bodies like Flink's."""
+"""Errors as REST answers: status codes, and bodies like Flink's."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _QUERIES = "/queryable-state"
 
 
 class UnauthorizedError(PystateError):
-    """The request does not prove that it comes from who may ask."""
+    """The request isn't authenticated."""
 
 
 class NotFoundError(PystateError):
-    """What a path names is not there."""
+    """The resource of a path doesn't exist."""
 
 
 _OF_QUERIES: dict[type[PystateError], int] = {
@@ -95,7 +95,7 @@ STATUS_CODES: dict[type[PystateError], int] = {
 
 
 class Json(JSONResponse):
-    """JSON in ASCII: texts of a job may have what UTF-8 can't say."""
+    """JSON in ASCII: strings of a job may contain what UTF-8 can't encode."""
 
     def render(self, content: Any) -> bytes:
         """Return the bytes."""
@@ -103,7 +103,7 @@ class Json(JSONResponse):
 
 
 def unauthorized(security: RestSecurity) -> UnauthorizedError:
-    """Return what to answer who doesn't prove that he may ask."""
+    """Return the answer to an unauthenticated request."""
     if security.token is not None:
         message = "This job manager asks for a token."
         return UnauthorizedError(message, hint=f"set {SecurityOptions.REST_TOKEN_FILE.key} to the file that holds it")
@@ -112,10 +112,10 @@ def unauthorized(security: RestSecurity) -> UnauthorizedError:
 
 
 def place_unauthorized(field: str) -> UnauthorizedError:
-    """Return what to answer who names a place and doesn't prove that he may.
+    """Return the answer to an unauthenticated request that names a place.
 
     Args:
-        field: What names it in the request's body.
+        field: The field of the request's body that names it.
     """
     option = SecurityOptions.REST_ALLOW_UNAUTHENTICATED.key
     message = (
@@ -127,7 +127,7 @@ def place_unauthorized(field: str) -> UnauthorizedError:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """Answer an error of ours."""
+    """Answer a `PystateError`."""
     if not isinstance(error, PystateError):
         raise error
     status = _status_code(error)
@@ -136,7 +136,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """Answer what no route serves."""
+    """Answer a request that no route serves."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     detail = "Not found" if status == 404 else f"{request.method}: {getattr(error, 'detail', error)}"
     return Json(
@@ -147,12 +147,12 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_gone_client(_request: Request, _error: Exception) -> Response:
-    """Answer who has hung up before the request was whole; nobody reads it, and nothing is wrong."""
+    """Answer a client that disconnected before its request was complete; nobody reads it, and it isn't an error."""
     return Response(status_code=400)
 
 
 async def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Answer a fault of ours, or of the disk."""
+    """Answer an unexpected error, such as a bug or a disk error."""
     if isinstance(error, OSError) and is_of_files(error):
         logger.warning("%s %s failed: %s", request.method, request.scope["path"], error)
         shown = refused(error)
@@ -166,7 +166,7 @@ def _status_code(error: PystateError) -> int:
 
 
 def _body(request: Request, error: PystateError) -> dict[str, Any]:
-    """Return an error as JSON. Flink's client takes for an error what has one field only, so ours is for who asks for it."""
+    """Return an error as JSON. Flink's client expects a single field, so pystate's own is added only on request."""
     message = bounded_text(error.message)
     outcome = _outcome(request, error)
     if CLIENT_HEADER in request.headers:
@@ -183,7 +183,7 @@ def _bounded(error: PystateError) -> dict[str, Any]:
 
 
 def _outcome(request: Request, error: PystateError) -> str | None:
-    """Return by which word a program tells why state can't be read; None for what is no query."""
+    """Return the machine-readable reason why state can't be read; None if it isn't a query."""
     if isinstance(error, QueryableStateError):
         return error.outcome.value
     if _QUERIES not in request.scope["path"]:

@@ -1,4 +1,4 @@
-"""Routes of ours that start a job once more as it was submitted, with changes."""
+"""The routes of pystate that resubmit a job, with changes."""
 
 from __future__ import annotations
 

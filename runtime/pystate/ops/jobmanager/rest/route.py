@@ -1,4 +1,4 @@
-"""What a route is: path, parameters, answer, and the function that serves it. The OpenAPI document is made of the same."""
+"""Definition of a route: path, parameters, answer, and handler. The OpenAPI document is generated from it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True)
 class RestContext:
-    """What handlers work on; one per job manager.
+    """The context of handlers; one per job manager.
 
     Attributes:
         dispatcher: The jobs.
-        disposals: The savepoints that are being deleted.
+        disposals: The deletions of savepoints.
         configuration: The options of the job manager, as text.
-        shut_down: Ends the job manager soon.
-        failed_triggers: What was triggered in vain.
-        disks: How much room is left.
+        shut_down: Makes the job manager end soon.
+        failed_triggers: The failed triggers.
+        disks: The free space of disks.
     """
 
     dispatcher: Dispatcher
@@ -47,13 +47,13 @@ class RestContext:
 
 
 class RestRequest:
-    """A request whose parameters have been checked: `request[PARAMETER]` is the value.
+    """A request with validated parameters: `request[PARAMETER]` is the value.
 
     Args:
-        context: What handlers work on.
-        values: The checked values by parameter.
-        body: The JSON that came with it.
-        is_ours: Whether our own client sends it, which shows people what we answer.
+        context: The context of handlers.
+        values: The validated values by parameter.
+        body: Its JSON body.
+        is_ours: Whether it is from pystate's client, which shows the answer to users.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RestRequest:
         """The job of the path.
 
         Raises:
-            JobNotFoundError: There is none of this id.
+            JobNotFoundError: There is no job with this id.
         """
         return self.dispatcher.job(self[JOB_ID])
 
@@ -92,20 +92,20 @@ class RestRoute:
     """One route.
 
     Args:
-        method: The verb.
-        path: With placeholders that `PATH_PARAMETERS` knows. Below `/pystate/` it's ours; others are served below `/v1` too.
-        handler: Serves it.
+        method: The HTTP method.
+        path: The path, with placeholders of `PATH_PARAMETERS`. Those outside of `/pystate/` are served below `/v1`, too.
+        handler: Serves the request.
         summary: What it does, in one line.
-        answer: The class of its answer, or a list of one; None where it's no JSON.
+        answer: The class of its answer, or a list of one; None if it isn't JSON.
         status: The status code of the answer.
         query: The parameters of the query.
-        body: The fields of the body; None where it has none.
-        max_body: Bytes of it.
-        media_type: Of the answer.
-        asks_driver: It waits for the job's driver. Such requests have threads of their own.
-        owner_only: It needs the token of the home, also where REST needs none.
-        is_public: It never needs a token.
-        refusals: Further status codes that it answers.
+        body: The fields of the body; None without a body.
+        max_body: The maximum size of the body in bytes.
+        media_type: The media type of the answer.
+        asks_driver: Whether it waits for the job's driver. Such requests have their own threads.
+        owner_only: Whether it needs the token of the home even if REST needs none.
+        is_public: Whether it never needs a token.
+        refusals: Its further status codes.
     """
 
     method: str
@@ -125,12 +125,12 @@ class RestRoute:
 
     @property
     def path_parameters(self) -> tuple[Parameter[Any], ...]:
-        """The parameters of the path, in its order."""
+        """The parameters of the path, in order."""
         return tuple(PATH_PARAMETERS[name] for name in _PLACEHOLDER.findall(self.path))
 
     @cached_property
     def response(self) -> Schema | None:
-        """The schema of its answer; None where it's no JSON."""
+        """The schema of its answer; None if it isn't JSON."""
         return None if self.answer is None else schema_of(self.answer)
 
     @property
@@ -140,5 +140,5 @@ class RestRoute:
 
     @property
     def precedence(self) -> tuple[bool, ...]:
-        """What routes are sorted by, so that a fixed word goes in front of a placeholder."""
+        """The sort key of routes, by which a fixed word takes precedence over a placeholder."""
         return tuple(segment.startswith("{") for segment in self.path.split("/"))

@@ -1,4 +1,4 @@
-"""JSON schemas: what requests look like, in words to write them with; what answers look like follows from their classes."""
+"""JSON schemas: helpers to write those of requests; those of answers are derived from their classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIMPLE: dict[Any, Schema] = {
 
 
 def words(*values: str) -> Schema:
-    """Return the schema of a text that is one of some words."""
+    """Return the schema of a string with an enumeration of values."""
     return {"type": "string", "enum": list(values)}
 
 
@@ -36,12 +36,12 @@ def array(items: Schema) -> Schema:
 
 
 def mapping(values: Schema) -> Schema:
-    """Return the schema of an object whose keys are not known beforehand."""
+    """Return the schema of an object with arbitrary keys."""
     return {"type": "object", "additionalProperties": values}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema of what may be null."""
+    """Return a schema that also allows null."""
     return {"anyOf": [schema, _NULL]}
 
 
@@ -56,7 +56,7 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 
 
 def schema_of(kind: Any) -> Schema:
-    """Return the schema of what a type is in JSON: of a message, a field of one, or a list of them."""
+    """Return the JSON schema of a type: a message, a field of one, or a list of them."""
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     origin, arguments = get_origin(kind), get_args(kind)
@@ -90,7 +90,7 @@ def _message(kind: type[PlainData]) -> Schema:
 
 
 def _present(kind: Any) -> Any:
-    """Return the type of a field that is left out where it is None."""
+    """Return the type of a field that is omitted if it is None."""
     return Union[tuple(one for one in get_args(kind) if one is not type(None))]  # noqa: UP007 - of how many isn't known
 
 

@@ -1,7 +1,7 @@
 """A failure as the Java object that Flink's client rebuilds from `serialized-throwable`.
 
-The client can't do without it. The bytes are an `org.apache.flink.util.SerializedThrowable` in Java's object stream
-protocol, with texts only: class name, message and stack trace. No other class has to be there to read it.
+The client requires it. The bytes are an `org.apache.flink.util.SerializedThrowable` in Java's object stream
+protocol, with strings only: class name, message and stack trace. No other class is needed to read it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 import struct
 
 _STRING = b"t\x00\x12Ljava/lang/String;"
-_SAME_STRING = b"q\x00~\x00\x01"  # the text that was the stream's second object
+_SAME_STRING = b"q\x00~\x00\x01"  # the string that was the second object of the stream
 _NULL = b"p"
 _END = b"x"
 # each class: its name, its serialVersionUID, its flags, its fields
@@ -31,8 +31,8 @@ def serialized_throwable(class_name: str, message: str, stack_trace: str) -> str
 
     Args:
         class_name: The name of the error's class.
-        message: What it says.
-        stack_trace: What Java's `printStackTrace` shows of it.
+        message: The message.
+        stack_trace: The output of Java's `printStackTrace`.
     """
     throwable = _NULL + _text(message) + _NO_STACK + _NULL + _END
     own = _text(stack_trace) + _text(class_name) + _NULL
@@ -47,7 +47,7 @@ def _text(text: str) -> bytes:
 
 
 def _modified_utf8(text: str) -> bytes:
-    """Return a text as Java writes it: each half of a surrogate pair for itself, and no zero byte."""
+    """Return a string in Java's modified UTF-8: surrogates are encoded separately, and there is no zero byte."""
     halves = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(halves) // 2}H", halves)
     return b"".join(b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass") for unit in units)

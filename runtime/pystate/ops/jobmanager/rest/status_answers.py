@@ -1,4 +1,4 @@
-"""Job statuses as answers of Flink's REST. Pure functions of what `status.json` holds."""
+"""Job statuses as answers of Flink's REST API. Pure functions of the content of `status.json`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def job_summary(job_id: str, status: Status, now: int, program: EmbeddedProgramF
         job_id: The job.
         status: Its status.
         now: Milliseconds since 1970.
-        program: What runs it itself; None for a job of ours.
+        program: The program of an embedded job; None for others.
     """
     counts = {state.value.lower(): count for state, count in task_counts(status).items()}
     return JobDetails(
@@ -154,8 +154,8 @@ def job_config(job_id: str, status: Status, configuration: Mapping[str, str], re
     Args:
         job_id: The job.
         status: Its status.
-        configuration: The options it was submitted with.
-        restart_strategy: When it is restarted, in words.
+        configuration: The submitted options.
+        restart_strategy: The restart strategy, in words.
     """
     execution = ExecutionConfigInfo(
         restart_strategy=restart_strategy,
@@ -168,7 +168,7 @@ def job_config(job_id: str, status: Status, configuration: Mapping[str, str], re
 
 
 def progress(status: Status) -> JobProgress:
-    """GET /pystate/jobs/:id/progress: how far the job is; None for what is not known."""
+    """GET /pystate/jobs/:id/progress: the progress of the job; None for unknown values."""
     restore = status.get("restore")
     return JobProgress(
         name=status["name"],
@@ -211,11 +211,11 @@ def execution_result(job_id: str, status: Status) -> JobExecutionResultResponseB
 
 
 def exceptions(status: Status, most: int = MAX_FAILURES) -> JobExceptionsInfoWithHistory:
-    """GET /jobs/:id/exceptions: the last failures, the newest first.
+    """GET /jobs/:id/exceptions: the last failures, newest first.
 
     Args:
-        status: The job's.
-        most: How many are wanted.
+        status: The status of the job.
+        most: The maximum number of failures.
     """
     kept = status["failures"][:most]
     history = JobExceptionHistory(
@@ -270,7 +270,7 @@ def _cause_or_none(failure: dict[str, Any] | None) -> FailureCause | None:
 
 
 def failure_cause(failure: dict[str, Any]) -> FailureCause:
-    """Return a failure as Flink's class and stack trace, and as our own error."""
+    """Return a failure as Flink's class and stack trace, and as pystate's own error."""
     name = failure.get("class") or PystateError.__name__
     message = failure.get("message") or name
     stack_trace = failure.get("stack_trace") or f"{name}: {message}"

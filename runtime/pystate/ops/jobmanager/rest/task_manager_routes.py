@@ -1,6 +1,6 @@
-"""The routes about slots. A job's driver with its slots is what Flink calls a task manager, so it has the id of the job.
+"""The routes about slots. A job's driver with its slots appears as a task manager, with the id of the job.
 
-Memory is Spark's and the operating system's here, it isn't divided among slots: Flink's figures of it are 0.
+Memory is managed by Spark and the operating system, and isn't divided among slots: Flink's memory figures are 0.
 """
 
 from __future__ import annotations

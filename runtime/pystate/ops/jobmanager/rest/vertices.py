@@ -1,4 +1,4 @@
-"""A job's operators as answers of Flink's REST: vertices, subtasks, the plan. Pure functions of its status."""
+"""A job's operators as answers of Flink's REST API: vertices, subtasks, the plan. Pure functions of its status."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class _Times(TypedDict):
 
 
 def task_state(text: str) -> TaskState:
-    """Return what Flink calls the state of a task of a job in that state."""
+    """Return Flink's task state for a job in this state."""
     state = JobStatus(text)
     return _TASK_STATE_OF.get(state) or TaskState(state.value)
 
 
 def task_counts(status: Status, *, per_vertex: bool = False) -> dict[TaskState, int]:
-    """Return how many subtasks, or vertices, are in each state."""
+    """Return the number of subtasks, or vertices, in each state."""
     counts = dict.fromkeys(TaskState, 0)
     for vertex in status["vertices"]:
         counts[task_state(vertex["status"])] += 1 if per_vertex else vertex["parallelism"]
@@ -65,11 +65,11 @@ def vertex(vertex: dict[str, Any], status: Status, now: int) -> JobVertexDetails
 
 
 def with_last_io(status: Status, io: Mapping[str, Mapping[str, int]]) -> Status:
-    """Return a status whose vertices have what was last known of their records, bytes and times, where it has none.
+    """Return a status with the last known records, bytes and times of its vertices filled in where missing.
 
     Args:
-        status: A job's.
-        io: By the id of a vertex, see `io_figures`.
+        status: The status of a job.
+        io: Figures by vertex id, see `io_figures`.
     """
     return {**status, "vertices": [{"metrics": io.get(one["id"], {}), **one} for one in status["vertices"]]}
 
@@ -77,14 +77,14 @@ def with_last_io(status: Status, io: Mapping[str, Mapping[str, int]]) -> Status:
 def vertex_details(
     job_id: str, status: Status, vertex_id: str, now: int, io: Mapping[int, Mapping[str, int]] | None = None
 ) -> JobVertexDetailsInfo | None:
-    """GET /jobs/:id/vertices/:vid; None where the job has no such vertex. Subtasks share its state and times.
+    """GET /jobs/:id/vertices/:vid; None if the job has no such vertex. Subtasks share its state and times.
 
     Args:
         job_id: The job.
         status: Its status.
         vertex_id: The vertex.
         now: Milliseconds since 1970.
-        io: By subtask, see `io_figures`.
+        io: Figures by subtask, see `io_figures`.
     """
     found = next((one for one in status["vertices"] if one["id"] == vertex_id), None)
     if found is None:
@@ -114,7 +114,7 @@ def vertex_details(
 
 
 def plan(job_id: str, status: Status) -> JobPlan:
-    """Return the plan as of GET /jobs/:id/plan; nodes without inputs where an older driver has left only the vertices."""
+    """Return the plan as of GET /jobs/:id/plan; nodes have no inputs if an older driver wrote only the vertices."""
     nodes = [PlanNode.from_plain(one) for one in status.get("plan") or ()]
     return JobPlan(jid=job_id, name=status["name"], nodes=nodes or [_bare_node(one) for one in status["vertices"]])
 
@@ -127,7 +127,7 @@ def _times(status: Status, now: int) -> _Times:
 
 
 def _io_metrics(known: Mapping[str, Any]) -> IOMetricsInfo:
-    """Return Flink's counters; what the driver has not told is 0 and not complete."""
+    """Return Flink's counters; unknown ones are 0 and incomplete."""
     complete = {f"{name}-complete": name in known for name in _COUNTERS}
     return IOMetricsInfo.from_plain({**known, **complete})
 

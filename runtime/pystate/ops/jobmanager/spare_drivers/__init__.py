@@ -1,1 +1,1 @@
-"""Drivers that are warm and have no job yet."""
+"""Spare drivers: warmed up, without a job yet."""

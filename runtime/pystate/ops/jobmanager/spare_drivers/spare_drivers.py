@@ -1,4 +1,4 @@
-"""Keeps spare drivers, and gives them jobs."""
+"""Manages spare drivers, and gives them jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Example:
     directory: JobDirectory
 
     def configuration(self) -> dict[str, str]:
-        """Return what a spare's session is to be made for: what that job's was, with what its program said."""
+        """Return the configuration for a spare's session: that of the job, with its program's settings."""
         with contextlib.suppress(OSError, PystateError):
             session = SessionFile.read_from(self.directory.session)
             if session is not None:
@@ -47,13 +47,13 @@ class _Example:
 
 @dataclass(frozen=True)
 class SpareFacts:
-    """A spare driver, for people.
+    """A spare driver, for display.
 
     Attributes:
-        spare: What the pool knows.
-        pid: Its process.
-        memory: Bytes that it holds with all that it has started.
-        age: Milliseconds for which it is in its state.
+        spare: The spare in the pool.
+        pid: Its process id.
+        memory: The memory of it and its child processes in bytes.
+        age: The milliseconds in its current state.
     """
 
     spare: Spare
@@ -63,16 +63,16 @@ class SpareFacts:
 
 
 class SpareDrivers:
-    """The spare drivers of a job manager. Safe to use from many threads.
+    """The spare drivers of a job manager. Thread-safe.
 
     Args:
         home: The installation.
-        size: How many there are to be.
-        min_free: Bytes of memory that must be available for one to be started.
-        leader: Our fencing token; None where we have no stand-in.
-        command: The interpreter's arguments that start one; a test's own goes here.
-        free: Tells how many bytes of memory are available; None where nobody can tell.
-        steady: Milliseconds on a clock that nobody sets.
+        size: The wanted number of spares.
+        min_free: The available memory in bytes that starting one requires.
+        leader: This job manager's fencing token; None without high availability.
+        command: The interpreter's arguments that start one; tests replace it.
+        free: Returns the available memory in bytes; None if unknown.
+        steady: Returns milliseconds of a monotonic clock.
     """
 
     def __init__(
@@ -101,23 +101,23 @@ class SpareDrivers:
 
     @property
     def size(self) -> int:
-        """How many there are to be."""
+        """The wanted number of spares."""
         return self._pool.size
 
     def facts(self) -> list[SpareFacts]:
-        """Return what there is to tell of each."""
+        """Return the facts of each spare."""
         with self._changed:
             found = [(spare, self._processes[spare.spare_id]) for spare in self._pool.spares]
         now = self._now()
         return [SpareFacts(spare, one.pid, one.resident_bytes(), now - spare.since) for spare, one in found]
 
     def take(self, job_id: str, submission: Submission, environment: Mapping[str, str]) -> ChildDriver | None:
-        """Give a job to a spare driver that is what the job's driver has to be; None where there is none.
+        """Give a job to a matching spare driver; None if there is none.
 
         Args:
             job_id: The job.
-            submission: What it is to run.
-            environment: Its environment variables; ours where empty.
+            submission: The submission.
+            environment: Its environment variables; if empty, those of this process.
         """
         kind = None if not self.size else spare_kind(submission, environment)
         if kind is None:
@@ -140,7 +140,7 @@ class SpareDrivers:
         variables = {**driver_variables(self._home, environment, self._leader), JOB_ID_VARIABLE: job_id}
         try:
             directory.driver.unlink(missing_ok=True)  # the address of an earlier driver
-            # before it can begin: another job manager that looks for the job's driver must find it
+            # before it can begin: another job manager must be able to find the job's driver
             DriverProcessFile(process.pid, process.started, process.spare_id).write_to(directory.process)
             process.give(TakenJob(job_id, submission.job_file, submission.arguments, variables))
         except OSError as error:
@@ -151,12 +151,12 @@ class SpareDrivers:
         return ChildDriver(process.process)
 
     def used(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> None:
-        """Take note that a job has a driver, started now or by an earlier job manager, so that its like are wanted.
+        """Record that a job has a driver, started now or by an earlier job manager, so that spares of its kind are wanted.
 
         Args:
-            directory: The job's files.
-            submission: What it runs.
-            environment: Its environment variables; ours where empty.
+            directory: The job's folder.
+            submission: Its submission.
+            environment: Its environment variables; if empty, those of this process.
         """
         kind = None if not self.size else spare_kind(submission, environment)
         if kind is None:
@@ -173,7 +173,7 @@ class SpareDrivers:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End all that have no job, and start no more."""
+        """End all spares without a job, and start no more."""
         with self._changed:
             self._closed = True
             processes = list(self._processes.values())
@@ -205,7 +205,7 @@ class SpareDrivers:
                 process.end()
 
     def _surplus(self) -> list[SpareProcess]:
-        """Dismiss those that are not wanted, or whose memory others need."""
+        """Dismiss spares that are not wanted, or whose memory is needed."""
         surplus = self._pool.surplus() if self._has_memory(self._min_free // 2) else list(self._pool.spares)
         for spare in surplus:
             self._pool.drop(spare.spare_id)
@@ -265,6 +265,6 @@ class SpareDrivers:
 
 
 def _why_none(spares: Sequence[Spare], needed: SpareKind) -> str:
-    """Say why none of the spares was given a job of a kind."""
+    """Return why no spare was given a job of a kind."""
     said = ["it still gets warm" if one.kind == needed else one.kind.difference(needed) for one in spares]
     return "; ".join(said) or "there is none at the moment"

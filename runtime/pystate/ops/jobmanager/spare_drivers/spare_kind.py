@@ -1,4 +1,4 @@
-"""What a spare driver is good for: what of a driver can't be changed any more once it runs."""
+"""The kind of a spare driver: the properties of a driver that can't change once it runs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _OPTIONS: tuple[ConfigOption[Any], ...] = (
 
 @dataclass(frozen=True)
 class SpareKind:
-    """What a spare driver is good for.
+    """The kind of a spare driver.
 
     Attributes:
         python: The interpreter.
-        working_directory: Where it runs.
-        environment: Its variables, but for those of a terminal.
-        session: What the submission says of its Spark session. The program may say more; the driver looks at that.
+        working_directory: The working directory.
+        environment: Its environment variables, except those of a terminal.
+        session: The submission's settings of the Spark session. The program may add more, which the driver checks.
     """
 
     python: str
@@ -51,11 +51,11 @@ class SpareKind:
 
     @property
     def parallelism(self) -> int:
-        """How many subtasks its slots are for."""
+        """The number of subtasks that its slots support."""
         return int(dict(self.session)[CoreOptions.DEFAULT_PARALLELISM.key])
 
     def difference(self, needed: SpareKind) -> str:
-        """Say what of it isn't as needed, without values, which may be secrets."""
+        """Return the names of differing properties, without values, which may be secrets."""
         if self.python != needed.python:
             return "its Python is another one"
         if self.working_directory != needed.working_directory:
@@ -67,11 +67,11 @@ class SpareKind:
 
 
 def spare_kind(submission: Submission, environment: Mapping[str, str]) -> SpareKind | None:
-    """Return what a spare driver for a job must be; None where there can be none: on a cluster it would hold executors.
+    """Return the kind of spare driver that a job needs; None if it can't have one: on a cluster it would hold executors.
 
     Args:
-        submission: What the job runs.
-        environment: Its variables; ours where empty.
+        submission: The submission of the job.
+        environment: Its environment variables; if empty, those of this process.
     """
     configuration = submitted_options(submission)
     try:
@@ -79,7 +79,7 @@ def spare_kind(submission: Submission, environment: Mapping[str, str]) -> SpareK
             return None
         values = {option.key: str(configuration.get(option)) for option in _OPTIONS}
     except ConfigurationError:
-        return None  # for its driver to say
+        return None  # its driver reports it
     values.update(configuration.spark_properties())
     variables = environment or os.environ
     return SpareKind(

@@ -1,4 +1,4 @@
-"""Which spare drivers there are to be, and which one a job gets. Decides only: no processes, no clock of its own."""
+"""Decides which spare drivers to keep, and which one a job gets; without processes or a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 10_000, 600_000
 
 
 class SpareState(str, Enum):
-    """How far a spare driver is."""
+    """The state of a spare driver."""
 
     WARMING = "WARMING"
     READY = "READY"
@@ -26,9 +26,9 @@ class Spare:
 
     Attributes:
         spare_id: 32 hex digits.
-        kind: What it is good for.
-        since: When it was started, or got ready; milliseconds on a clock that nobody sets.
-        state: How far it is.
+        kind: Its kind.
+        since: When it was started, or became ready; milliseconds of a monotonic clock.
+        state: Its state.
     """
 
     spare_id: str
@@ -38,10 +38,10 @@ class Spare:
 
 
 class SparePool:
-    """The spares of a job manager, made for the kinds of jobs that were started last.
+    """The spares of a job manager, for the kinds of jobs that were started last.
 
     Args:
-        size: How many there are to be.
+        size: The wanted number of spares.
     """
 
     def __init__(self, size: int) -> None:
@@ -53,37 +53,37 @@ class SparePool:
 
     @property
     def spares(self) -> Sequence[Spare]:
-        """Those that live, the oldest first."""
+        """The living spares, oldest first."""
         return tuple(self._spares.values())
 
     def used(self, kind: SpareKind, now: int) -> None:
-        """Take note that a job of a kind was started, so that its like are wanted."""
+        """Record that a job of a kind was started, so that spares of this kind are wanted."""
         self._recent = [kind, *(other for other in self._recent if other != kind)][: self.size]
         self._not_before = max(self._not_before, now + _QUIET_MS)
 
     def take(self, kind: SpareKind) -> Spare | None:
-        """Return a ready one of a kind, which belongs to a job from now on; None where there is none."""
+        """Take a ready spare of a kind, which belongs to a job from now on; None if there is none."""
         for spare in self._spares.values():
             if spare.kind == kind and spare.state is SpareState.READY:
                 return self._spares.pop(spare.spare_id)
         return None
 
     def added(self, spare: Spare) -> None:
-        """Take note of one that was started."""
+        """Record a started spare."""
         self._spares[spare.spare_id] = spare
 
     def ready(self, spare_id: str, now: int) -> None:
-        """Take note that one is warm."""
+        """Record that a spare is warm."""
         if spare_id in self._spares:
             self._spares[spare_id] = replace(self._spares[spare_id], state=SpareState.READY, since=now)
             self._pause_ms = _FIRST_PAUSE_MS
 
     def lost(self, spare_id: str, now: int) -> int | None:
-        """Take note that one has ended by itself. The next one comes later each time until one gets ready.
+        """Record that a spare ended on its own. The pause before the next one grows until one becomes ready.
 
         Args:
-            spare_id: Which one.
-            now: The time.
+            spare_id: The id of the spare.
+            now: The current time.
 
         Returns:
             The pause before the next one in ms; None for one that was taken or dropped.
@@ -96,11 +96,11 @@ class SparePool:
         return pause
 
     def drop(self, spare_id: str) -> None:
-        """Forget one that is being ended."""
+        """Remove a spare that is being ended."""
         self._spares.pop(spare_id, None)
 
     def surplus(self) -> list[Spare]:
-        """Return those that are of no kind that is wanted, or too many of theirs."""
+        """Return spares of an unwanted kind, or in excess of their kind."""
         wanted, surplus = self._wanted(), []
         for spare in self._spares.values():
             if spare.kind in wanted:
@@ -110,7 +110,7 @@ class SparePool:
         return surplus
 
     def missing(self) -> SpareKind | None:
-        """Return the kind that is to be started next, whenever it is time; None where all are there."""
+        """Return the kind to start next, when it is due; None if all exist."""
         there = [spare.kind for spare in self._spares.values()]
         for kind in self._wanted():
             if kind not in there:
@@ -119,11 +119,11 @@ class SparePool:
         return None
 
     def due_in(self, now: int) -> int:
-        """Return the milliseconds until one may be started."""
+        """Return the milliseconds until a spare may be started."""
         warming = any(spare.state is SpareState.WARMING for spare in self._spares.values())
         return _QUIET_MS if warming else max(0, self._not_before - now)
 
     def _wanted(self) -> list[SpareKind]:
-        """Return a kind for each place: the latest ones, the latest of all twice where there are fewer kinds than places."""
+        """Return a kind for each place: the latest kinds, with the latest repeated if there are too few."""
         kinds = self._recent
         return [kinds[place % len(kinds)] for place in range(self.size)] if kinds else []

@@ -1,4 +1,4 @@
-"""The process of a spare driver, as the job manager that has started it holds it."""
+"""The process of a spare driver, from the view of the job manager that started it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _END_SECONDS = 5.0
 
 
 class SpareProcess:
-    """Talks to a spare driver by its stdin and stdout; it ends when the first one does.
+    """Communicates with a spare driver by its stdin and stdout; it ends when its stdin does.
 
     Args:
         home: The installation.
         python: The interpreter.
         command: Its arguments that start a spare driver.
-        working_directory: Where it runs.
-        environment: Its variables.
-        warm_up: What it is asked for.
+        working_directory: Its working directory.
+        environment: Its environment variables.
+        warm_up: The warm-up request.
 
     Raises:
         OSError: It can't be started.
@@ -62,12 +62,12 @@ class SpareProcess:
         self.pid = self.process.pid
         self._working_directory, self._runs_in = working_directory, _identity(working_directory)
         self.started = started_at(self.pid)
-        with contextlib.suppress(OSError):  # it has ended already: so say its pipes
+        with contextlib.suppress(OSError):  # it has already ended: its pipes show it
             self._say(warm_up)
 
     @property
     def unfit(self) -> str | None:
-        """Why it can't have a job though it is ready; None where it can. Releases are moved and replaced."""
+        """Why it can't get a job although it is ready; None if it can. For example, its Spark release was replaced."""
         if self._runs_in is None or self._runs_in != _identity(self._working_directory):
             return "its working directory was replaced"
         if any(map(is_stopped, processes_of_session(self.pid))):  # its JVM is one of them
@@ -75,7 +75,7 @@ class SpareProcess:
         return None
 
     def report(self) -> SpareReport:
-        """Wait until it says how the warming went."""
+        """Wait for its report of the warm-up."""
         line = self._answer.readline()
         try:
             return SpareReport.from_line(line)
@@ -83,7 +83,7 @@ class SpareProcess:
             return SpareReport("it ended without a word" if not line else "it said something else")
 
     def give(self, job: TakenJob) -> None:
-        """Give it its job; from now on it lives for as long as that.
+        """Give it its job; from now on it lives as long as the job.
 
         Raises:
             OSError: It has ended.
@@ -92,14 +92,14 @@ class SpareProcess:
         self._close()
 
     def wait(self) -> int:
-        """Wait for its end, behind which nothing of it is left; return the exit code."""
+        """Wait for its end and the end of its children; return the exit code."""
         code = self.process.wait()
         self._close()
         self.clean()
         return code
 
     def clean(self) -> None:
-        """Delete what one that was killed leaves on the disk: what it got warm with."""
+        """Delete the warm-up files that a killed spare leaves on the disk."""
         shutil.rmtree(self._folder, ignore_errors=True)
         for base in (Path(tempfile.gettempdir()), Path("/dev/shm")):  # noqa: S108 - only what has our id in its name
             for left in base.glob(f"{folder_prefix(self.spare_id)}*"):
@@ -110,7 +110,7 @@ class SpareProcess:
         self._close()
 
     def end(self) -> None:
-        """Wait a moment for the end of one that was asked to, then kill it with all that it has started."""
+        """Wait briefly for a dismissed spare to end, then kill it with all its child processes."""
         try:
             self.process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -119,7 +119,7 @@ class SpareProcess:
             self.process.wait()
 
     def resident_bytes(self) -> int:
-        """Return the memory that it and all that it has started hold; 0 where nobody can tell."""
+        """Return the memory of it and its child processes in bytes; 0 if unknown."""
         return resident_bytes(self.pid)
 
     def _say(self, message: WarmUp | TakenJob) -> None:
@@ -132,7 +132,7 @@ class SpareProcess:
 
 
 def resident_bytes(session: int) -> int:
-    """Return the memory of all processes of a session, with what several of them share counted once."""
+    """Return the memory of all processes of a session, with shared memory counted once."""
     found = 0
     for pid in processes_of_session(session):
         with contextlib.suppress(OSError, ValueError):
@@ -142,7 +142,7 @@ def resident_bytes(session: int) -> int:
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """Return what tells a folder from others that live; None where there is none."""
+    """Return the identity of a folder; None if it doesn't exist."""
     try:
         found = os.stat(folder)
     except OSError:

@@ -1,1 +1,1 @@
-"""The web server of the REST endpoint: connections, heads of requests, who may ask."""
+"""The web server of the REST endpoint: connections, request headers, security."""

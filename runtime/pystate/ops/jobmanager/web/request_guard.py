@@ -1,4 +1,4 @@
-"""Authentication and host checks of requests, before anything else is looked at."""
+"""Checks the host, origin and size of requests before anything else."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ INSTANCE_HEADER = "pystate-instance"
 
 
 class RequestTooLargeError(PystateError):
-    """A request has more bytes than is read of one."""
+    """A request is larger than allowed."""
 
 
 class RequestTooSlowError(PystateError):
-    """The body of a request has not arrived in time."""
+    """The body of a request hasn't arrived in time."""
 
 
 class RequestGuard:
-    """Refuses what a browser was tricked into sending, and what is too large; names the instance in every answer.
+    """Rejects cross-site requests of browsers and too large requests; adds the instance to every answer.
 
     Args:
-        app: What serves the requests that pass.
+        app: Serves the requests that pass.
         address: The address the job manager listens on.
-        instance: Random digits that tell this process from any other that may have the port later.
+        instance: Random digits that distinguish this process from later ones on the same port.
     """
 
     def __init__(self, app: ASGIApp, address: str, instance: str) -> None:
@@ -79,7 +79,7 @@ class RequestGuard:
         host = headers.get("host", "")
         if not self._is_ours(host):
             return 403, f"The host name {shown(host)} is not one of this job manager."
-        # a page of another site may make a browser send simple requests; browsers say where they come from
+        # a page of another site may make a browser send simple requests; browsers add their origin
         origin = headers.get("origin")
         if origin is not None and _host_of(origin) != host.lower():
             return 403, f"Requests from pages of {shown(origin)} are refused."
@@ -96,7 +96,7 @@ class RequestGuard:
         try:
             address = ipaddress.ip_address(name)
         except ValueError:
-            return False  # a name that is not ours: DNS rebinding
+            return False  # a foreign host name: DNS rebinding
         return address.is_loopback or self._any_address
 
 
@@ -104,9 +104,9 @@ async def read_body(chunks: AsyncIterator[bytes], most: int, seconds: float = BO
     """Read a request's body.
 
     Args:
-        chunks: What arrives.
-        most: Bytes of it.
-        seconds: How long all of it may take.
+        chunks: The received chunks.
+        most: The maximum size in bytes.
+        seconds: The timeout for all of it.
 
     Raises:
         RequestTooLargeError: It is larger.
@@ -136,7 +136,7 @@ async def _bytes_of(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def _excess(scope: Scope) -> tuple[int, str] | None:
-    """Return how a request is refused that is too long before its body begins."""
+    """Return the answer to a request that is too large before its body; None if it isn't."""
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
         return 414, f"The path and the query of the request are longer than {MAX_TARGET_BYTES} bytes."
     headers = scope["headers"]
@@ -149,7 +149,7 @@ def _host_of(origin: str) -> str | None:
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
-        return None  # no page has such an address
+        return None  # no page has such an origin
 
 
 def _is_unspecified(address: str) -> bool:

@@ -1,7 +1,7 @@
-"""Heads of requests that two readers could take for different ones are refused: RFC 9112, 2.2, 5.2, 6.1 and 6.3.
+"""Rejects ambiguous request headers, which allow request smuggling: RFC 9112, 2.2, 5.2, 6.1 and 6.3.
 
-A proxy that asks for tokens, and a job manager that sees two requests where the proxy saw one, would let the second one
-through. h11, which reads the heads, is lenient where the standard allows it; so this looks at them first.
+If an authenticating proxy saw one request where the job manager sees two, the second one would pass unchecked. h11, which
+parses the headers, is lenient where the standard allows it; so this checks them first.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _LENGTH = re.compile(rb"[0-9]{1,20}")
 
 
 class StrictHeads(ReceiveBuffer):
-    """What has arrived on a connection; ambiguous heads of requests don't leave it."""
+    """A receive buffer that rejects ambiguous request headers."""
 
     def __init__(self) -> None:
         super().__init__()
         self._taken = bytearray()
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """Return the lines of a head, or of what follows a body in chunks; None while they aren't all there.
+        """Return the lines of a header block, or of the trailer of a chunked body; None while incomplete.
 
         Raises:
-            RemoteProtocolError: It can be read in several ways.
+            RemoteProtocolError: It is ambiguous.
         """
         lines = super().maybe_extract_lines()
         if lines:

@@ -1,8 +1,7 @@
-"""The connections of the REST endpoint: bounded in number and in time, whatever they are used for, or not used for.
+"""The connections of the REST endpoint, bounded in number and in time.
 
-Each is in one of three stages: it has no request yet, its body is still on its way, or its request is being served. Each
-stage has a limit in all and one per peer; at a limit the oldest connection is cut for the next one. So silent peers keep
-nobody out.
+Each is in one of three stages: without a request yet, receiving a body, or being served. Each stage has a total limit and
+    one per peer; at a limit the oldest connection is closed for the next one. So idle peers can't block others.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _SAID_EVERY_SECONDS = 60.0
 
 
 class Stage(Enum):
-    """What a connection is used for."""
+    """The stage of a connection."""
 
     SILENT = "no request yet"
     BODY = "a body on its way"
@@ -44,7 +43,7 @@ class Stage(Enum):
 
 
 class Accepted(socket.socket):
-    """A connection that says when it is closed."""
+    """A connection that reports when it is closed."""
 
     connections: RestConnections
     stage: Stage | None
@@ -60,8 +59,8 @@ class RestConnections:
     """Keeps the connections of one server, on the thread of its event loop.
 
     Args:
-        most: How many there may be without a request, and how many that are served.
-        clock: Monotonic seconds.
+        most: The maximum number of connections without a request, and of those being served.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,11 +81,11 @@ class RestConnections:
         return len(self._by_descriptor)
 
     def accept(self, accept: Callable[[], tuple[socket.socket, Any]]) -> tuple[Accepted, Any]:
-        """Accept a connection and give it a place.
+        """Accept a connection and register it.
 
         Raises:
-            BlockingIOError: None is accepted at the moment.
-            OSError: As `accept`; with too many open files that is said once, and nothing is tried again for a while.
+            BlockingIOError: No connection is accepted at the moment.
+            OSError: As raised by `accept`; too many open files are logged once, and there is a pause before the next try.
         """
         if self._clock() < self._paused_until:
             raise BlockingIOError
@@ -106,27 +105,27 @@ class RestConnections:
         return accepted, address
 
     def of_descriptor(self, descriptor: int) -> Accepted | None:
-        """Return the connection of that descriptor."""
+        """Return the connection of a descriptor."""
         return self._by_descriptor.get(descriptor)
 
     def move(self, accepted: Accepted, stage: Stage) -> None:
-        """Begin another stage of a connection, which has its own time."""
+        """Move a connection to another stage, which has its own timeout."""
         if accepted.stage is not None:
             if not self._limiters[accepted.stage].remove(accepted):
-                return  # it is cut
+                return  # it is closed
             accepted.stage = None
         accepted.stage = stage
         self._limiters[stage].add(accepted, accepted.peer)
 
     def forget(self, accepted: Accepted) -> None:
-        """Take note that a connection is about to be closed."""
+        """Remove a connection that is about to be closed."""
         if accepted.stage is not None:
             self._limiters[accepted.stage].remove(accepted)
         if self._by_descriptor.get(accepted.fileno()) is accepted:
             del self._by_descriptor[accepted.fileno()]
 
     def look(self) -> None:
-        """Cut what has taken too long."""
+        """Close connections that have timed out."""
         for limiter in self._limiters.values():
             limiter.cut_expired()
         cut = sum(limiter.cut_count for limiter in self._limiters.values())
@@ -145,7 +144,7 @@ class RestConnections:
         return ConnectionLimiter(
             lambda accepted: cut_descriptor(accepted.fileno()),
             most=most,
-            # the rest is for other machines
+            # the rest is left for other machines
             most_of_peer=max(most * 3 // 4, 1),
             seconds=seconds,
             grace=0.0,  # the event loop can't wait for one
@@ -154,11 +153,11 @@ class RestConnections:
 
 
 class RestListener(socket.socket):
-    """A listening socket whose connections have places.
+    """A listening socket whose connections are registered.
 
     Args:
-        listener: One that listens; it is this one's from now on.
-        connections: Gives the places.
+        listener: A listening socket, which this takes ownership of.
+        connections: Registers the connections.
     """
 
     def __init__(self, listener: socket.socket, connections: RestConnections) -> None:

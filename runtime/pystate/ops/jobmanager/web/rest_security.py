@@ -19,14 +19,14 @@ from pystate.common.processes.rest_certificate import rest_certificate
 
 @dataclass(frozen=True, repr=False)
 class RestSecurity:
-    """What requests must prove.
+    """Token and TLS settings of REST.
 
     Attributes:
-        home_token: Of the home's owner; it may do everything.
-        token: What every request must prove, and may do everything too; None where most requests need none.
+        home_token: The token of the home's owner, which permits everything.
+        token: The token that every request needs, which also permits everything; None if most requests need none.
         certificate: The server's certificate, a PEM file; None for no TLS.
         key: Its private key.
-        allow_unauthenticated: Other machines may ask without a token, and requests without one may name places.
+        allow_unauthenticated: Whether other machines may send requests without a token, and these may name places.
     """
 
     home_token: str
@@ -37,10 +37,10 @@ class RestSecurity:
 
     @staticmethod
     def of(configuration: Configuration, home_token: str) -> RestSecurity:
-        """Return what the options say.
+        """Return the settings of the options.
 
         Raises:
-            ConfigurationError: A file is missing, can be read by others, or is not what it should be.
+            ConfigurationError: A file is missing, readable by others, or invalid.
         """
         get, options = configuration.get, SecurityOptions
         path = get(options.REST_TOKEN_FILE)
@@ -51,14 +51,14 @@ class RestSecurity:
 
     @property
     def scheme(self) -> str:
-        """What addresses begin with."""
+        """The scheme of URLs."""
         return "http" if self.certificate is None else "https"
 
     def check_address(self, address: str) -> None:
-        """Refuse to be reached by other machines without a token.
+        """Check that other machines can't connect without a token.
 
         Raises:
-            ConfigurationError: The address is not a loopback one, and no token is asked for.
+            ConfigurationError: The address isn't a loopback one, and no token is required.
         """
         if self.token is not None or self.allow_unauthenticated or is_loopback(address):
             return
@@ -71,20 +71,20 @@ class RestSecurity:
 
     @property
     def warning(self) -> str | None:
-        """What must be said at the start of a job manager about who may do what; None where nothing must be."""
+        """The warning about permissions at the start of a job manager; None if there is none."""
         return unauthenticated_warning() if self.token is None and self.allow_unauthenticated else None
 
     def server_options(self) -> dict[str, Any]:
-        """Return what uvicorn needs for TLS."""
+        """Return uvicorn's options for TLS."""
         return {} if self.certificate is None else {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
 
     def allows_places(self, headers: Headers) -> bool:
-        """Return whether a request may name a place that is written or deleted.
+        """Return whether a request may name a place to write or delete.
 
-        What stands there is then the job manager's doing, with its rights, so that not everybody who reaches the port may.
+        The job manager would act there with its own permissions, so not everybody who can reach the port may do so.
 
         Args:
-            headers: The request's.
+            headers: The headers of the request.
         """
         return self.allows(headers, owner_only=not self.allow_unauthenticated)
 
@@ -92,8 +92,8 @@ class RestSecurity:
         """Return whether a request may be served.
 
         Args:
-            headers: The request's.
-            owner_only: It runs code or reads what jobs write.
+            headers: The headers of the request.
+            owner_only: Whether it runs code or reads data of jobs.
         """
         if self.token is None and not owner_only:
             return True
@@ -102,5 +102,5 @@ class RestSecurity:
             return False
         shown = given.strip().encode()
         known = [token for token in (self.home_token, self.token) if token is not None]
-        # all are compared, so that the time it takes says nothing
+        # all are compared, so that the time reveals nothing
         return any([hmac.compare_digest(shown, token.encode()) for token in known])

@@ -1,4 +1,4 @@
-"""The web server of the REST endpoint: uvicorn with a place and a time for each connection."""
+"""The web server of the REST endpoint: uvicorn with limits and timeouts for connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID_EVERY_SECONDS = 60.0
 
 
 class _NotAgainAtOnce(logging.Filter):
-    """Lets a warning through once a minute: anybody can send what is none."""
+    """Passes a warning once a minute: anybody can send invalid requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,18 +49,18 @@ _requests.addFilter(_NotAgainAtOnce())
 
 
 class RestConfig(uvicorn.Config):
-    """How the application is served.
+    """The server configuration.
 
     Args:
-        app: What serves the requests.
-        connections: Where each connection has its place.
-        options: Of TLS.
+        app: The application.
+        connections: Registers the connections.
+        options: The TLS options.
     """
 
     def __init__(self, app: ASGIApp, connections: RestConnections, **options: Any) -> None:
         super().__init__(
             app,
-            # others would accept by themselves
+            # other implementations would accept on their own
             loop="asyncio",
             http=BoundedProtocol,
             log_config=None,
@@ -75,14 +75,14 @@ class RestConfig(uvicorn.Config):
         self.connections = connections
 
     def load(self) -> None:
-        """Load what serves."""
+        """Load the configuration."""
         super().load()
         if self.ssl is not None:
-            self.ssl.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for it again and again
+            self.ssl.options |= ssl.OP_NO_RENEGOTIATION  # a client could cause work repeatedly
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP on one connection, which tells where it stands."""
+    """HTTP on one connection, which reports its stage."""
 
     def __init__(
         self,
@@ -109,17 +109,17 @@ class BoundedProtocol(H11Protocol):
         self._look()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request."""
+        """Continue with the next request."""
         super().on_response_complete()
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; where an answer is under way already, there is nothing to say but the end."""
+        """Answer invalid HTTP; if an answer has already begun, just close the connection."""
         cycle = self.cycle
         begun = cycle is not None and not cycle.response_complete
         if begun:
             begun = cycle.response_started
-            # whoever serves the request must not write behind this answer
+            # the handler of the request must not write after this answer
             cycle.disconnected = True
             cycle.message_event.set()
         try:
@@ -142,19 +142,19 @@ class BoundedProtocol(H11Protocol):
 
 
 class RestServer(uvicorn.Server):
-    """Serves, and looks after the time of connections."""
+    """The server, which also checks the timeouts of connections."""
 
     def __init__(self, config: RestConfig) -> None:
         super().__init__(config)
         self._connections = config.connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         asyncio.get_running_loop().set_exception_handler(_say)
         await super().startup(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after everything, ten times a second."""
+        """Check timeouts, ten times a second."""
         self._connections.look()
         return await super().on_tick(counter)
 
@@ -162,5 +162,5 @@ class RestServer(uvicorn.Server):
 def _say(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error = context.get("exception")
     if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
-        return  # said once, where connections are accepted
+        return  # logged once, where connections are accepted
     loop.default_exception_handler(context)
