@@ -1,1 +1,1 @@
-"""What every wing stands on: state, snapshots, file systems, records, metrics. No pyspark, nothing of the wings above."""
+"""The foundation of all other packages: state, snapshots, file systems, records, metrics. Independent of pyspark."""

@@ -1,4 +1,4 @@
-"""What user code is made of: functions, state and their descriptors. Stands on `pystate.common` alone."""
+"""The API for user code: functions, state and their descriptors. Depends on `pystate.common` only."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Filesystems that snapshots lie on: from the text of a place to one, and how each makes a file appear."""
+"""The filesystems for snapshots: resolving locations, and atomic creation of files."""

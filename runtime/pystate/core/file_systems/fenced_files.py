@@ -1,7 +1,7 @@
-"""Fenced files: small files that several processes write in turn, on a storage that can create a file exclusively.
+"""Fenced files: small files written by several processes in turn, on a storage with exclusive creation of files.
 
-No file is ever replaced: each version has a name of its own, `<name>@<token>-<number>`, and the highest one counts. Tokens
-grow with each leader. So what a process writes that has been replaced, however late, is read by nobody.
+Files are never replaced: each version has its own name, `<name>@<token>-<number>`, and the highest one counts. Tokens grow
+with each leader. So late writes of a replaced process are never read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, order=True)
 class _Version:
-    """One version of a file; those of one name are ordered as they count."""
+    """One version of a file; versions of one name are ordered by precedence."""
 
     name: str
     token: int
@@ -36,12 +36,12 @@ class _Version:
 
 
 class FencedFiles:
-    """The files in one folder. Safe to use from many threads.
+    """The fenced files in one folder. Thread-safe.
 
     Args:
         fs: The filesystem.
         folder: The path of the folder on it.
-        token: The fencing token of those who write here: what was written with a higher one goes before it.
+        token: The fencing token of this writer: versions with a higher token take precedence.
     """
 
     def __init__(self, fs: Any, folder: str, token: int) -> None:
@@ -53,7 +53,7 @@ class FencedFiles:
         self._cached: dict[str, tuple[_Version, bytes]] = {}  # a version never changes
 
     def write(self, name: str, data: bytes) -> None:
-        """Make a file have this content, unless a process with a higher token has written it.
+        """Write a file with this content, unless a process with a higher token has written it.
 
         Raises:
             OSError: The storage refuses it.
@@ -73,7 +73,7 @@ class FencedFiles:
         raise OSError(message)
 
     def read(self, name: str) -> bytes:
-        """Return the content that counts.
+        """Return the effective content.
 
         Raises:
             FileNotFoundError: There is none.
@@ -96,7 +96,7 @@ class FencedFiles:
         raise OSError(message)
 
     def read_all(self, beginning: str = "") -> dict[str, bytes]:
-        """Return the contents that count by name, after one look at the folder.
+        """Return the effective contents by name, from one listing of the folder.
 
         Args:
             beginning: How the names begin of the files that are read.

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def kind_of(fs: Any, path: str) -> str | None:
-    """Return what stands at a path: `file`, `directory`, or None for nothing.
+    """Return the kind of a path: `file`, `directory`, or None if it doesn't exist.
 
     `exists()` of many filesystems says no where they can't tell, and what isn't there is cleaned up.
 
@@ -20,7 +20,7 @@ def kind_of(fs: Any, path: str) -> str | None:
 
 
 def scheme_of(fs: Any) -> str:
-    """Return the name of a filesystem's scheme, for people."""
+    """Return the name of a filesystem's scheme, for messages."""
     protocol = fs.protocol
     name = protocol if isinstance(protocol, str) else str(protocol[0])
     return "hdfs" if name.lower() == "webhdfs" else name

@@ -1,7 +1,7 @@
 """Atomic creation and deletion of files, on each kind of filesystem.
 
-Where a rename is atomic, a file is written under another name first. An object store has no rename, and needs none: an
-object is not there before its last byte is.
+If rename is atomic, a file is written under another name first. An object store has no rename, and needs none: an object
+doesn't exist before its last byte is written.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _CONFLICTS = 5
 
 
 class HeldFolder(Protocol):
-    """A folder that is dealt with. Where the filesystem can, it stays the same whatever becomes of its name."""
+    """A folder that is held open for operations. If the filesystem supports it, it stays the same even if it is renamed."""
 
     def odd_entry(self) -> str | None:
-        """Return what is in there besides files, in words; None for nothing, or where the filesystem knows files only."""
+        """Return what it contains besides files, in words; None if nothing, or if the filesystem only has files."""
 
     def open(self, name: str) -> BinaryIO:
         """Open one of its files for reading."""
@@ -43,22 +43,22 @@ class HeldFolder(Protocol):
         """
 
     def delete(self, first: str) -> None:
-        """Delete it and all in it, one file first.
+        """Delete the folder and its content, a given file first.
 
         Raises:
-            FileNotFoundError: There is no such folder; not every filesystem tells.
+            FileNotFoundError: The folder doesn't exist; not every filesystem detects that.
         """
 
 
 class Store:
-    """A filesystem whose rename is the moment at which a file appears.
+    """A filesystem on which a file appears by rename.
 
     Args:
         fs: The filesystem.
 
     Attributes:
-        may_repeat: Whether a request may be sent twice, so that the name that is taken may be our own.
-        keeps_directories: Whether a directory that was made is there, also where nothing is in it.
+        may_repeat: Whether a request may be sent twice, so that an existing name may be our own.
+        keeps_directories: Whether empty directories exist.
     """
 
     may_repeat = False
@@ -68,7 +68,7 @@ class Store:
         self.fs = fs
 
     def exists(self, path: str) -> bool:
-        """Whether something is there."""
+        """Whether a path exists."""
         return kind_of(self.fs, path) is not None
 
     def make_directory(self, path: str) -> None:
@@ -76,7 +76,7 @@ class Store:
         self.fs.makedirs(path, exist_ok=True)
 
     def open_new(self, path: str) -> BinaryIO:
-        """Open a file for writing that isn't there yet."""
+        """Open a new file for writing; it must not exist."""
         file: BinaryIO = self.fs.open(path, "wb")
         return file
 
@@ -87,7 +87,7 @@ class Store:
 
     @contextlib.contextmanager
     def held(self, path: str) -> Iterator[HeldFolder]:
-        """Look at a folder, and deal with it.
+        """Hold a folder open, for operations on it.
 
         Raises:
             FileNotFoundError: There is none; not every filesystem tells.
@@ -95,23 +95,23 @@ class Store:
         yield _NamedFolder(self, path)
 
     def make_root(self, path: str) -> None:
-        """Make a directory that others will be made in, and find out early where that can't be done."""
+        """Create a directory for other directories, to find out early if that fails."""
         self.make_directory(path)
 
     def temporary_name(self, name: str) -> str:
-        """Return the name under which a file is written that gets `name` by `rename`."""
+        """Return the temporary name of a file that gets `name` by `rename`."""
         return f".{name}.inprogress"
 
     def close(self, file: BinaryIO) -> None:
-        """Close a written file so that its bytes outlive a crash."""
+        """Close a written file so that its bytes survive a crash."""
         file.close()
 
     def rename(self, temporary: str, final: str) -> None:
-        """Give a written file its name, which nobody else has."""
+        """Rename a written file to a name that isn't in use."""
         self.fs.mv(temporary, final)
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a small file whole, unless there is one of that name.
+        """Write a small file atomically, unless one of that name exists.
 
         Raises:
             FileExistsError: There is one.
@@ -128,7 +128,7 @@ class Store:
             raise
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a small file whole, of which only one can be: of two processes at the same moment one fails.
+        """Create a small file exclusively: of two concurrent processes, one fails.
 
         Raises:
             FileExistsError: There is one.
@@ -138,7 +138,7 @@ class Store:
         raise NotImplementedError(message)
 
     def rename_new(self, temporary: str, final: str) -> None:
-        """Give a written file a name that must be free; here another process may take it between look and rename.
+        """Rename a written file to a name that must be free; another process may take it between check and rename.
 
         Raises:
             FileExistsError: It isn't.
@@ -148,14 +148,14 @@ class Store:
         self.rename(temporary, final)
 
     def abandon(self, file: Any, path: str) -> None:
-        """Leave nothing of a file that is being written. What fails is left: the error that brought us here counts."""
+        """Remove a partially written file. Failures are ignored: the original error counts."""
         with contextlib.suppress(Exception):
             file.close()
         with contextlib.suppress(Exception):
             self.fs.rm_file(path)
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory and all in it.
+        """Delete a directory and its content.
 
         Raises:
             FileNotFoundError: There is none; not every filesystem tells.
@@ -164,7 +164,7 @@ class Store:
 
 
 class _NamedFolder:
-    """A folder that is known by its path.
+    """A folder identified by its path.
 
     Args:
         store: Where it is.
@@ -188,25 +188,25 @@ class _NamedFolder:
         self._store.fs.rm_file(f"{self._path}/{name}")
 
     def delete(self, first: str) -> None:
-        """Delete it and all in it, one file first."""
+        """Delete the folder and its content, a given file first."""
         with contextlib.suppress(FileNotFoundError):
             self.unlink(first)
         self._store.delete_directory(self._path)
 
 
 class FileStore(Store):
-    """A filesystem with hard links and file descriptors. What is closed and renamed survives a power cut."""
+    """A filesystem with hard links and file descriptors. Closed and renamed files survive a power loss."""
 
     keeps_directories = True
 
     def close(self, file: BinaryIO) -> None:
-        """Close a file once its bytes are on the disk."""
+        """Sync a file to disk and close it."""
         with file:
             file.flush()
             os.fsync(file.fileno())
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a small file whole, of which only one can be.
+        """Create a small file exclusively.
 
         Raises:
             FileExistsError: There is one.
@@ -227,7 +227,7 @@ class FileStore(Store):
         _sync_directory(os.path.dirname(path))
 
     def rename_new(self, temporary: str, final: str) -> None:
-        """Give a written file a name that must be free.
+        """Rename a written file to a name that must be free.
 
         Raises:
             FileExistsError: It isn't.
@@ -241,7 +241,7 @@ class FileStore(Store):
         _sync_directory(os.path.dirname(directory))
 
     def _linked(self, temporary: str, final: str) -> bool:
-        """Try a hard link: unlike a rename it fails where the name is taken, even by another driver at this very moment."""
+        """Try a hard link: unlike a rename, it fails if the name is taken, even by a concurrent driver."""
         try:
             self.fs.link(temporary, final)
         except FileExistsError:
@@ -254,23 +254,23 @@ class FileStore(Store):
 
 
 class LocalStore(FileStore):
-    """This machine's files. Those that are made have the modes of the settings, whatever the process's umask is."""
+    """Local files. Created files have the modes of the settings, independent of the process's umask."""
 
     def make_directory(self, path: str) -> None:
         """Make a directory, and those above it; does nothing if it is there."""
         make_folders(path, current_settings().folder_mode)
 
     def open_new(self, path: str) -> BinaryIO:
-        """Open a file for writing that isn't there yet."""
+        """Open a new file for writing; it must not exist."""
         return open_new(path, current_settings().file_mode)
 
     def open(self, path: str) -> BinaryIO:
-        """Open a regular file for reading; what is none, such as a pipe, isn't opened."""
+        """Open a regular file for reading; others, such as pipes, aren't opened."""
         return open_regular(path)
 
     @contextlib.contextmanager
     def held(self, path: str) -> Iterator[HeldFolder]:
-        """Hold a folder open, and deal with what is in that one; a link isn't followed.
+        """Hold a folder open, for operations on its content; links aren't followed.
 
         Raises:
             FileNotFoundError: There is none.
@@ -281,13 +281,13 @@ class LocalStore(FileStore):
 
 
 class HdfsStore(Store):
-    """HDFS, whose name node renames only to a name that is free."""
+    """HDFS, whose name node only renames to a free name."""
 
     may_repeat = True
     keeps_directories = True
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a small file whole, of which only one can be.
+        """Create a small file exclusively.
 
         Raises:
             FileExistsError: There is one.
@@ -295,7 +295,7 @@ class HdfsStore(Store):
         self.write_new(path, data)
 
     def rename_new(self, temporary: str, final: str) -> None:
-        """Give a written file a name that must be free.
+        """Rename a written file to a name that must be free.
 
         Raises:
             FileExistsError: It isn't.
@@ -316,10 +316,10 @@ class S3Store(Store):
     may_repeat = True
 
     def make_directory(self, path: str) -> None:
-        """Do nothing: a directory is there as soon as something is in it."""
+        """Do nothing: a directory exists as soon as it contains something."""
 
     def make_root(self, path: str) -> None:
-        """Find out whether the bucket is there.
+        """Check that the bucket exists.
 
         Raises:
             OSError: It isn't, or we may not write to it.
@@ -335,7 +335,7 @@ class S3Store(Store):
         """Do nothing."""
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Put an object unless there is one of that name, in one request that S3 decides on.
+        """Put an object unless one of that name exists, in one conditional request.
 
         A service that doesn't know such requests is only looked at first: of two drivers that write at the same moment both
         succeed there.
@@ -351,7 +351,7 @@ class S3Store(Store):
             self.fs.pipe_file(path, data)
 
     def create(self, path: str, data: bytes) -> None:
-        """Put an object of which only one can be, in one request that S3 decides on.
+        """Create an object exclusively, in one conditional request.
 
         Raises:
             FileExistsError: There is one.
@@ -375,7 +375,7 @@ class S3Store(Store):
             return
 
     def abandon(self, file: Any, path: str) -> None:
-        """Give up an upload, so that S3 keeps none of its parts; an object that is there after all is deleted."""
+        """Abort an upload, so that S3 keeps none of its parts; if the object exists after all, it is deleted."""
         if not file.closed:
             with contextlib.suppress(Exception):
                 file.discard()
@@ -384,7 +384,7 @@ class S3Store(Store):
             self.fs.rm_file(path)
 
     def delete_directory(self, path: str) -> None:
-        """Delete all below a prefix, and give up all uploads there, of processes that were killed.
+        """Delete everything below a prefix, and abort all uploads there, of killed processes.
 
         Raises:
             FileNotFoundError: There is nothing.
@@ -429,13 +429,13 @@ def _taken(path: str) -> FileExistsError:
 
 
 def s3_code(error: BaseException) -> str:
-    """Return S3's word for what went wrong."""
+    """Return S3's error code."""
     response = getattr(error.__cause__, "response", None) or getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def _sync_directory(path: str) -> None:
-    """Make new names in a local directory survive a power cut."""
+    """Sync a local directory, so that new names survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

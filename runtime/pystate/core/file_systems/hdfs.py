@@ -1,4 +1,4 @@
-"""HDFS: through Hadoop's own libhdfs where it is found, else through WebHDFS."""
+"""HDFS: through Hadoop's libhdfs if it is found, else through WebHDFS."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pystate.common.errors import SnapshotError, StorageError
 
 CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
 WEBHDFS_PORT = 9870
-"""Where Hadoop 3 serves WebHDFS unless it is told otherwise."""
+"""The default port of WebHDFS in Hadoop 3."""
 
 _lock = threading.Lock()
 _made: dict[tuple[int, str, HdfsSettings], Any] = {}
 
 
 def hdfs_file_system(authority: str, settings: HdfsSettings) -> Any:
-    """Return the filesystem of a cluster. Nothing is sent yet; what can't be reached shows at the first use.
+    """Return the filesystem of a cluster. It doesn't connect yet; failures show at the first use.
 
     Args:
         authority: `host:port` of the name node, `host`, or the name of a name service.
@@ -45,7 +45,7 @@ def _make(authority: str, settings: HdfsSettings) -> Any:
         try:
             return _libhdfs(authority, settings)
         except (OSError, ImportError) as error:
-            why_not_libhdfs = str(error).strip().split("\n", 1)[0].rstrip(".")  # behind it: all places it looked at
+            why_not_libhdfs = str(error).strip().split("\n", 1)[0].rstrip(".")  # the rest lists all places it looked at
     if settings.client is HdfsClient.LIBHDFS:
         message = f"HDFS can't be reached through libhdfs: {why_not_libhdfs}."
         raise StorageError(message, hint=f"{HdfsOptions.CLIENT.key} = auto tries WebHDFS, too")
@@ -77,7 +77,7 @@ def _libhdfs(authority: str, settings: HdfsSettings) -> Any:
 
 
 def _set_class_path(settings: HdfsSettings) -> None:
-    """Let the Java that libhdfs starts find Hadoop's classes and settings: without them it may end the process."""
+    """Set the class path of the JVM that libhdfs starts: without Hadoop's classes and settings it may exit the process."""
     class_path = os.environ.get("CLASSPATH")
     if class_path:
         if settings.conf_dir is not None and settings.conf_dir not in class_path.split(os.pathsep):
@@ -104,7 +104,7 @@ def _set_class_path(settings: HdfsSettings) -> None:
 
 
 def default_authority(settings: HdfsSettings) -> str:
-    """Return the name node that `hdfs:///path` means: that of `fs.defaultFS`; nothing where only WebHDFS's address is known.
+    """Return the name node of `hdfs:///path`: that of `fs.defaultFS`; empty if only WebHDFS's address is known.
 
     Raises:
         SnapshotError: Nothing says which.

@@ -1,7 +1,7 @@
-"""HDFS through libhdfs: pyarrow's filesystem, and libhdfs itself where pyarrow does something else than is needed.
+"""HDFS through libhdfs: by pyarrow's filesystem, and by libhdfs directly where pyarrow's behaviour is unsuitable.
 
-pyarrow's rename deletes the file whose name it takes, its look at a path says that nothing is there where it can't tell, and
-its deletion doesn't say that a file is gone already. libhdfs makes the directories above a new file.
+pyarrow's rename deletes an existing target, its path lookup reports a missing file when the lookup fails, and its deletion
+doesn't report that a file is already gone. libhdfs creates the parent directories of a new file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _started_by: int | None = None
 
 
 def keep_java_apart() -> None:
-    """Let the Java that libhdfs starts leave this process's signals alone.
+    """Keep the JVM that libhdfs starts from changing this process's signal handlers.
 
     Raises:
         OSError: It runs in the process that this one was forked from: it can't be used here, nor another one started.
@@ -54,8 +54,8 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
 
     Args:
         host: The name node, or the name of a name service; `default` for that of Hadoop's settings.
-        port: The name node's; 0 for the usual one.
-        user: Whom to be, where the cluster takes people's word for it; None for whom Hadoop takes us for.
+        port: The name node's port; 0 for the default.
+        user: The user name for clusters without authentication; None for Hadoop's default.
 
     Raises:
         OSError: libhdfs, Java or Hadoop's classes aren't found.
@@ -79,7 +79,7 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
         return path
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Return what is known of a file or a directory.
+        """Return information about a file or a directory.
 
         Raises:
             FileNotFoundError: Nothing is there.
@@ -110,7 +110,7 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
             super().makedirs(path, exist_ok=True)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename, where the new name is free: HDFS never replaces by a rename.
+        """Rename to a free name: HDFS never replaces by a rename.
 
         Raises:
             FileExistsError: It isn't free.
@@ -139,7 +139,7 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
                 raise
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
-        """Delete a file, or a directory with all in it.
+        """Delete a file, or a directory with its content.
 
         Raises:
             FileNotFoundError: There is none.
@@ -166,7 +166,7 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
 
 
 class _Library:
-    """The functions of libhdfs that pyarrow lacks, over a connection of their own.
+    """The functions of libhdfs that pyarrow lacks, over a separate connection.
 
     Args:
         host: See `LibHdfsFileSystem`; pyarrow has loaded the library.
@@ -205,7 +205,7 @@ class _Library:
         return True
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, as the name node does it: only to a name that is free.
+        """Rename a file to a free name, as the name node does.
 
         Raises:
             OSError: It did not.
@@ -214,7 +214,7 @@ class _Library:
 
     @contextlib.contextmanager
     def causes(self) -> Iterator[None]:
-        """Let an error of pyarrow's say what Hadoop has said."""
+        """Add Hadoop's message to an error of pyarrow."""
         try:
             yield
         except (FileNotFoundError, FileExistsError):
@@ -250,7 +250,7 @@ class _Library:
         return OSError(number if known else errno.EIO, f"HDFS did not {action} it: {reason}", what)
 
     def _last_cause(self) -> str | None:
-        """Return what Hadoop has said about the last call of this thread; None for nothing."""
+        """Return Hadoop's message about the last call of this thread; None if there is none."""
         cause: bytes | None = self._functions.hdfsGetLastExceptionRootCause() if self._tells_causes else None
         return None if not cause else cause.decode("utf-8", "replace").split("\n", 1)[0]
 
@@ -260,7 +260,7 @@ class _Library:
 
 
 def _loaded() -> ctypes.CDLL:
-    """Return the library that pyarrow has loaded, from where pyarrow looks for it.
+    """Return the library that pyarrow has loaded, by pyarrow's search order.
 
     Raises:
         OSError: It isn't found again.

@@ -1,7 +1,7 @@
-"""Local files without following links: a link, a pipe or a device under a name is refused.
+"""Local files without following links: links, pipes and devices are rejected.
 
-Others may be able to write where a path leads, and swap what stands there between a look and a deed. So what is looked at is
-held open, and what is done is done in there, not under its name.
+Other users may be able to write to a path, and swap its target between check and use. So a checked folder is held open, and
+operations are done relative to it, not by its name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import BinaryIO
 from pystate.common.files.regular_files import file_kind, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# who can't list a folder may pass through it; where the system has no such way in, the last one is opened by its path
+# a folder may be traversed without read permission; if the system has no O_PATH, the last one is opened by its path
 _PASSED = getattr(os, "O_PATH", None)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_new(path: str, mode: int) -> BinaryIO:
-    """Open a file for writing that isn't there yet, with this mode whatever the umask is.
+    """Open a new file for writing, with this mode, independent of the umask.
 
     Raises:
         OSError: It is there, be it a link, or can't be made.
@@ -37,12 +37,12 @@ def open_new(path: str, mode: int) -> BinaryIO:
 
 
 class LocalFolder:
-    """A folder that is held open: its files, and its end.
+    """A folder that is held open.
 
     Args:
-        name: What it is called in the folder it is in.
-        parent: The descriptor of that one.
-        descriptor: Its own.
+        name: Its name in its parent.
+        parent: The descriptor of its parent.
+        descriptor: Its descriptor.
     """
 
     def __init__(self, name: str, parent: int, descriptor: int) -> None:
@@ -53,7 +53,7 @@ class LocalFolder:
     @classmethod
     @contextlib.contextmanager
     def opened(cls, path: str) -> Iterator[LocalFolder]:
-        """Hold a folder open. Links above it are followed once, and then no more; it may be none itself.
+        """Hold a folder open. Links in its parent path are resolved once; the folder itself must not be a link.
 
         Raises:
             OSError: It is a link, no folder, or can't be opened.
@@ -73,7 +73,7 @@ class LocalFolder:
             os.close(parent)
 
     def odd_entry(self) -> str | None:
-        """Return what is in there besides regular files, in words; None for nothing."""
+        """Return what it contains besides regular files, in words; None if nothing."""
         for name in sorted(os.listdir(self._descriptor)):
             mode = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
             if not stat.S_ISREG(mode):
@@ -85,7 +85,7 @@ class LocalFolder:
         return open_regular(name, self._descriptor)
 
     def unlink(self, name: str) -> None:
-        """Delete one of its files; a link goes itself.
+        """Delete one of its files; a link itself is deleted, not its target.
 
         Raises:
             FileNotFoundError: There is none.
@@ -93,7 +93,7 @@ class LocalFolder:
         os.unlink(name, dir_fd=self._descriptor)
 
     def delete(self, first: str) -> None:
-        """Delete it and all in it.
+        """Delete the folder and its content.
 
         Args:
             first: The file that goes first, where there is one.
@@ -105,7 +105,7 @@ class LocalFolder:
 
 
 def _open_folder_without_links(path: str) -> int:
-    """Open a folder whose path has no links in it, name by name: what is swapped for a link meanwhile is not followed."""
+    """Open a folder component by component, so that a component that was swapped for a link isn't followed."""
     if _PASSED is None:
         return os.open(path, _FOLDER)
     descriptor = os.open("/", _PASSED | os.O_DIRECTORY | os.O_CLOEXEC)

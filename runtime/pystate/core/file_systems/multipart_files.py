@@ -1,7 +1,7 @@
-"""Recoverable files on S3: multipart uploads, whose object is there when they are completed.
+"""Recoverable files on S3: multipart uploads, whose object appears when they are completed.
 
-The bytes that aren't enough for a part yet are kept in the checkpoint. The object carries a random token, by which a
-repeated commit tells the own object from another one.
+Bytes that don't fill a part yet are kept in the checkpoint. The object carries a random token, by which a repeated commit
+recognizes its own object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystate.core.file_systems.recoverable_files import (
 
 _TOKEN = "pystate-file"  # noqa: S105 - the name of a header
 _SKIPPED_PARTS = 100
-"""By so many numbers of parts a file that is continued keeps away from a process that still writes to it."""
+"""The gap in part numbers between a resumed file and a process that may still write to it."""
 
 _MOST_PARTS = 9_000
 _GONE = ("NoSuchUpload", "NoSuchKey", "404")
@@ -34,7 +34,7 @@ class MultipartFiles(RecoverableFiles):
 
     Args:
         fs: The filesystem.
-        part_size: The bytes of a part; S3 takes no fewer than 5 MiB.
+        part_size: The size of a part in bytes; S3 requires at least 5 MiB.
     """
 
     resumable = True
@@ -44,18 +44,18 @@ class MultipartFiles(RecoverableFiles):
         self._part_size = part_size
 
     def open(self, final: str) -> RecoverableFile:
-        """Begin an object; S3 hears of it with its first part."""
+        """Begin an object; the first request to S3 is made with its first part."""
         return _Upload(self._fs, self._part_size, {"final": final, "token": secrets.token_hex(8), "size": 0})
 
     def prefix(self, kept: Recoverable) -> Iterator[bytes] | None:
-        """Return the bytes of a persisted object, where S3 has none of its parts."""
+        """Return the bytes of a persisted object of which S3 has no parts."""
         if not kept["parts"]:
             return iter([kept["tail"]])
         message = f"the upload of {kept['final']} has parts already, and can't go on elsewhere"
         raise UncommittableError(errno.EINVAL, message)
 
     def resume(self, kept: Recoverable) -> RecoverableFile | None:
-        """Continue with an upload that has parts, behind numbers of parts that nobody else uses."""
+        """Resume an upload that has parts, with part numbers that no other process uses."""
         if not kept["parts"]:
             return None
         bucket, key, _ = self._fs.split_path(kept["final"])
@@ -92,10 +92,10 @@ class MultipartFiles(RecoverableFiles):
         return CommitOutcome.COMMITTED
 
     def discard(self, kept: Recoverable) -> None:
-        """Do nothing: what has no parts is in the checkpoint only."""
+        """Do nothing: an upload without parts is in the checkpoint only."""
 
     def sweep(self, is_stale: Callable[[str], bool]) -> int:
-        """Do nothing: an upload doesn't tell whose it is by now. The bucket's rules end those that are left."""
+        """Do nothing: the owner of an upload is unknown by now. The bucket's lifecycle rules abort the remaining ones."""
         del is_stale
         return 0
 
@@ -117,7 +117,7 @@ class _Upload(RecoverableFile):
     Args:
         fs: The filesystem.
         part_size: The bytes of a part.
-        kept: What was persisted of it; of a new one `final`, `token` and `size`.
+        kept: Its persisted state; for a new one, `final`, `token` and `size`.
     """
 
     def __init__(self, fs: Any, part_size: int, kept: Recoverable) -> None:
@@ -134,22 +134,22 @@ class _Upload(RecoverableFile):
 
     @property
     def full(self) -> bool:  # type: ignore[override]
-        """Whether S3 takes hardly any more parts."""
+        """Whether the part limit of S3 is almost reached."""
         return self._next > _MOST_PARTS
 
     def write(self, data: bytes) -> None:
-        """Add bytes; send them once they make a part."""
+        """Add bytes; send them once they fill a part."""
         self._tail += data
         self._size += len(data)
         if len(self._tail) >= self._part_size:
             self._send()
 
     def tell(self) -> int:
-        """Return how many bytes it has."""
+        """Return its size in bytes."""
         return self._size
 
     def persist(self) -> Recoverable:
-        """Return the parts that S3 has, and the bytes that it doesn't have."""
+        """Return the uploaded parts, and the bytes that were not uploaded yet."""
         return {
             "final": self._final,
             "token": self._token,
@@ -166,10 +166,10 @@ class _Upload(RecoverableFile):
         return self.persist()
 
     def close(self) -> None:
-        """Do nothing: what was sent stays."""
+        """Do nothing: uploaded parts stay."""
 
     def discard(self) -> None:
-        """Have S3 forget the parts."""
+        """Abort the upload."""
         if self._id is not None:
             with contextlib.suppress(OSError):
                 self._fs.call_s3("abort_multipart_upload", Bucket=self._bucket, Key=self._key, UploadId=self._id)

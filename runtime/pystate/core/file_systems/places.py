@@ -1,4 +1,4 @@
-"""Parses a location: its filesystem, its path there, and its normalized URI."""
+"""Parses locations to a filesystem, a path on it, and a normalized URI."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _OTHER_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _PASSWORD = re.compile(r"://[^/@]*:[^/]*@")
 _S3_SCHEMES = ("s3", "s3a", "s3n", "s3p")
 _STORES = (*_S3_SCHEMES, "hdfs", "memory", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "cos", "sftp")
-"""The schemes that snapshots may lie behind, besides files of this machine. Never those of the web: `http`, `ftp` and the
-like write no snapshots, and whoever may name a place could make a job manager ask any server."""
+"""The URI schemes allowed for snapshots, besides local files. Never those of the web: `http`, `ftp` and the like can't store
+snapshots, and users who may name a location could make a job manager send requests to any server."""
 
 
 def parse_location(text: str) -> tuple[Any, str, str]:
-    """Return filesystem, path on it, and normalized URI of a place.
+    """Return filesystem, path on it, and normalized URI of a location.
 
     Args:
         text: A path (`/abs`, relative, `~`), `file:/abs`, `file:///abs`, `s3://bucket/path`, `hdfs://host:port/path`,
@@ -73,10 +73,10 @@ def parse_location(text: str) -> tuple[Any, str, str]:
 
 
 def with_default_scheme(default: str, path: str) -> str:
-    """Return the URL of an absolute path where `fs.default-scheme` is set.
+    """Return the URL of an absolute path if `fs.default-scheme` is set.
 
     Raises:
-        SnapshotError: The setting is no scheme.
+        SnapshotError: The setting isn't a scheme.
     """
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)(?::/*|://([^/]+)/*)?", default)
     if found is None:
@@ -111,7 +111,7 @@ def _parse_url(text: str, scheme: str, authority: str, path: str) -> tuple[Any, 
 
 
 def _may_store(scheme: str) -> bool:
-    """Whether snapshots may lie behind a scheme: pystate lets them, or this program has brought a filesystem of its own."""
+    """Whether a scheme is allowed for snapshots: by pystate, or because the program has registered a filesystem for it."""
     return scheme in _STORES or (scheme in registry and scheme not in known_implementations)
 
 
@@ -125,7 +125,7 @@ def _s3() -> Any:
 
 
 def without_slash(uri: str) -> str:
-    """Return a URI without slashes at its end; the root stays as it is."""
+    """Return a URI without trailing slashes; the root is unchanged."""
     stripped = uri.rstrip("/")
     return uri if stripped.endswith(":") else stripped
 

@@ -1,4 +1,4 @@
-"""Opens a place for recoverable files, whatever kind of storage it is on."""
+"""Opens a location for recoverable files, on any kind of storage."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pystate.core.file_systems.renamed_files import LocalFiles, RenamedFiles
 
 
 def recoverable_files(uri: str, tag: str) -> tuple[RecoverableFiles, str]:
-    """Return the files below a place, and the place's path on its filesystem.
+    """Return the recoverable files below a location, and its path on its filesystem.
 
     Args:
         uri: See `parse_location`.
-        tag: Stands in the names of what is in progress, where there are such names.
+        tag: Part of the names of files in progress, if they have names.
 
     Raises:
-        SnapshotError: It is no place.
+        SnapshotError: It isn't a valid location.
     """
     fs, path, _ = parse_location(uri)
     if isinstance(fs, LocalFileSystem):

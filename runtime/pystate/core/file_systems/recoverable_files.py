@@ -1,9 +1,9 @@
-"""Files that nobody sees before they are committed, and that can be continued after a crash.
+"""Recoverable files: invisible until they are committed, and resumable after a crash.
 
     open -> write ... -> persist -> write ... -> close_for_commit -> commit, once or again
 
-What `persist` and `close_for_commit` return is plain: it goes into a checkpoint, and another process on another machine
-continues from it. Source: Flink's `RecoverableWriter` and `RecoverableFsDataOutputStream`.
+`persist` and `close_for_commit` return plain data for a checkpoint, from which another process on another machine can
+continue. Source: Flink's `RecoverableWriter` and `RecoverableFsDataOutputStream`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ IN_PROGRESS = ".inprogress."
 
 
 class CommitOutcome(Enum):
-    """What a commit has come to."""
+    """The result of a commit."""
 
     COMMITTED = "committed"
     ALREADY_COMMITTED = "already committed"
 
 
 class UncommittableError(OSError):
-    """A file can't get its name: what was written is gone, or another file has the name."""
+    """A file can't be committed: its data is gone, or another file has the name."""
 
 
 class RecoverableFile(ABC):
     """A file that is being written.
 
     Attributes:
-        full: It can't take much more, and should be closed.
+        full: Whether it has almost reached its limit, and should be closed.
     """
 
     full = False
@@ -46,11 +46,11 @@ class RecoverableFile(ABC):
 
     @abstractmethod
     def tell(self) -> int:
-        """Return how many bytes it has."""
+        """Return its size in bytes."""
 
     @abstractmethod
     def persist(self) -> Recoverable:
-        """Return what `prefix` and `resume` need, once all bytes so far outlive a crash; more may be written.
+        """Make all bytes so far durable, and return the data for `prefix` and `resume`; more may be written.
 
         Raises:
             NotImplementedError: This storage can't continue with a file.
@@ -58,23 +58,23 @@ class RecoverableFile(ABC):
 
     @abstractmethod
     def close_for_commit(self) -> Recoverable:
-        """End the file; return what `commit` needs, once its bytes outlive a crash."""
+        """Close the file durably; return the data for `commit`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it; what was persisted stays."""
+        """Release the file; persisted data stays."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Leave nothing of it. What fails is left."""
+        """Delete the file; failures are ignored."""
 
 
 class RecoverableFiles(ABC):
-    """Files below one place.
+    """Recoverable files below one location.
 
     Attributes:
         resumable: Whether a file can be persisted while it is written.
-        readable: Whether `prefix` has the bytes of every closed file that isn't committed.
+        readable: Whether `prefix` can read every closed, uncommitted file.
     """
 
     resumable = False
@@ -82,18 +82,18 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def open(self, final: str) -> RecoverableFile:
-        """Begin a file that gets this path, with the folders above it."""
+        """Begin a file for this path, and create its parent folders."""
 
     @abstractmethod
     def prefix(self, kept: Recoverable) -> Iterator[bytes] | None:
-        """Return the bytes that a persisted file has; None if they are in a committed file already.
+        """Return the bytes of a persisted file; None if they are in a committed file already.
 
         Raises:
             UncommittableError: They are neither here nor there.
         """
 
     def resume(self, kept: Recoverable) -> RecoverableFile | None:
-        """Continue with a persisted file itself, as it was then; None if its bytes have to begin a new one (`prefix`).
+        """Resume a persisted file at its persisted state; None if its bytes must be copied to a new file (`prefix`).
 
         Raises:
             UncommittableError: It is gone.
@@ -103,7 +103,7 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def commit(self, kept: Recoverable) -> CommitOutcome:
-        """Give a closed file its name; does nothing if that was done.
+        """Rename a closed file to its final name; idempotent.
 
         Raises:
             UncommittableError: It is gone, or another file has the name.
@@ -111,8 +111,8 @@ class RecoverableFiles(ABC):
 
     @abstractmethod
     def discard(self, kept: Recoverable) -> None:
-        """Delete a persisted file whose bytes have begun another one; does nothing if it is gone."""
+        """Delete a persisted file whose bytes were copied to another one; does nothing if it is gone."""
 
     @abstractmethod
     def sweep(self, is_stale: Callable[[str], bool]) -> int:
-        """Delete files in progress below the place by their name behind `.inprogress.`; return how many."""
+        """Delete files in progress below the location by the part of their name after `.inprogress.`; return how many."""

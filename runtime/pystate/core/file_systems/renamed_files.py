@@ -1,7 +1,8 @@
-"""Recoverable files where a rename is the moment at which a file appears: local disks, HDFS.
+"""Recoverable files on filesystems on which a file appears by rename: local disks, HDFS.
 
-A file is written beside its place, as `.NAME.inprogress.TAG-RANDOM`: readers of folders skip names that begin with a dot.
-Nobody continues with a file itself, for a process that was taken for dead may still write to it: its bytes begin a new one.
+A file is written in its target folder as `.NAME.inprogress.TAG-RANDOM`: readers of folders skip names that begin with a dot.
+A file is never resumed in place, since a process that is believed dead may still write to it: its bytes are copied to a new
+one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class RenamedFiles(RecoverableFiles):
     Args:
         fs: The filesystem.
         folder: The folder's path on it.
-        tag: Stands in the names of what is in progress: whose it is.
+        tag: Part of the names of files in progress: their owner.
     """
 
     readable = True
@@ -109,17 +110,17 @@ class RenamedFiles(RecoverableFiles):
         self._store.rename_new(temporary, final)
 
     def _is_same(self, temporary: str, final: str) -> bool:
-        """Whether two names are of one file; only hard links make such."""
+        """Whether two names are hard links to the same file."""
         del temporary, final
         return False
 
     def _forget(self, temporary: str, final: str) -> None:
-        """Take the old name from a file that has the new one."""
+        """Remove the old name of a file that has the new one."""
         del final
         self._delete(temporary)
 
     def _size(self, path: str) -> int | None:
-        """Return a file's bytes; None if there is none."""
+        """Return a file's size; None if there is none."""
         return int(self._fs.info(path)["size"]) if kind_of(self._fs, path) == "file" else None
 
     def _delete(self, path: str) -> None:
@@ -151,10 +152,10 @@ class RenamedFiles(RecoverableFiles):
 
 
 class Disk:
-    """What is done to the files of this machine; a name that is made or taken outlives a power cut."""
+    """Operations on local files; created and deleted names are durable."""
 
     def make_folder(self, path: str) -> None:
-        """Make a folder, and those above it; the process's umask says who may read."""
+        """Create a folder and its parents, with modes by the process's umask."""
         missing = []
         while not os.path.isdir(path):
             missing.append(path)
@@ -165,16 +166,16 @@ class Disk:
             self.sync_folder(os.path.dirname(one))
 
     def open_new(self, path: str) -> BinaryIO:
-        """Open a file for writing that isn't there yet."""
+        """Open a new file for writing; it must not exist."""
         return open(path, "xb", buffering=1 << 16)
 
     def sync(self, file: BinaryIO) -> None:
-        """Bring a file's bytes to the disk."""
+        """Sync a file to disk."""
         file.flush()
         os.fsync(file.fileno())
 
     def sync_folder(self, path: str) -> None:
-        """Bring a folder's names to the disk."""
+        """Sync a folder to disk."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -182,7 +183,7 @@ class Disk:
             os.close(descriptor)
 
     def link(self, temporary: str, final: str) -> None:
-        """Give a file a second name.
+        """Create a hard link.
 
         Raises:
             FileExistsError: The name is taken.
@@ -191,7 +192,7 @@ class Disk:
         os.link(temporary, final)
 
     def rename(self, temporary: str, final: str) -> None:
-        """Rename a file, where there are no hard links."""
+        """Rename a file, for filesystems without hard links."""
         if os.path.lexists(final):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), final)
         os.rename(temporary, final)
@@ -212,7 +213,7 @@ class LocalFiles(RenamedFiles):
         fs: The filesystem.
         folder: See `RenamedFiles`.
         tag: Likewise.
-        disk: What is done to files.
+        disk: The operations on files.
     """
 
     resumable = True
@@ -262,9 +263,9 @@ class _LocalFile(RecoverableFile):
     """A file of this machine.
 
     Args:
-        disk: What is done to files.
-        temporary: Its name while it is written.
-        final: The one it gets.
+        disk: The operations on files.
+        temporary: Its temporary name.
+        final: Its final name.
     """
 
     def __init__(self, disk: Disk, temporary: str, final: str) -> None:
@@ -284,11 +285,11 @@ class _LocalFile(RecoverableFile):
         self._size += len(data)
 
     def tell(self) -> int:
-        """Return how many bytes it has."""
+        """Return its size in bytes."""
         return self._size
 
     def persist(self) -> Recoverable:
-        """Bring the bytes to the disk."""
+        """Sync the bytes to disk."""
         try:
             self._disk.sync(self._file)
         except OSError as error:
@@ -299,13 +300,13 @@ class _LocalFile(RecoverableFile):
         return {"final": self._final, "temporary": self._temporary, "size": self._size}
 
     def close_for_commit(self) -> Recoverable:
-        """Bring the bytes to the disk, and end the file."""
+        """Sync the bytes to disk, and close the file."""
         kept = self.persist()
         self._file.close()
         return kept
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the file."""
         self._file.close()
 
     def discard(self) -> None:
@@ -317,7 +318,7 @@ class _LocalFile(RecoverableFile):
 
 
 class _WrittenFile(RecoverableFile):
-    """A file of a filesystem that shows bytes safely only once it is closed.
+    """A file of a filesystem on which data is only durable once the file is closed.
 
     Args:
         store: The filesystem.
@@ -342,16 +343,16 @@ class _WrittenFile(RecoverableFile):
         self._size += len(data)
 
     def tell(self) -> int:
-        """Return how many bytes it has."""
+        """Return its size in bytes."""
         return self._size
 
     def persist(self) -> Recoverable:
-        """Refuse: it has to be closed first."""
+        """Raise an error: it has to be closed first."""
         message = "this filesystem can't go on with a file"
         raise NotImplementedError(message)
 
     def close_for_commit(self) -> Recoverable:
-        """End the file."""
+        """Close the file."""
         try:
             self._store.close(self._file)
         except OSError as error:
@@ -359,7 +360,7 @@ class _WrittenFile(RecoverableFile):
         return {"final": self._final, "temporary": self._temporary, "size": self._size}
 
     def close(self) -> None:
-        """Delete it: nobody can continue with it."""
+        """Delete the file: it can't be resumed."""
         self.discard()
 
     def discard(self) -> None:
@@ -368,7 +369,7 @@ class _WrittenFile(RecoverableFile):
 
 
 def _named(error: OSError, path: str) -> OSError:
-    """Return an error with the file that it is about: a write to an open file, as to a full disk, doesn't say."""
+    """Return an error with its file name, which errors of writes to open files don't contain."""
     if error.filename is None and error.errno is not None:
         error.filename = path
     return error

@@ -19,7 +19,7 @@ _made: dict[tuple[int, S3Settings], Any] = {}
 
 
 class SnapshotS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """s3fs with as many repetitions of requests as are set: botocore repeats them, s3fs only a broken read once more.
+    """s3fs with the configured number of retries: botocore retries requests, s3fs only retries a broken read once.
 
     A service that can't be reached raises OSError, as everywhere else; botocore's own errors are none.
     """

@@ -1,7 +1,7 @@
-"""HDFS over WebHDFS: fsspec's filesystem, with the answers checked that it takes for granted.
+"""HDFS over WebHDFS: fsspec's filesystem, with additional checks of answers.
 
-WebHDFS says `false` where a rename or a new directory came to nothing, and an error of a data node comes as an answer with a
-body. Requests have a timeout and are repeated; of several name nodes the active one is asked.
+WebHDFS answers `false` if a rename or mkdir has failed, and an error of a data node comes as an answer with a body. Requests
+have a timeout and are retried; of several name nodes the active one is asked.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _ERRORS: dict[str, type[OSError]] = {
 
 
 class _StandbyError(OSError):
-    """A name node that doesn't serve at the moment; another one does."""
+    """A name node is in standby; another one is active."""
 
 
 class _Adapter(HTTPAdapter):
-    """Gives each request a timeout.
+    """Adds a timeout and retries to requests.
 
     Args:
-        timeout_s: Bound for silence.
-        max_retries: Without a connection any request is repeated, else those that may be: never one that appends.
+        timeout_s: The timeout without data.
+        max_retries: The number of retries; after connecting, only idempotent requests are retried, never appends.
     """
 
     def __init__(self, timeout_s: float, max_retries: int) -> None:
@@ -75,10 +75,10 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
 
     Args:
         addresses: `host:port` or `https://host:port` of its name nodes, or of HttpFS.
-        user: Whom to be, where the cluster takes people's word for it; None for nobody.
-        timeout_s: Bound for silence.
-        max_retries: How often a request is repeated.
-        why_not_libhdfs: Why the other way was not taken; an error names both.
+        user: The user name for clusters without authentication; None for none.
+        timeout_s: The timeout without data.
+        max_retries: The number of retries.
+        why_not_libhdfs: Why libhdfs isn't used, for errors.
     """
 
     protocol = "hdfs"
@@ -101,7 +101,7 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
     def _call(
         self, op: str, method: str = "get", path: str | None = None, data: Any = None, redirect: bool = True, **kwargs: Any
     ) -> Any:
-        """Ask the name node that serves.
+        """Send a request to the active name node.
 
         Raises:
             OSError: It refuses, or there is none.
@@ -122,7 +122,7 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         raise ConnectionError(message)
 
     def checked(self, method: str, url: str, **options: Any) -> Any:
-        """Send a request; return the answer unless it says that something is wrong.
+        """Send a request; return the answer unless it is an error.
 
         Raises:
             OSError: It does, or there is none.
@@ -180,7 +180,7 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         self.mkdir(path)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename, where the new name is free: HDFS never replaces by a rename.
+        """Rename to a free name: HDFS never replaces by a rename.
 
         Raises:
             FileExistsError: It isn't free.
@@ -192,14 +192,14 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         raise OSError(errno.EIO, "the name node did not rename it", path1)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
-        """Delete a file, or a directory with all in it; does nothing if it is gone already."""
+        """Delete a file, or a directory with its content; does nothing if it is gone already."""
         self._call("DELETE", "delete", path, recursive="true" if recursive else "false")
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> Any:
         return _File(self, path, mode, block_size or BLOCK_BYTES)
 
     def transfer(self, op: str, method: str, path: str, data: bytes | None = None, **kwargs: Any) -> bytes:
-        """Send bytes to the data node that the name node tells, or get them from it."""
+        """Send bytes to, or get them from, the data node given by the name node."""
         answer = self._call(op, method, path, redirect=False, **kwargs)
         if "Location" in answer.headers:
             options = {} if data is None else {"data": data, "headers": {"content-type": "application/octet-stream"}}
@@ -234,6 +234,6 @@ class _File(AbstractBufferedFile):  # type: ignore[misc]
         return data
 
     def discard(self) -> None:
-        """Give up writing; what was written is deleted by who began it."""
+        """Give up writing; the caller deletes what was written."""
         self.buffer = None
         self.closed = True

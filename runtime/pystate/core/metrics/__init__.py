@@ -1,4 +1,4 @@
-"""What functions measure, under the module name PyFlink has it."""
+"""The metrics of functions, under PyFlink's module name."""
 
 from pystate.core.metrics.metric import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
 

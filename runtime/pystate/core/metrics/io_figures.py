@@ -17,7 +17,7 @@ _IO = {
 
 
 def io_figures(samples: Iterable[MetricSample]) -> dict[str, int]:
-    """Return what subtasks have read, written and done in all, by REST's names; what isn't known is missing.
+    """Return the total I/O metrics of subtasks, by REST's names; unknown ones are missing.
 
     Args:
         samples: Those of one subtask, or of several.
@@ -26,7 +26,7 @@ def io_figures(samples: Iterable[MetricSample]) -> dict[str, int]:
 
 
 def bytes_and_times(samples: Iterable[MetricSample]) -> dict[str, int]:
-    """Return the same without the records; what isn't known is 0."""
+    """Return the same without record counts; unknown ones are 0."""
     return {**dict.fromkeys(_IO.values(), 0), **_totals(samples, _IO)}
 
 

@@ -1,4 +1,4 @@
-"""The last metrics of a job: the file that its driver writes when it ends."""
+"""The final metrics of a job: the file that its driver writes at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class LastMetrics(PlainData):
-    """Content of the file: the last metrics, except those of checkpoints, which have a file of their own."""
+    """The content of the file: the final metrics, except those of checkpoints, which have their own file."""
 
     version: int
     job: list[MetricSample]
@@ -27,7 +27,7 @@ class LastMetrics(PlainData):
 
 
 def write_last_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> None:
-    """Write the last metrics of a job. What goes wrong is logged: a job must not fail of what is only measured.
+    """Write the final metrics of a job. Errors are only logged: a job must not fail because of metrics.
 
     Args:
         file: `JobDirectory.last_metrics`.
@@ -41,7 +41,7 @@ def write_last_metrics(file: JobFile, metrics: Callable[[], DriverMetrics]) -> N
 
 
 def read_last_metrics(file: JobFile) -> LastMetrics | None:
-    """Return what the driver wrote; None if there is nothing, or nothing that can be read."""
+    """Return the metrics that the driver wrote; None if there are none, or if they are unreadable."""
     try:
         found = read_json(file)
         if found is None:

@@ -1,8 +1,8 @@
-"""What functions measure: counters, gauges, meters, distributions, in groups.
+"""The metrics of functions: counters, gauges, meters, distributions, in groups.
 
 Names and signatures are PyFlink's. A group comes from `runtime_context.get_metrics_group()`, in `open`; the metrics are
-plain objects in the process that runs the function, so counting costs what a method call costs. They are no state: they
-begin anew with every attempt of the job, and elements that are read again count again.
+plain objects in the process that runs the function, so counting costs a method call. They aren't state: they are reset with
+every attempt of the job, and replayed elements are counted again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_TIME_SPAN_S = 60
 
 
 class Metric(ABC):  # noqa: B024 - the root of all metrics
-    """The root of all metrics."""
+    """The base of all metrics."""
 
 
 class Counter(Metric):
@@ -31,7 +31,7 @@ class Counter(Metric):
         self._count += n
 
     def dec(self, n: int = 1) -> None:
-        """Take `n` away."""
+        """Subtract `n`."""
         self._count -= n
 
     def get_count(self) -> int:
@@ -40,10 +40,10 @@ class Counter(Metric):
 
 
 class Meter(Metric):
-    """How often something happens.
+    """The rate of events.
 
     Args:
-        time_span_in_seconds: What the rate is taken over.
+        time_span_in_seconds: The time span of the rate.
     """
 
     def __init__(self, time_span_in_seconds: int = DEFAULT_TIME_SPAN_S) -> None:
@@ -59,7 +59,7 @@ class Meter(Metric):
         return self._count
 
     def get_rate(self) -> float:
-        """Return events per second, as of the last look: the slot looks once a second."""
+        """Return events per second, as of the last update: the slot updates it once a second."""
         return self._window.rate
 
     def look(self, now_s: float) -> None:
@@ -68,10 +68,10 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """Count, sum, least and greatest of the values seen."""
+    """Count, sum, minimum and maximum of the values."""
 
     def __init__(self) -> None:
-        # one object that is replaced: who reads on another thread never sees one half of an update
+        # one object that is replaced, so that readers on other threads never see a partial update
         self._seen: tuple[int, float, float, float] = (0, 0, 0, 0)
 
     def update(self, value: float) -> None:
@@ -86,36 +86,36 @@ class Distribution(Metric):
         self._seen = (count + 1, total + value, least, greatest)
 
     def get_count(self) -> int:
-        """Return how many values there were."""
+        """Return the number of values."""
         return self._seen[0]
 
     def get_sum(self) -> float:
-        """Return their sum."""
+        """Return the sum of the values."""
         return self._seen[1]
 
     def get_min(self) -> float:
-        """Return the least of them; 0 while there is none."""
+        """Return the minimum; 0 if there is no value."""
         return self._seen[2]
 
     def get_max(self) -> float:
-        """Return the greatest of them; 0 while there is none."""
+        """Return the maximum; 0 if there is no value."""
         return self._seen[3]
 
     def get_mean(self) -> float:
-        """Return their mean; 0 while there is none."""
+        """Return the mean; 0 if there is no value."""
         count, total, _, _ = self._seen
         return total / count if count else 0.0
 
     def snapshot(self) -> tuple[int, float, float, float]:
-        """Return count, sum, least and greatest, of one moment."""
+        """Return a consistent snapshot of count, sum, minimum and maximum."""
         return self._seen
 
 
 class Gauge(Metric):
-    """A value that a function gives.
+    """A value computed by a function.
 
     Args:
-        function: Returns the value: a number, a truth, or a short text.
+        function: Returns the value: a number, a boolean, or a short text.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -127,7 +127,7 @@ class Gauge(Metric):
 
 
 class MetricGroup(ABC):
-    """Gives out metrics, and groups below it. The same name twice gives the same metric."""
+    """A group of metrics and subgroups. Registering a name twice returns the same metric."""
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
@@ -135,7 +135,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Register a function that gives a value.
+        """Register a gauge function.
 
         It is called at the end of each epoch, on the thread that runs the operator, so it may read what the operator keeps.
 
@@ -146,7 +146,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = DEFAULT_TIME_SPAN_S) -> Meter:
-        """Return the meter of that name, whose rate is taken over a time span."""
+        """Return the meter of that name, whose rate is computed over a time span."""
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:

@@ -1,4 +1,4 @@
-"""The metrics that pystate itself measures: names, units, meanings. Flink's names where Flink has the metric."""
+"""The catalog of pystate's own metrics: names, units, meanings. With Flink's names, if Flink has the metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystate.core.metrics.sample import Groups, MetricKind
 
 
 class MetricScope(Enum):
-    """What a metric belongs to."""
+    """The scope of a metric."""
 
     JOB_MANAGER = "job manager"
     JOB = "job"
@@ -22,12 +22,12 @@ class SystemMetric:
     """One metric.
 
     Attributes:
-        name: What it is called.
-        scopes: What it belongs to.
-        kind: What it is.
-        unit: What its number counts.
-        meaning: What it says.
-        ours: Whether Flink has no such metric.
+        name: Its name.
+        scopes: Its scopes.
+        kind: Its kind.
+        unit: Its unit.
+        meaning: Its description.
+        ours: Whether Flink doesn't have it.
     """
 
     name: str
@@ -184,5 +184,5 @@ BY_NAME = {metric.name: metric for metric in SYSTEM_METRICS}
 
 
 def system_metric(name: str, groups: Groups) -> SystemMetric | None:
-    """Return pystate's own metric of that name; None for one of a function's: it stands in a group, or has another name."""
+    """Return pystate's own metric of that name; None for a function's metric, which is in a group or has another name."""
     return None if groups else BY_NAME.get(name)

@@ -1,4 +1,4 @@
-"""The metrics that one operator's function has registered, in one subtask."""
+"""The metrics registered by the function of one operator, in one subtask."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import Groups, MetricKind, MetricSample, MetricValue, plain_text, plain_value
 
 MAX_METRICS = 1000
-"""How many metrics one operator of a subtask reports: a name per user or per key would fill the memory of all who listen."""
+"""The maximum number of reported metrics per operator of a subtask: a name per user or key would fill the memory of all
+receivers."""
 
 M = TypeVar("M", bound=Metric)
 
 
 @dataclass(frozen=True)
 class OperatorScope:
-    """Where an operator runs, as metrics name it.
+    """The metric scope of an operator.
 
     Attributes:
         uid: The operator's uid.
@@ -35,11 +36,12 @@ class OperatorScope:
 class OperatorMetrics:
     """Registers the metrics of one operator of one subtask, and reads them.
 
-    The function counts on its own thread, `sample_gauges` is called on the same one. `samples` may be called from another.
+    The function updates metrics on its thread, and `sample_gauges` must be called on it. `samples` may be called from
+    another thread.
 
     Args:
         scope: Where the operator runs.
-        warn: Takes a sentence about a metric that isn't reported.
+        warn: Is called with a sentence about a metric that isn't reported.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class OperatorMetrics:
         self.group: MetricGroup = _Group(self, ())
 
     def register(self, groups: Groups, name: str, kind: type[M], make: Callable[[], M]) -> M:
-        """Return the metric of that name; a new one is made where there is none."""
+        """Return the metric of that name; creates it if there is none."""
         key = (groups, plain_text(str(name)))
         known = self._metrics.get(key)
         if isinstance(known, kind) and kind is not Gauge:
@@ -74,7 +76,7 @@ class OperatorMetrics:
         return made
 
     def sample_gauges(self) -> None:
-        """Call the gauges' functions, on the operator's own thread. One that fails has no value, and is told of once."""
+        """Call the gauge functions, on the operator's thread. A failing gauge has no value, and is reported once."""
         for key, metric in list(self._metrics.items()):
             if not isinstance(metric, Gauge):
                 continue
@@ -88,13 +90,13 @@ class OperatorMetrics:
                     self._warn(f"WARNING: the gauge {name!r} of {self.scope.uid!r} failed: {type(error).__name__}: {error}")
 
     def look(self, now_s: float) -> None:
-        """Let meters record the time, in monotonic seconds."""
+        """Update the meters with the time, in monotonic seconds."""
         for metric in list(self._metrics.values()):
             if isinstance(metric, Meter):
                 metric.look(now_s)
 
     def samples(self) -> list[MetricSample]:
-        """Return what all metrics say."""
+        """Return the samples of all metrics."""
         found = []
         for key, metric in list(self._metrics.items()):
             kind, value = self._read(key, metric)
@@ -126,7 +128,7 @@ class _Group(MetricGroup):
         return self._metrics.register(self._groups, name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Register a function that gives a value."""
+        """Register a gauge function."""
         self._metrics.register(self._groups, name, Gauge, lambda: Gauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = DEFAULT_TIME_SPAN_S) -> Meter:

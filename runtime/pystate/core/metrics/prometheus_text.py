@@ -1,4 +1,4 @@
-"""Metrics in the Prometheus text format 0.0.4, under the names that Flink's own reporter gives them."""
+"""Metrics in the Prometheus text format 0.0.4, with the names of Flink's reporter."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Labels = Mapping[str, str]
 
 
 class PrometheusText:
-    """Gathers samples and writes them.
+    """Collects samples and formats them.
 
     Args:
-        prefix: What names begin with.
+        prefix: The prefix of names.
         filter_values: Whether label values keep letters, digits, colons and underscores only.
         host: This machine's name.
     """
@@ -62,12 +62,12 @@ class PrometheusText:
             self._add_task(job, task)
 
     def text(self) -> str:
-        """Return everything, a family of metrics after the other."""
+        """Return the text of all families of metrics."""
         return "".join(family.text() for family in self._families.values())
 
     def _add_task(self, job: Labels, task: TaskMetricStore) -> None:
         for subtask in task.subtasks:
-            # stages in front of the slots run wherever Spark likes
+            # stages upstream of the slots run on any executor
             where = {} if subtask.host is None else {"host": subtask.host, "tm_id": f"slot-{subtask.index}"}
             index = {"task_id": task.vertex_id, "task_name": task.name, "subtask_index": str(subtask.index)}
             for sample in subtask.samples:
@@ -89,7 +89,7 @@ class PrometheusText:
         known = system_metric(sample.name, () if scope == _JOB_MANAGER else sample.groups)
         for end, figure in sample.figures().items():
             if isinstance(figure, str):
-                continue  # a text isn't a number, and nobody could tell a 0 in its place from a real one
+                continue  # a text isn't a number, and a 0 instead would look like a real value
             name = "_".join([*names, sample.name]) + end
             scope_text = f"{sample.name}{end} (scope: {scope})"
             meaning = scope_text if known is None else f"{known.meaning} Unit: {known.unit}."
@@ -109,20 +109,20 @@ class _Family(Collector):
     """The series of one name."""
 
     def __init__(self, name: str, meaning: str, kind: str) -> None:
-        # the library would put `_total` behind the name of a counter, which Flink's names don't have
+        # the library would append `_total` to the name of a counter, which Flink's names don't have
         self._metric = Metric(name, meaning, "gauge")
         self._kind = kind
         self._known: set[frozenset[tuple[str, str]]] = set()
 
     def add(self, labels: Labels, value: float) -> None:
-        """Add a series, where it isn't there: two metrics whose names differ in other characters only are one here."""
+        """Add a series, unless it exists: metrics whose names only differ in replaced characters coincide here."""
         series = frozenset(labels.items())
         if series not in self._known:
             self._known.add(series)
             self._metric.add_sample(self._metric.name, dict(labels), value)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the family as the library has it."""
+        """Return the family as an object of the library."""
         return [self._metric]
 
     def text(self) -> str:
@@ -137,7 +137,7 @@ def _valid_name(name: str) -> str:
 
 
 def _new_label(name: str, taken: Labels) -> str:
-    """Return a label for an author's variable; one that is taken gets the mark that Prometheus itself would give it."""
+    """Return a label for a user variable; if it is taken, with the prefix that Prometheus itself would use."""
     label = _NOT_IN_LABELS.sub("_", name).lstrip("_") or "_"  # two underscores in front are Prometheus's own
     if label[:1].isdigit():
         label = f"_{label}"

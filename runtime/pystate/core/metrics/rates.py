@@ -9,10 +9,10 @@ _SEGMENTS = 60
 
 
 class RateWindow:
-    """How fast a count has grown lately. Fed with the count from time to time; knows nothing of clocks.
+    """The recent growth rate of a count, which is updated periodically. Doesn't read clocks itself.
 
     Args:
-        span_s: Seconds that the rate is taken over; over less while less has passed.
+        span_s: The time span of the rate in seconds; initially less.
     """
 
     def __init__(self, span_s: float = 60.0) -> None:
@@ -37,7 +37,7 @@ class RateWindow:
 
     @property
     def rate(self) -> float:
-        """Growth per second; 0 where there is nothing to compare with yet."""
+        """Growth per second; 0 if there is no previous value."""
         if len(self._points) < 2:
             return 0.0
         (first, before), (last, now) = self._points[0], self._points[-1]
@@ -45,7 +45,7 @@ class RateWindow:
 
 
 class Rates:
-    """The rates of many counts over the last minute, each by a key of its own."""
+    """The rates of many counts over the last minute, by key."""
 
     def __init__(self) -> None:
         self._windows: dict[Hashable, RateWindow] = {}

@@ -1,6 +1,6 @@
-"""Metric samples: what slots report and what is asked for, with names and rates.
+"""Metric samples: the values of metrics that slots report and clients request.
 
-A sample is one metric at one moment. It is plain data, so that every process can take it from every other.
+A sample is one metric at one moment. It is plain data, so that it can be exchanged between all processes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class MetricSample:
 
     Attributes:
         name: Its name within its group.
-        kind: What it is.
-        value: What it says.
+        kind: Its kind.
+        value: Its value.
         operator: The uid of the operator it belongs to; None for one of the whole subtask, or of the whole job.
-        groups: The groups that it stands in.
+        groups: Its groups.
     """
 
     name: str
@@ -59,16 +59,16 @@ class MetricSample:
 
     @property
     def key(self) -> SampleKey:
-        """What tells it from the others of its subtask."""
+        """The key that identifies it within its subtask."""
         return self.operator, self.groups, self.name, self.kind
 
     @property
     def path(self) -> list[str]:
-        """The names of its groups, and its own."""
+        """The names of its groups, and its name."""
         return [*(part for group in self.groups for part in group if part is not None), self.name]
 
     def figures(self) -> dict[str, int | float | bool | str]:
-        """Return what it says as single values, by what their names have behind the metric's."""
+        """Return its single values, by the suffix of their names."""
         value = self.value
         if not isinstance(value, dict):
             return {"": value}
@@ -99,17 +99,17 @@ class MetricSample:
 
 
 def gauge(name: str, value: MetricValue) -> MetricSample:
-    """Return a measured value."""
+    """Return a gauge sample."""
     return MetricSample(name, MetricKind.GAUGE, value)
 
 
 def counter(name: str, value: int) -> MetricSample:
-    """Return a count that only grows."""
+    """Return the sample of a monotonic counter."""
     return MetricSample(name, MetricKind.COUNTER, value)
 
 
 def plain_value(value: Any) -> int | float | bool | str:
-    """Return what an author's function measured as a value that can be sent: numbers of any library become Python's.
+    """Return the value of a user's metric in a form that can be sent: numbers of any library become Python's.
 
     A whole number past 64 bits becomes a float, anything that is neither number nor truth a short text.
     """
@@ -124,7 +124,7 @@ def plain_value(value: Any) -> int | float | bool | str:
 
 
 def plain_text(text: str) -> str:
-    """Return a text of an author's, cut, and without what UTF-8 can't say."""
+    """Return a user's text, truncated, and without characters that UTF-8 can't encode."""
     return text[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -136,12 +136,12 @@ def _as_float(value: numbers.Real | int) -> float:
 
 
 def identifier_part(text: str) -> str:
-    """Return a name as it stands in the ids of Flink's REST: `Source: words` becomes `Source__words`."""
+    """Return a name in the form of ids in Flink's REST: `Source: words` becomes `Source__words`."""
     return _LEFT_OUT_OF_IDS.sub("_", text)
 
 
 def value_text(value: int | float | bool | str) -> str:
-    """Return a value as Flink's REST writes it: as a text."""
+    """Return a value as text, as in Flink's REST."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and not math.isfinite(value):
@@ -150,6 +150,6 @@ def value_text(value: int | float | bool | str) -> str:
 
 
 def sorted_figures(samples: Iterable[MetricSample]) -> Mapping[str, int | float | bool | str]:
-    """Return all values of an operator's samples by name, group and metric joined by dots."""
+    """Return all values of an operator's samples by group and metric name, joined by dots."""
     found = {".".join(sample.path) + end: value for sample in samples for end, value in sample.figures().items()}
     return dict(sorted(found.items()))

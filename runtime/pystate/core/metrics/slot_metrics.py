@@ -20,10 +20,10 @@ _CounterId = tuple[str | None, str]
 
 
 class SlotMetrics:
-    """Keeps the latest report of every subtask.
+    """Collects the latest report of every subtask.
 
-    Counters of pystate's own go on over a restart of the job: what earlier attempts had counted is added to what the slots
-    of the running one say. Metrics of functions begin anew with every attempt, as in Flink.
+    pystate's own counters continue over restarts of the job: the counts of earlier attempts are added to those of the
+    current one. Metrics of functions are reset with every attempt, as in Flink.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class SlotMetrics:
         self._hosts: dict[SubtaskId, str | None] = {}
 
     def begin_attempt(self, attempt: int) -> None:
-        """Take reports of this attempt only from now on."""
+        """Accept only reports of this attempt from now on."""
         with self._lock:
             for subtask, report in self._latest.items():
                 before = self._before.setdefault(subtask, {})
@@ -46,7 +46,7 @@ class SlotMetrics:
             self._attempt = attempt
 
     def report(self, attempt: int, report: Any) -> None:
-        """Take what a slot said with a heartbeat, or as its last word. What can't be read is left out, and logged."""
+        """Process the metrics of a heartbeat or of the end of a slot. Malformed ones are dropped and logged."""
         try:
             told = SlotReport.from_plain(report).subtasks
         except PlainDataError as error:
@@ -57,7 +57,7 @@ class SlotMetrics:
                 self._latest.update({(uid, subtask.index): subtask for uid, subtask in told.items()})
 
     def of(self, uid: str, subtask: int) -> SubtaskMetricStore:
-        """Return what a subtask has said last, with what its predecessors had counted."""
+        """Return the last samples of a subtask, including the counts of previous attempts."""
         with self._lock:
             report = self._latest.get((uid, subtask))
             before = dict(self._before.get((uid, subtask), {}))

@@ -1,4 +1,4 @@
-"""The metrics of a job, task and subtask, as a driver gathers and tells them and as the job manager shows them."""
+"""The metrics of a job, its tasks and subtasks, as collected by the driver and displayed by the job manager."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class SubtaskMetricStore(PlainData):
 
     Attributes:
         index: Its number.
-        host: Where its slot runs, or ran last; None if there was none, or nobody knows.
-        samples: What it measured.
+        host: The host of its present or last slot; None if there is none, or if unknown.
+        samples: Its samples.
     """
 
     index: int
@@ -39,14 +39,14 @@ class SubtaskMetricStore(PlainData):
 
 @dataclass(frozen=True)
 class SlotReport(PlainData):
-    """What a slot says of its subtasks, by the uids of their tasks."""
+    """The report of a slot about its subtasks, by the uids of their tasks."""
 
     subtasks: dict[str, SubtaskMetricStore]
 
 
 @dataclass(frozen=True)
 class OperatorLabel(PlainData):
-    """What an operator is called: its id in REST, and its name."""
+    """The identity of an operator: its id in REST, and its name."""
 
     id: str
     name: str
@@ -72,17 +72,17 @@ class TaskMetricStore(PlainData):
         return None if sample.operator is None else self.label_of(sample.operator).name
 
     def label_of(self, uid: str) -> OperatorLabel:
-        """Return what an operator is called; one that nobody knows has no id, and its uid for a name."""
+        """Return the identity of an operator; an unknown one has no id, and its uid as name."""
         return self.operators.get(uid) or OperatorLabel("", uid)
 
 
 @dataclass(frozen=True)
 class DriverMetrics(PlainData):
-    """What a driver tells of its job.
+    """The metrics that a driver reports about its job.
 
     Attributes:
-        job: The samples of the job as a whole, but for those of its status and its checkpoints.
-        checkpoints: Those of its checkpoints.
+        job: The samples of the job as a whole, without those of its status and its checkpoints.
+        checkpoints: The samples of its checkpoints.
         tasks: Its tasks, the sources' stages first.
     """
 
@@ -98,7 +98,7 @@ class JobMetricStore:
     Attributes:
         is_up: Whether its driver answers.
         job: The samples of the job as a whole.
-        tasks: Those of its tasks, the sources' stages first.
+        tasks: The metrics of its tasks, the sources' stages first.
     """
 
     is_up: bool
@@ -123,7 +123,7 @@ class JobMetricStore:
 
 
 def status_samples(status: Mapping[str, Any], now: int) -> list[MetricSample]:
-    """Return what the job's status says.
+    """Return the samples derived from the job's status.
 
     Args:
         status: What `status.json` holds.

@@ -1,4 +1,4 @@
-"""Aggregates of metrics of one name, and increments of counters."""
+"""Aggregation of metrics of one name, and increments of counters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pystate.core.metrics.sample import MetricKind, MetricValue
 
 
 def plus(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> MetricValue:
-    """Return what two tasks have measured together: of a gauge what the later one says.
+    """Return the aggregate of two tasks' metrics; for a gauge, the later value.
 
     Args:
         kind: The metric's.
-        before: What the earlier one says; None if it says nothing.
+        before: The earlier one; None if there is none.
         value: What the later one says.
     """
     if before is None or kind is MetricKind.GAUGE:
@@ -27,11 +27,11 @@ def plus(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> Me
 
 
 def since(kind: MetricKind, before: MetricValue | None, value: MetricValue) -> MetricValue:
-    """Return what a metric has counted since it said something else; least and greatest stay those of all.
+    """Return the increment of a metric since an earlier sample; minimum and maximum remain those of all values.
 
     Args:
         kind: The metric's.
-        before: What it said; None if it said nothing.
+        before: The earlier sample; None if there is none.
         value: What it says now.
     """
     if before is None or kind is MetricKind.GAUGE:

@@ -1,13 +1,13 @@
-"""How a client and a proxy prove to each other that they know a token, without saying it.
+"""The handshake by which client and proxy prove to each other that they know a token, without sending it.
 
     proxy   {"pystate": "queryable-state", "version", "nonce"}
     client  {"version", "nonce", "proof"}                        proof of "client", over both nonces
     proxy   {"outcome", "message", "proof"}                      proof of "proxy", over both nonces
 
-A proof is HMAC-SHA256 with the token as its key. Who listens on the port of a proxy that has gone learns nothing from it but
-whether a token that it guesses is right.
+A proof is HMAC-SHA256 with the token as key. A process that listens on the port of a former proxy only learns from it
+whether a guessed token is right.
 
-Keys that slots want to be proven go to clients combined with a proof that only the two of them can make, each time another.
+Keys for slots are sent to clients combined with a proof that only the two of them can compute, different each time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _CLIENT, _PROXY, _KEY = b"client", b"proxy", b"key"
 
 
 class HandshakeError(Exception):
-    """The peer proves nothing, or speaks another protocol.
+    """The peer isn't authenticated, or speaks another protocol.
 
     Args:
-        outcome: What it is told, or has told.
-        message: The same in words.
+        outcome: The outcome that is sent or was received.
+        message: The outcome in words.
     """
 
     def __init__(self, outcome: QueryOutcome, message: str) -> None:
@@ -47,7 +47,7 @@ def _proof(token: str, role: bytes, proxy_nonce: bytes, client_nonce: bytes) -> 
 
 
 def _hidden(data: bytes, token: str, salt: bytes, proxy_nonce: bytes, client_nonce: bytes) -> bytes:
-    """Return a key so that only who knows the token can read it, or such a key as it was."""
+    """Encrypt a key for those who know the token; applied again, it decrypts."""
     pad = _proof(token, _KEY + salt, proxy_nonce, client_nonce)
     if len(data) != len(pad):
         text = "what is hidden is a key"
@@ -74,7 +74,7 @@ class ProxyHandshake:
     """The proxy's side.
 
     Args:
-        tokens: Each of which may be proven.
+        tokens: The accepted tokens.
     """
 
     def __init__(self, tokens: Iterable[str]) -> None:
@@ -84,14 +84,14 @@ class ProxyHandshake:
         self._proven: str | None = None
 
     def greeting(self) -> dict[str, Any]:
-        """Return what is said first."""
+        """Return the greeting."""
         return {"pystate": _PROTOCOL, "version": PROTOCOL_VERSION, "nonce": self._nonce}
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what a client is told that has proven a token.
+        """Return the answer to a client that has proven a token.
 
         Raises:
-            HandshakeError: It hasn't.
+            HandshakeError: It hasn't proven one.
         """
         _check_version(message)
         nonce, proof = _nonce(message), message.get("proof")
@@ -108,7 +108,7 @@ class ProxyHandshake:
         return {"outcome": QueryOutcome.OK.value, "message": "", "proof": answer}
 
     def hidden(self, key: bytes) -> dict[str, bytes]:
-        """Return a key of 32 bytes for the client alone, which has proven its token; each time hidden otherwise."""
+        """Return a key of 32 bytes encrypted for the authenticated client, differently each time."""
         assert self._proven is not None  # noqa: S101 - nothing is answered before
         salt = secrets.token_bytes(_NONCE_BYTES)
         return {"salt": salt, "key": _hidden(key, self._proven, salt, self._nonce, self._client_nonce)}
@@ -118,7 +118,7 @@ class ClientHandshake:
     """The client's side.
 
     Args:
-        token: What is proven.
+        token: The token to prove.
     """
 
     def __init__(self, token: str) -> None:
@@ -141,7 +141,7 @@ class ClientHandshake:
         return {"version": PROTOCOL_VERSION, "nonce": self._nonce, "proof": proof}
 
     def check(self, answer: dict[str, Any]) -> None:
-        """Look at the proxy's answer.
+        """Check the proxy's answer.
 
         Raises:
             HandshakeError: It refuses us, or doesn't know the token either.
@@ -156,7 +156,7 @@ class ClientHandshake:
             raise HandshakeError(QueryOutcome.FORBIDDEN, text)
 
     def shown(self, hidden: dict[str, Any]) -> bytes:
-        """Return a key that the proxy has hidden.
+        """Return a key that the proxy has encrypted.
 
         Raises:
             ValueError, TypeError, LookupError: It is none.

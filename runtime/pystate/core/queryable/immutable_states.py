@@ -1,4 +1,4 @@
-"""States as a query found them: of one key, in one version, to be read only."""
+"""The states returned by queries: of one key and one version, read-only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OUT = TypeVar("OUT")
 
 @dataclass(frozen=True)
 class ReadVersion:
-    """Which version of a state was read.
+    """The version of a state that was read.
 
     Attributes:
-        epoch: The last epoch in it; -1 where none has ended yet.
-        checkpoint_id: The checkpoint that it is; None for a live one, and where there is none yet.
+        epoch: The last epoch in it; -1 if none has ended yet.
+        checkpoint_id: The checkpoint; None for live state, and if there is none yet.
         timestamp: When that epoch ended, or the checkpoint was triggered; ms since 1970.
         age_ms: How old it was when it was read.
     """
@@ -40,17 +40,17 @@ class ReadVersion:
     age_ms: int
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return a readable form."""
         name = f"epoch {self.epoch}" if self.checkpoint_id is None else f"checkpoint {self.checkpoint_id}"
         return f"{name}, {self.age_ms / 1000:.1f} s ago"
 
 
 class ImmutableState(State):
-    """What all states that queries find have in common.
+    """The base of all states returned by queries.
 
     Attributes:
-        version: Which version they are of.
-        cursor: Where the rest begins, where it is one page of a map or list; None at the end.
+        version: The version that was read.
+        cursor: The cursor of the next page of a map or list; None at the end.
     """
 
     __slots__ = ("cursor", "version")
@@ -60,7 +60,7 @@ class ImmutableState(State):
         self.cursor = cursor
 
     def clear(self) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -94,7 +94,7 @@ class ImmutableValueState(ImmutableState, ValueState[T]):
         return self._value
 
     def update(self, value: T | None) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -119,7 +119,7 @@ class ImmutableListState(ImmutableState, ListState[T]):
         return list(self._elements)
 
     def add(self, value: T) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -127,7 +127,7 @@ class ImmutableListState(ImmutableState, ListState[T]):
         _refuse()
 
     def update(self, values: list[T]) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -135,7 +135,7 @@ class ImmutableListState(ImmutableState, ListState[T]):
         _refuse()
 
     def add_all(self, values: list[T]) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -150,8 +150,8 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
     """A map state, or a page of one (Flink's ImmutableMapState).
 
     Args:
-        entries: Map key and value, as the state has them in order.
-        internal: Turns a map key into what dicts use, by which 1, 1.0 and True are three.
+        entries: Map keys and values, in the order of the state.
+        internal: Converts a map key to its hashable internal form, in which 1, 1.0 and True differ.
         version: See `ImmutableState`.
         cursor: See `ImmutableState`.
     """
@@ -191,7 +191,7 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
         return not self._entries
 
     def put(self, key: K, value: V | None) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -199,7 +199,7 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
         _refuse()
 
     def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -207,7 +207,7 @@ class ImmutableMapState(ImmutableState, MapState[K, V]):
         _refuse()
 
     def remove(self, key: K) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -228,11 +228,11 @@ class ImmutableReducingState(ImmutableState, ReducingState[T]):
         self._value = value
 
     def get(self) -> T | None:
-        """Return what everything was reduced to."""
+        """Return the reduced value."""
         return self._value
 
     def add(self, value: T) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.
@@ -247,7 +247,7 @@ class ImmutableAggregatingState(ImmutableState, AggregatingState[IN, OUT]):
     """An aggregating state (Flink's ImmutableAggregatingState).
 
     Args:
-        result: What the descriptor's function makes of the accumulator; the accumulator itself without a descriptor.
+        result: The result of the descriptor's function; without a descriptor, the accumulator.
         version: See `ImmutableState`.
     """
 
@@ -258,11 +258,11 @@ class ImmutableAggregatingState(ImmutableState, AggregatingState[IN, OUT]):
         self._result = result
 
     def get(self) -> OUT | None:
-        """Return the result; the accumulator where the query had no descriptor."""
+        """Return the result; the accumulator if the query had no descriptor."""
         return self._result
 
     def add(self, value: IN) -> None:
-        """Refuse.
+        """Raise an error: the state is read-only.
 
         Raises:
             StateError: Always.

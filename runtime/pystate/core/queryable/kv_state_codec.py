@@ -1,4 +1,4 @@
-"""What a client does with the types that travel with a state: keys to bytes, answers to states."""
+"""Client-side encoding by the types of a state: keys to bytes, answers to states."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ PAGED = frozenset({StateKind.MAP, StateKind.LIST})
 
 
 class KvStateCodec:
-    """Speaks for one queryable state.
+    """Encodes requests and decodes answers for one queryable state.
 
     Args:
-        state: As the proxy describes it.
+        state: The proxy's description.
 
     Attributes:
         state: The same.
@@ -61,14 +61,14 @@ class KvStateCodec:
 
     @property
     def schema(self) -> StateSchema:
-        """What its bytes are."""
+        """The schema of its bytes."""
         return self._schema
 
     def check(self, key_type: TypeInformation | None, descriptor: StateDescriptor | None) -> None:
-        """Compare what a caller believes with what the job says.
+        """Compare the caller's declaration with that of the job.
 
         Args:
-            key_type: None if the caller leaves that to the job.
+            key_type: None if the caller doesn't declare it.
             descriptor: The same.
 
         Raises:
@@ -102,8 +102,8 @@ class KvStateCodec:
             key: The key.
             namespace: The window, as a pair (start, end), of window state.
             limit: How many entries or elements at most.
-            prefix: What the map keys begin with: a text, or bytes.
-            cursor: Where to go on.
+            prefix: The prefix of the map keys: a text, or bytes.
+            cursor: The cursor to continue from.
 
         Raises:
             WrongKeyTypeError, WrongNamespaceError, BadQueryError: They aren't of the types that the state has.
@@ -139,12 +139,12 @@ class KvStateCodec:
             raise BadQueryError(error.message, hint="give a prefix of the map keys' type") from error
 
     def decode(self, answers: Sequence[StateAnswer], now: int, descriptor: StateDescriptor | None = None) -> ImmutableState:
-        """Return what the answers to a request say: of one page, or of several of one version.
+        """Return the state of the answers to a request: of one page, or of several of one version.
 
         Args:
             answers: The answers, in order.
-            now: When the last one was given, ms since 1970, by the clock of the job.
-            descriptor: What the accumulator of an aggregating state is made a result with.
+            now: The time of the last answer, ms since 1970, by the job's clock.
+            descriptor: The descriptor that converts the accumulator of an aggregating state to a result.
 
         Raises:
             QueryableStateError: There is no value.
@@ -181,6 +181,6 @@ class KvStateCodec:
 
 
 def read_version(version: StateVersion, now: int) -> ReadVersion:
-    """Return a version with its age, by the clock of the job."""
+    """Return a version with its age, by the job's clock."""
     age = max(0, now - version.timestamp)
     return ReadVersion(version.epoch, version.checkpoint_id, version.timestamp, age)

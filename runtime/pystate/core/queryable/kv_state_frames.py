@@ -1,13 +1,13 @@
 """Frames of the client's protocol: four bytes of length, big-endian, and a msgpack map.
 
-Each request has an `id`, which its answer repeats, so that many may be under way on one connection:
+Each request has an `id`, which its answer repeats, so that several may be pending on one connection:
 
     {"id", "op": "locate", "job", "name"}                       -> {"id", "outcome", "message", "states"}
     {"id", "op": "read", "job", "consistency", "reads": [...]}   -> {"id", "outcome", "message", "answers", "now"}
 
-Where clients may ask slots themselves, the first answer has "places" of a state that was asked for by name: {"attempt",
-"addresses" (by subtask), "salt", "key"}, with what slots ask to be proven (`handshake.py`); the second has the "attempt"
-whose slots answered. Slots speak as `common/processes/control.py` does, and take the same "op": "read".
+If clients may query slots directly, the first answer has the "places" of a state that was requested by name: {"attempt",
+"addresses" (by subtask), "salt", "key"}, with the secret for slots (`handshake.py`); the second has the "attempt" whose
+slots answered. Slots use the protocol of `common/processes/control.py`, with the same "op": "read".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_MESSAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError,
 
 
 class FrameTooLargeError(Exception):
-    """A frame says that it is longer than is read of one."""
+    """A frame exceeds the maximum length."""
 
 
 def pack_frame(message: dict[str, Any]) -> bytes:
@@ -37,13 +37,13 @@ def pack_frame(message: dict[str, Any]) -> bytes:
 
 
 def pack_reply(message: dict[str, Any]) -> bytes:
-    """Return what a slot answers as a frame. Text may be any of Python's: what an error says has come from anywhere."""
+    """Return the answer of a slot as a frame. Any Python text is allowed, since error messages have arbitrary origins."""
     payload: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
     return _HEAD.pack(len(payload)) + payload
 
 
 def unpack_request(payload: bytes) -> dict[str, Any]:
-    """Return the message of a frame that anybody may have sent.
+    """Return the message of an untrusted frame.
 
     Raises:
         ValueError, TypeError, LookupError, OverflowError: It is none.
@@ -56,7 +56,7 @@ def unpack_request(payload: bytes) -> dict[str, Any]:
 
 
 def unpack_answer(payload: bytes) -> dict[str, Any]:
-    """Return the message of a frame of a peer that has proven the token.
+    """Return the message of a frame of an authenticated peer.
 
     Raises:
         ValueError, TypeError, LookupError: It is none.
@@ -69,10 +69,10 @@ def unpack_answer(payload: bytes) -> dict[str, Any]:
 
 
 class FrameReader:
-    """Cuts what arrives into frames.
+    """Splits received data into frames.
 
     Args:
-        most: How many bytes a frame may have; may be changed later.
+        most: The maximum size of a frame in bytes; may be changed later.
 
     Attributes:
         most: The same.
@@ -86,11 +86,11 @@ class FrameReader:
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Add received data."""
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """Return the next frame; None if it isn't whole yet.
+        """Return the next frame; None if it is incomplete.
 
         Raises:
             FrameTooLargeError: It is larger than the bound.

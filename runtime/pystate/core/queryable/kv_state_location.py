@@ -1,4 +1,4 @@
-"""Where a queryable state is, and what its slots want to be proven."""
+"""The location of a queryable state, and the secret of its slots."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pystate.core.queryable.kv_state_messages import QueryableState
 
 
 def key_of_reads(secret: bytes) -> bytes:
-    """Return what is proven to slots by who reads their state: nothing that opens anything else of the job.
+    """Return the secret for reading state from slots, which doesn't grant anything else.
 
     Args:
-        secret: Of the execution attempt.
+        secret: The secret of the execution attempt.
     """
     return hmac.digest(secret, b"reads of queryable state", "sha256")
 
 
 @dataclass(frozen=True)
 class KvStateLocation:
-    """Where the key groups of a state are.
+    """The location of the key groups of a state.
 
     Attributes:
-        state: What it is.
-        attempt: The execution attempt that runs.
-        secret: What its slots want to be proven (`key_of_reads`).
-        addresses: Where they answer, by the subtask's index.
+        state: The description of the state.
+        attempt: The current execution attempt.
+        secret: The secret for its slots (`key_of_reads`).
+        addresses: Their addresses, by subtask index.
         is_restored: Whether the attempt has started from a checkpoint.
     """
 
@@ -37,7 +37,7 @@ class KvStateLocation:
     is_restored: bool = False
 
     def subtask_of(self, key: bytes) -> int:
-        """Return which subtask has a key.
+        """Return the subtask that owns a key.
 
         Args:
             key: Its bytes, tag and payload; not empty.

@@ -1,7 +1,8 @@
-"""What clients, proxies and slots tell each other about queryable state: msgpack maps, never pickle.
+"""The messages of queryable state between clients, proxies and slots: msgpack maps, never pickle.
 
 A client's request goes to the proxy of the job, which sends each slot the reads of its key groups. Keys, namespaces and
-values are bytes as in snapshots (`state.base.schema`); a time to live is cut off, and what has expired is no value.
+values are bytes as in snapshots (`state.base.schema`); timestamps of a time to live are removed, and expired values are
+omitted.
 """
 
 from __future__ import annotations
@@ -32,12 +33,11 @@ MAX_ENTRIES = 10_000
 
 @dataclass(frozen=True)
 class StateVersion:
-    """When state was as an answer shows it.
+    """The version of the state in an answer.
 
     Attributes:
-        epoch: The last epoch in it; -1 where none has ended yet.
-        checkpoint_id: The checkpoint that it is; None for a live one, and where it has started from nothing and
-            completed none.
+        epoch: The last epoch in it; -1 if none has ended yet.
+        checkpoint_id: The checkpoint; None for live state, and if there is no checkpoint yet.
         timestamp: When that epoch ended, or the checkpoint was triggered; ms since 1970.
     """
 
@@ -67,11 +67,11 @@ class QueryableState:
     """A state that can be read.
 
     Attributes:
-        name: Its queryable name, one in the job.
-        uid: Of the operator.
-        key_type: Of the keys; None for untyped ones.
+        name: Its queryable name, unique in the job.
+        uid: The uid of the operator.
+        key_type: The type of the keys; None for untyped ones.
         max_parallelism: The number of key groups.
-        state: What the state is, its name in the operator included.
+        state: The description of the state, including its name in the operator.
     """
 
     name: str
@@ -82,7 +82,7 @@ class QueryableState:
 
     @property
     def schema(self) -> StateSchema:
-        """How its bytes are read.
+        """The schema of its bytes.
 
         Raises:
             CorruptSnapshotError, RestoreError: A newer version wrote them, or they are damaged.
@@ -113,15 +113,15 @@ class QueryableState:
 
 @dataclass(frozen=True)
 class StateRead:
-    """One state of one key.
+    """A read of one state for one key.
 
     Attributes:
         name: The queryable name.
         key: The key's bytes, tag and payload (`KeyCodec.encode`).
         namespace: The namespace's bytes with their length (`NamespaceSerializer.encode`); None for the void one.
-        limit: How many entries of a map or elements of a list come at most.
-        prefix: Of a map: only entries whose key's bytes begin so (the map key's tag included).
-        cursor: Where to go on, as the answer before said; None for the beginning.
+        limit: The maximum number of map entries or list elements.
+        prefix: Of a map: the prefix of the key's bytes (including the map key's tag).
+        cursor: The cursor of the previous answer; None for the beginning.
     """
 
     name: str
@@ -137,10 +137,10 @@ class StateRead:
 
     @staticmethod
     def from_plain(plain: Any) -> StateRead:
-        """Rebuild it, whoever sent it.
+        """Rebuild it from untrusted data.
 
         Raises:
-            ValueError, TypeError: The data is none.
+            ValueError, TypeError: The data isn't valid.
         """
         name, key, namespace, limit, prefix, cursor = plain
         parts = (namespace, prefix, cursor)
@@ -160,15 +160,15 @@ class StateRead:
 
 @dataclass(frozen=True)
 class StateAnswer:
-    """What a read found.
+    """The answer to a read.
 
     Attributes:
-        outcome: How it ended.
+        outcome: The outcome.
         value: The bytes of a value or accumulator; a list of the bytes of elements; a list of pairs (bytes of the map key,
             bytes of its value) of a map. None if there is none.
         cursor: Where the next entries begin; None if these were all.
-        version: Of what; None if nothing was read.
-        message: What was wrong, for people; empty where nothing was.
+        version: The version that was read; None if nothing was read.
+        message: The error message; empty if there is none.
     """
 
     outcome: QueryOutcome
@@ -195,10 +195,10 @@ class StateAnswer:
 
 
 def reads_from_plain(plain: Any) -> list[StateRead]:
-    """Rebuild the reads of a request, whoever sent it.
+    """Rebuild the reads of a request from untrusted data.
 
     Raises:
-        ValueError, TypeError: The data is none, or too many.
+        ValueError, TypeError: The data isn't valid, or has too many reads.
     """
     if not isinstance(plain, list) or not 1 <= len(plain) <= MAX_READS:
         message = f"a request has 1 to {MAX_READS} reads"

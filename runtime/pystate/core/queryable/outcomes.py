@@ -1,4 +1,4 @@
-"""What may be asked for, and how it may end: words that commands know too, without the types of state."""
+"""The consistency levels and outcomes of queries, which commands import without the types of state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class QueryOutcome(str, Enum):
     """The job is restarting, or hasn't started yet. Ask again."""
     FORBIDDEN = "FORBIDDEN"
     VERSION_GONE = "VERSION_GONE"
-    """A cursor goes on in a version that isn't kept any more. Begin anew."""
+    """The version of a cursor isn't kept any more. Start from the beginning."""
     TOO_LARGE = "TOO_LARGE"
     OVERLOADED = "OVERLOADED"
     BAD_REQUEST = "BAD_REQUEST"

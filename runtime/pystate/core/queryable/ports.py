@@ -1,4 +1,4 @@
-"""Which port a server of queryable state takes."""
+"""Selection of the port of a server of queryable state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_PORT = 65_535
 
 
 def next_free(ports: range, where: str, make: Callable[[range], S]) -> S:
-    """Return a server on the first port that is free: of a range, or from a single port upwards.
+    """Return a server on the first free port: of a range, or from a single port upwards.
 
     Args:
         ports: What the option says.

@@ -1,4 +1,4 @@
-"""How much may be asked a second."""
+"""A limit for requests per second."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class RateLimiter:
-    """Takes what is asked as long as less was asked in the last second. A larger request is paid off.
+    """Allows requests as long as the limit of the last second isn't reached. A larger request delays later ones.
 
     Args:
-        per_second: How much may be; 0 for no limit.
+        per_second: The limit; 0 for no limit.
         clock: Monotonic seconds.
     """
 
@@ -21,7 +21,7 @@ class RateLimiter:
         self._at = clock()
 
     def take(self, cost: int) -> bool:
-        """Return whether something may be done now."""
+        """Return whether a request is allowed now."""
         if not self._per_second:
             return True
         now = self._clock()

@@ -39,7 +39,7 @@ Answered = Callable[[Answers | None], object]
 
 
 class _UnreadableError(Exception):
-    """The slot's answer is none."""
+    """The slot's answer is malformed."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,24 @@ class _Asked:
 
     @property
     def size(self) -> int:
-        """How many bytes its keys have."""
+        """The size of its keys in bytes."""
         return sum(len(read[_KEY]) for read in self.reads)
 
 
 class SlotChannel(asyncio.Protocol):
-    """One connection, on which one request after the other is asked, as slots answer them.
+    """One connection, with one pending request at a time, as slots answer them sequentially.
 
-    Those that come while one is under way go together in the next one, so that a busy slot is asked less often.
+    Reads that arrive meanwhile are combined in the next request, so that a busy slot gets fewer requests.
 
     Args:
-        address: Where the slot answers.
-        secret: What both sides prove.
+        address: The address of the slot.
+        secret: The secret that both sides prove.
         lost: Called with the channel when it is lost.
 
     Attributes:
         address: The same.
-        is_lost: Whether it has ended, or the slot can't be reached.
-        now: When the slot gave the last answers, ms since 1970, by its clock.
+        is_lost: Whether the connection was lost, or could not be established.
+        now: The time of the last answers, ms since 1970, by the slot's clock.
     """
 
     def __init__(
@@ -89,21 +89,21 @@ class SlotChannel(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether both sides have proven the secret, and the slot is there."""
+        """Whether the connection is authenticated and open."""
         return self._transport is not None and not self.is_lost
 
     @property
     def was_open(self) -> bool:
-        """Whether the slot was reached at all."""
+        """Whether the connection was ever open."""
         return self._transport is not None
 
     @property
     def load(self) -> int:
-        """How many requests wait."""
+        """The number of waiting requests."""
         return len(self._waiting) + len(self._asked)
 
     def ask(self, consistency: str, reads: list[Any], answered: Answered) -> None:
-        """Ask, soon.
+        """Enqueue a read.
 
         Args:
             consistency: A value of `Consistency`.
@@ -117,19 +117,19 @@ class SlotChannel(asyncio.Protocol):
         self._send()
 
     def close(self) -> None:
-        """Hang up; what waits fails."""
+        """Close the connection; waiting requests fail."""
         if self._transport is not None:
             self._transport.abort()
         self._lose()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask what has waited for it."""
+        """Send the waiting requests."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream socket
         self._transport = transport
         self._send()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Process received data."""
         self._reader.feed(data)
         try:
             while (payload := self._reader.next_frame()) is not None:
@@ -138,7 +138,7 @@ class SlotChannel(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what waits."""
+        """Fail the waiting requests."""
         self._lose()
 
     async def _open(self) -> None:
@@ -160,7 +160,7 @@ class SlotChannel(asyncio.Protocol):
         return connecting
 
     def _send(self) -> None:
-        """Ask for what waits, if nothing is asked for at the moment."""
+        """Send the waiting reads, unless a request is pending."""
         if self._transport is None or self._asked or self.is_lost:
             return
         count = size = 0
@@ -215,6 +215,6 @@ class SlotChannel(asyncio.Protocol):
 
 
 def _lacks_room(answer: Any) -> bool:
-    """Return whether an answer, as plain data, has less than it would have alone: nothing, or no entry of a map or list."""
+    """Return whether a plain answer was shortened by others in the request: no value, or no entry of a map or list."""
     outcome, value, cursor = answer[:3]
     return outcome == QueryOutcome.TOO_LARGE.value or value == [] and cursor is not None

@@ -1,1 +1,1 @@
-"""Elements as Arrow columns and back: what crosses a channel, whoever carries it."""
+"""Conversion of elements to Arrow columns and back, for all channels."""

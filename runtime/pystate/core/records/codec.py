@@ -1,9 +1,9 @@
-"""Elements as Arrow columns and back.
+"""The codec between elements and Arrow columns.
 
-A ROW crosses Spark as its columns, a TUPLE as `f0`, `f1`, ..., any other typed element as one column `value`. Untyped
-elements are pickled into one binary column: they only travel between processes of one job and are never durable.
+A ROW is converted to its columns, a TUPLE to `f0`, `f1`, ..., any other typed element to one column `value`. Untyped
+elements are pickled into one binary column: they are only exchanged between processes of one job and are never durable.
 
-The columns of a ROW have no place for its kind: a row that is no INSERT is refused, rather than made one.
+The columns of a ROW don't include its kind: a row that isn't an INSERT is rejected.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ _FROM_TEXT: dict[TypeKind, Convert] = {
 _kinds_used = False
 """Whether this process has made rows of other kinds than INSERT."""
 _plain_row: type[Any] = Row
-"""The class of rows whose kind need not be looked at: that of none, once there are other kinds."""
+"""The class of rows whose kind need not be checked; no class, once there are other kinds."""
 
 
 class _NoRow:
-    """Stands for the class of no row."""
+    """A class that no row has."""
 
 
 def _look_at_kinds() -> None:
@@ -111,12 +111,12 @@ when_kinds_are_used(_look_at_kinds)
 
 @dataclass(frozen=True)
 class ColumnConverter:
-    """How one type crosses Arrow; None for a direction means as it is.
+    """The conversion of one type to and from Arrow; None for a direction means unchanged.
 
     Attributes:
         size: Measures what `to_arrow` gave; None if all values have the same few bytes.
-        exact: Values of exactly these types become in Arrow itself what their type's rule says, or are refused there; None
-            if `to_arrow` sees to it.
+        exact: Values of exactly these types are converted or rejected by Arrow itself as by their type's rule; None if
+            `to_arrow` does that.
         conform: The rule, for all others.
     """
 
@@ -133,7 +133,7 @@ def _pickle(value: Any) -> bytes:
 
 
 def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
-    """Return how elements of a type cross Arrow; untyped ones and those of PICKLED_BYTE_ARRAY are pickled."""
+    """Return the conversion of a type to Arrow; untyped elements and PICKLED_BYTE_ARRAY are pickled."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
         return ColumnConverter(pa.binary(), _pickle, pickle.loads, len)
     kind = type_info.kind
@@ -190,11 +190,11 @@ def _list_to_arrow(type_info: TypeInformation, part: ColumnConverter) -> Convert
 
 
 _BEYOND: dict[TypeKind, frozenset[type]] = {TypeKind.FLOAT: frozenset({float, int}), TypeKind.DOUBLE: frozenset({int})}
-"""Types whose values may be beyond what numbers of a kind hold: `to_array` sees to it only for a whole column."""
+"""Types whose values may exceed their range, which `to_array` only checks for a whole column."""
 
 
 def _inner(type_info: TypeInformation, part: ColumnConverter) -> Convert:
-    """Return what makes ready for Arrow what stands in something else, where no column is looked at as a whole."""
+    """Return the conversion to Arrow of a nested type, whose values aren't checked as a whole column."""
     conform = part.conform
     if part.exact is None or conform is None:
         return part.to_arrow or (lambda value: value)
@@ -283,7 +283,7 @@ def _in_order(row: Row, names: tuple[str, ...], type_info: TypeInformation) -> l
 
 
 def shown(value: Any) -> str:
-    """Return a value for an error, cut where it is long."""
+    """Return a value for an error, truncated if it is long."""
     if isinstance(value, (str, bytes, bytearray, list, tuple)) and len(value) > _SHOWN:
         value = value[:_SHOWN]
     return _cut(repr(value))
@@ -305,7 +305,7 @@ def _no_utf8(value: Any, cause: UnicodeEncodeError, where: str) -> RecordError:
 def to_array(
     values: list[Any], column: ColumnConverter, where: str, field: str | None = None, type_name: str | None = None
 ) -> pa.Array:
-    """Return prepared values as a column, made to fit by the rule of their type.
+    """Return prepared values as a column, converted by the rule of their type.
 
     Args:
         values: The values, as `column.to_arrow` gave them.
@@ -335,7 +335,7 @@ def to_array(
 
 
 def _beyond(values: list[Any], array: pa.Array) -> bool:
-    """Whether a number that isn't infinite has become so in 32 bits."""
+    """Whether a finite number became infinite in 32 bits."""
     return pc.any(pc.is_inf(array)).as_py() is True and any(
         value is not None and math.isinf(number) and not math.isinf(value)
         for value, number in zip(values, array.to_pylist(), strict=True)
@@ -344,7 +344,7 @@ def _beyond(values: list[Any], array: pa.Array) -> bool:
 
 
 def _fitting(column: ColumnConverter, where: str, field: str | None, type_name: str | None) -> Convert:
-    """Return what has a value fit, or says of which field, and why, it doesn't."""
+    """Return the function that converts a value, or raises an error with the field and the reason."""
     conform, arrow_type = column.conform or (lambda value: value), column.arrow_type
 
     def fit(value: Any) -> Any:
@@ -366,7 +366,7 @@ def _fitting(column: ColumnConverter, where: str, field: str | None, type_name: 
 
 
 class RecordCodec:
-    """Turns elements of one stream into Arrow arrays and back.
+    """Converts elements of one stream to Arrow arrays and back.
 
     Args:
         type_info: The type of the elements, None if they are untyped.
@@ -374,8 +374,8 @@ class RecordCodec:
 
     Attributes:
         schema: The fields of the elements, without key or route.
-        prepare: Turns an element into what `encode` takes, at once: a later change of the element doesn't reach the copy.
-            None if elements of this type can't change.
+        prepare: Converts an element to the input of `encode`, immediately: later changes of the element don't affect the
+            copy. None if elements of this type can't change.
         size: Measures what `prepare` gave; None if all elements have the same few bytes.
         write_prepare: As `prepare`, as lines of code.
         write_size: As `size`, as code.
@@ -444,7 +444,7 @@ class RecordCodec:
         return rows_of(self._fields, columns)
 
     def plain_field(self, name: str) -> int | None:
-        """Return the place of a field whose values are as Arrow gives them; None for another one, or none."""
+        """Return the position of a field whose values are unchanged Arrow values; None for other fields."""
         place = self.schema.get_field_index(name)
         return place if place >= 0 and self._columns[place].from_arrow is None else None
 

@@ -1,4 +1,4 @@
-"""Copies of elements, for a second owner: what one changes in place, the other must not see."""
+"""Copies of elements for a second owner, so that in-place changes aren't shared."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DEEPEST = 8
 
 
 def copied(element: Any) -> Any:
-    """Return an element that shares nothing with another one that could be changed; itself where nothing of it can.
+    """Return a copy that shares no mutable part with an element; the element itself if it is immutable.
 
     Raises:
         RecordError: It can't be copied.

@@ -29,16 +29,16 @@ _NATIVE_KEYS = frozenset(
 
 _ENCODED = ColumnConverter(pa.binary())
 _CONVERTED_KEYS = (TypeKind.BOOLEAN, TypeKind.FLOAT, TypeKind.DOUBLE)
-"""Kinds of native keys whose equality isn't Python's."""
+"""Types of native keys whose equality differs from Python's."""
 
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """Where the key of an edge's rows stands.
+    """The key column of an edge's rows.
 
     Attributes:
         column: The name of the field.
-        key_type: The declared type of the key, None if each key says its own.
+        key_type: The declared type of the key; None for untyped keys.
     """
 
     column: str
@@ -56,7 +56,7 @@ class KeyColumn:
 
     @property
     def size(self) -> Measure | None:
-        """Measures what `preparer` gave; None if all keys have the same few bytes."""
+        """Measures prepared keys; None if all have the same small size."""
         return column_converter(self.key_type).size if self.native else len
 
     def field(self) -> pa.Field:
@@ -64,7 +64,7 @@ class KeyColumn:
         return pa.field(self.column, column_converter(self.key_type).arrow_type if self.native else pa.binary())
 
     def preparer(self) -> Convert | None:
-        """Return what turns a key into what `encode` takes; None if it is the key itself."""
+        """Return the function that prepares a key for `encode`; None if keys need no preparation."""
         if self.native:
             return None
         codec = KeyCodec(self.key_type)
@@ -77,7 +77,7 @@ class KeyColumn:
         return to_array(keys, column_converter(self.key_type), where, type_name=self.key_type.name)
 
     def decoder(self, codec: KeyCodec) -> Callable[[pa.Array], list[Any]]:
-        """Return what turns the column into the codec's internal keys.
+        """Return the function that converts the column to the codec's internal keys.
 
         A null is the key None.
         """

@@ -1,4 +1,4 @@
-"""What is done to each element that leaves a task, as lines of code: it is prepared for its columns, and measured."""
+"""Code generation for elements that leave a task: preparation for their columns, and measuring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PARTS = 16
 
 
 def write_call(function: Callable[[Any], Any]) -> WritePrepare:
-    """Return what prepares by a call."""
+    """Return code that prepares by a call."""
 
     def write(code: Code, element: str) -> tuple[list[str], str]:
         prepared = code.name("prepared")
@@ -29,14 +29,14 @@ def write_call(function: Callable[[Any], Any]) -> WritePrepare:
 
 
 def write_size(measure: Measure) -> WriteSize:
-    """Return what measures by a call."""
+    """Return code that measures by a call."""
     if measure is len:
         return lambda _code, value: f"len({value})"
     return lambda code, value: f"{code.bind(measure, 'size')}({value})"
 
 
 def write_fields_size(parts: Mapping[int, Measure], measure: Measure) -> WriteSize:
-    """Return what measures tuples.
+    """Return code that measures tuples.
 
     Args:
         parts: By the places of the fields that have sizes of their own.
@@ -56,12 +56,12 @@ def write_fields_size(parts: Mapping[int, Measure], measure: Measure) -> WriteSi
 
 
 def write_fields(names: tuple[str, ...], module: Any, otherwise: Callable[[Any], Any]) -> WritePrepare:
-    """Return what makes tuples of elements with fields.
+    """Return code that converts elements with fields to tuples.
 
     Args:
         names: Of the fields.
-        module: Has `_plain_row`, the class of rows whose kind need not be looked at.
-        otherwise: Does the same by a call, for all elements; tuples and such rows don't need it.
+        module: Has `_plain_row`, the class of rows whose kind need not be checked.
+        otherwise: Does the same for any element by a call; not needed for tuples and such rows.
     """
     count = len(names)
 

@@ -1,8 +1,8 @@
-"""Elements as `print()` shows them: in Flink's form.
+"""The text of elements in `print()`, in Flink's form.
 
-Flink's sink runs in the JVM, so an element of a declared type is shown as the Java object it became: `true`, `1.0E10`,
-`(2,null)`. On the way there a number is cut to fit an integer type, and what isn't of the type fails. Rows and untyped
-elements are turned into text by Python.
+Flink's sink runs in the JVM, so an element of a declared type is printed as a Java object: `true`, `1.0E10`, `(2,null)`. In
+that conversion a number is truncated to fit an integer type, and values of other types fail. Rows and untyped elements are
+converted to text by Python.
 
 Facts are those of PyFlink 2.3.0 on Java 17.
 """
@@ -33,7 +33,7 @@ _REFUSALS = (AttributeError, TypeError, ValueError, OverflowError, ArithmeticErr
 
 
 def line_of(type_info: TypeInformation | None, where: str) -> Show:
-    """Return what makes an element of a type the text that `print()` shows.
+    """Return the function that converts an element of a type to the text of `print()`.
 
     The returned function raises RecordError where the element isn't of the type.
 
@@ -47,7 +47,7 @@ def line_of(type_info: TypeInformation | None, where: str) -> Show:
 
 
 def text_of(type_info: TypeInformation | None, where: str) -> Show:
-    """Return what makes an element of a type the text of its Java object, rows too; of an untyped one Python's.
+    """Return the function that converts an element, also a row, to the text of its Java object; Python's for untyped.
 
     The returned function raises RecordError where the element isn't of the type.
 
@@ -79,7 +79,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float) -> str:
-    """Return Java's `Float.toString` of a number of 32 bits."""
+    """Return Java's `Float.toString` of a 32-bit number."""
     return _java_number(value, shortest_digits)
 
 
@@ -117,7 +117,7 @@ def _row_line(element: Any) -> str:
 
 
 def _shower(type_info: TypeInformation) -> Show:
-    """Return what makes a value of a type the text of its Java object; its parts may be None."""
+    """Return the function that converts a value of a type to the text of its Java object; its parts may be None."""
     kind = type_info.kind
     if kind in _INTEGER_BITS:
         return _integer(_INTEGER_BITS[kind])
@@ -179,7 +179,7 @@ def _integer(bits: int) -> Show:
 
 
 def _whole(value: Any) -> int:
-    """Return a number without its fraction; a text is none, whatever it says."""
+    """Return a number without its fraction; text isn't accepted."""
     if hasattr(value, "__int__"):
         return int(value)
     message = "an integer is required"

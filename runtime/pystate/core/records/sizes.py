@@ -1,7 +1,7 @@
 """Estimates the sizes of records: batches are bounded by bytes.
 
-The sizes are those of the prepared values, as they stand in front of Arrow. Text counts as its characters, of which each
-takes one to four bytes; values of a fixed width count as nothing, a record has a fixed charge of its own.
+The sizes are those of prepared values, before the conversion to Arrow. Text counts by characters, of which each takes one to
+four bytes; values of fixed width count as nothing, and each record has a fixed overhead.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _MAX_CHARACTER_BYTES = 4
 
 
 def list_size(part: Measure | None) -> Measure:
-    """Return what measures lists of such parts."""
+    """Return the function that measures lists of such parts."""
     if part is None:
         return lambda values: _FIXED_BYTES * len(values)
     return lambda values: sum(part(value) for value in values if value is not None) + _FIXED_BYTES * len(values)
 
 
 def map_size(key: Measure | None, value: Measure | None) -> Measure:
-    """Return what measures lists of pairs of such parts."""
+    """Return the function that measures lists of pairs of such parts."""
     keys, values = list_size(key), list_size(value)
     return lambda pairs: keys([one for one, _ in pairs]) + values([one for _, one in pairs])
 
 
 def struct_size(parts: Mapping[Any, Measure]) -> Measure | None:
-    """Return what measures dicts or tuples, of which only `parts` have sizes of their own; None if no part has."""
+    """Return the function that measures dicts or tuples, of which only `parts` have variable size; None if no part has."""
     found = list(parts.items())
     if not found:
         return None
@@ -55,7 +55,7 @@ def struct_size(parts: Mapping[Any, Measure]) -> Measure | None:
 
 
 def size_of(value: Any) -> int:
-    """Return the size of any value, also of one that is null or of the wrong type."""
+    """Return the size of any value, including null and values of a wrong type."""
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return len(value)
     if isinstance(value, Mapping):
@@ -66,7 +66,7 @@ def size_of(value: Any) -> int:
 
 
 def check_row(value: Any, size: int, where: str) -> None:
-    """Reject a row that Arrow and Spark can't take; only a row that may be one is measured to the byte.
+    """Reject a row that is too large for Arrow and Spark; only rows near the limit are measured exactly.
 
     Args:
         value: The prepared element.
@@ -84,7 +84,7 @@ def check_row(value: Any, size: int, where: str) -> None:
 
 
 def too_large(size: int, where: str) -> RecordError:
-    """Return the error of a row that Arrow and Spark can't take."""
+    """Return the error for a row that is too large for Arrow and Spark."""
     message = f"A row of {size:,} bytes is too large: a row can have {MAX_ROW_BYTES:,}."
     return RecordError(message, where=where, hint="split it into several rows, or write it to a file and send its path")
 

@@ -1,1 +1,1 @@
-"""What a checkpoint or savepoint consists of and where it lies: metadata, handles, files, locations."""
+"""Checkpoints and savepoints: metadata, handles, files, locations."""

@@ -1,8 +1,8 @@
-"""The `_metadata` file: all that a checkpoint or savepoint is, apart from the bytes of larger state.
+"""The `_metadata` file: the complete description of a checkpoint or savepoint, with small state inline.
 
 Layout, numbers big-endian: magic "PYSTMETA", version u32, body length u64, body (msgpack), crc32 u32 of everything before.
-Every version keeps this frame, so that damage is told from a newer version. Entries that a reader doesn't know are left
-alone: within a version the body may only grow.
+Every version keeps this frame, so that damage can be distinguished from a newer version. Unknown entries are ignored: within
+a version the body may only grow.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _MAX_MAP = 1 << 17
 
 
 class CheckpointType(Enum):
-    """Whose a snapshot is: the job's (deleted when a newer one is there) or people's (never deleted)."""
+    """The type of a snapshot: owned by the job (deleted when subsumed) or by users (never deleted)."""
 
     CHECKPOINT = "CHECKPOINT"
     SAVEPOINT = "SAVEPOINT"
 
 
 class SavepointFormatType(Enum):
-    """How keyed state is written: readable by every backend, or as the backend's own files."""
+    """The format of keyed state: canonical, readable by every backend, or native, the backend's own files."""
 
     CANONICAL = "CANONICAL"
     NATIVE = "NATIVE"
@@ -77,14 +77,14 @@ class SavepointFormatType(Enum):
 
 @dataclass(frozen=True)
 class OperatorSubtaskState:
-    """What one subtask put into a checkpoint.
+    """The state of one operator subtask in a checkpoint.
 
     Attributes:
         keyed_state: Handles of keyed state.
         operator_state: Handles of state that isn't keyed.
-        raw_keyed_state: Handles of bytes that the operator wrote by key group.
-        raw_operator_state: Handles of bytes that the operator wrote by partition.
-        input_channel_state: What was in flight to it, of the operator that heads a task; None for nothing.
+        raw_keyed_state: Handles of raw state by key group.
+        raw_operator_state: Handles of raw state by partition.
+        input_channel_state: In-flight data, for the operator that heads a task; None if there is none.
     """
 
     keyed_state: list[AnyKeyedStateHandle] = field(default_factory=list)
@@ -100,12 +100,12 @@ class OperatorSubtaskState:
 
     @property
     def checkpointed_size(self) -> int:
-        """Bytes that the checkpoint wrote; what it took over from earlier ones is not among them."""
+        """The bytes that the checkpoint wrote, without files reused from earlier ones."""
         return sum(handle.checkpointed_size for handle in self._keyed) + sum(handle.size for handle in self._not_keyed)
 
     @property
     def has_state(self) -> bool:
-        """Whether there is anything to restore."""
+        """Whether there is state to restore."""
         return bool(self._keyed or self._not_keyed)
 
     @property
@@ -149,10 +149,10 @@ class OperatorSubtaskState:
 
 @dataclass(frozen=True)
 class TaskState:
-    """What one subtask of a task put into a checkpoint: Flink's `TaskStateSnapshot`.
+    """The state of one subtask of a task in a checkpoint: Flink's `TaskStateSnapshot`.
 
     Attributes:
-        operators: By uid: the state of the operator that heads the task, and of those chained to it.
+        operators: The state of the head operator and the chained ones, by uid.
     """
 
     operators: dict[str, OperatorSubtaskState] = field(default_factory=dict)
@@ -188,11 +188,11 @@ class OperatorState:
 
     Attributes:
         uid: Its identity across versions of the job.
-        name: What people see.
+        name: The displayed name.
         parallelism: Its number of subtasks.
         max_parallelism: Its number of key groups.
-        key_type: The declared type of its keys as plain data; None if it is not declared, or nothing is keyed.
-        key_encoding: How its keys are turned to bytes; None if nothing is keyed.
+        key_type: The declared type of its keys as plain data; None if it isn't declared, or the operator isn't keyed.
+        key_encoding: The encoding of its keys; None if it isn't keyed.
         subtasks: State by subtask index.
     """
 
@@ -206,12 +206,12 @@ class OperatorState:
 
     @property
     def has_state(self) -> bool:
-        """Whether any subtask has something to restore."""
+        """Whether any subtask has state to restore."""
         return any(state.has_state for state in self.subtasks.values())
 
     @property
     def has_keyed_state(self) -> bool:
-        """Whether any subtask has something that belongs to key groups."""
+        """Whether any subtask has keyed or raw keyed state."""
         return any(state.keyed_state or state.raw_keyed_state for state in self.subtasks.values())
 
     @property
@@ -266,13 +266,13 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """How far the sources were read.
+    """The position of the sources.
 
     Attributes:
-        query_id: Spark's id of the query; empty where nothing was read.
-        epoch: Spark's number of the last batch that is in, -1 for none.
-        sources: Per source what people want to know: its number or uid, kind, description, the offset as Spark's JSON text.
-        files: One archive with those of Spark's log files from which a query goes on behind that batch.
+        query_id: Spark's id of the query; empty if nothing was read.
+        epoch: Spark's number of the last included batch, -1 for none.
+        sources: Information per source: its number or uid, kind, description, the offset as Spark's JSON text.
+        files: An archive of the Spark log files from which a query continues after that batch.
     """
 
     query_id: str
@@ -315,28 +315,28 @@ def _source_from_plain(plain: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """All that `_metadata` holds.
+    """The content of `_metadata`.
 
     Attributes:
-        checkpoint_id: Its number; checkpoints and savepoints share one row of numbers.
+        checkpoint_id: Its id; checkpoints and savepoints share one sequence of ids.
         checkpoint_type: Checkpoint or savepoint.
         format: How keyed state is written.
         timestamp_ms: When it was triggered, ms since 1970.
         job_id: The job that took it.
         job_name: Its name.
-        epoch: The epoch the cut stands at, -1 for before the first.
+        epoch: The epoch of the cut, -1 for before the first.
         parallelism: The job's default parallelism.
-        max_parallelism: The job's.
+        max_parallelism: The job's max parallelism.
         operators: State by operator.
-        source_position: How far the sources were read; None if nothing has been read.
+        source_position: The position of the sources; None if nothing has been read.
         parent: URI of the snapshot the job itself was started from, or None.
-        parent_id: The short id of that snapshot, which stays true when it is moved; None if unknown.
+        parent_id: The short id of that snapshot, which is kept when it is moved; None if unknown.
         snapshot_id: Its own short id, see `snapshot_id_of`; None if unknown.
-        message: What whoever asked for it says about it, or None.
+        message: The user's message, or None.
         code_fingerprint: SHA-256 of the job's program in hex, or None.
         configuration: The options in force.
-        pystate_version: Who wrote it.
-        spark_version: On which Spark.
+        pystate_version: The version of pystate that wrote it.
+        spark_version: The version of Spark.
     """
 
     checkpoint_id: int
@@ -361,7 +361,7 @@ class CheckpointMetadata:
 
     @property
     def has_data_in_flight(self) -> bool:
-        """Whether any barrier overtook data, which then is part of it."""
+        """Whether it contains in-flight data, which barriers overtook."""
         states = (state for operator in self.operators for state in operator.subtasks.values())
         return any(state.input_channel_state is not None for state in states)
 
@@ -384,7 +384,7 @@ class CheckpointMetadata:
 
     @property
     def shared_files(self) -> list[SharedFile]:
-        """The files that other checkpoints may refer to, too."""
+        """The files that may be shared with other checkpoints."""
         handles = [
             handle for operator in self.operators for state in operator.subtasks.values() for handle in state.keyed_state
         ]
@@ -513,7 +513,7 @@ METADATA_HEAD_BYTES = _HEAD.size
 
 
 def stated_size(head: bytes | bytearray) -> int | None:
-    """Return how many bytes a file has that begins so; None if it is no metadata file."""
+    """Return the size of a metadata file from its beginning; None if it isn't a metadata file."""
     if len(head) < _HEAD.size or not head.startswith(_MAGIC):
         return None
     length: int = _HEAD.unpack_from(head)[2]

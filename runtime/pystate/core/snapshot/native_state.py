@@ -1,4 +1,4 @@
-"""Native snapshots on their way to the storage and back: what is there already is referred to, the rest is written."""
+"""Upload and download of native snapshots: files that are on the storage are referred to, the rest is uploaded."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class SharedTarget:
-    """Where a checkpoint puts files that later ones may refer to.
+    """The target of a checkpoint for files that later ones may refer to.
 
     Attributes:
         location: The directory.
-        prefix: How the names of this checkpoint's files begin.
-        anew: Whether files that are there already are written again: the checkpoint refers to no older one's.
-        completed: The checkpoints that have completed meanwhile, oldest first: what they hold is there to be referred to.
+        prefix: The prefix of this checkpoint's files.
+        anew: Whether existing files are uploaded again, so that the checkpoint refers to no older one.
+        completed: The checkpoints completed meanwhile, oldest first, whose files may be referred to.
     """
 
     location: SnapshotLocation
@@ -41,16 +41,16 @@ class SharedTarget:
 
 
 class NativeUpload:
-    """Writes one native snapshot.
+    """Uploads one native snapshot.
 
     Args:
-        snapshot: Its files.
-        key_groups: Those of the subtask.
-        known: What may be referred to, by name in the backend.
-        shared: Where new shared files go; None for a self-contained snapshot, all of whose files are its own.
-        threads: How many files are written at once.
-        keep: Called with the local path and the handle of each shared file, old and new; None for nothing.
-        written: Called with the shared files when all is written.
+        snapshot: The files of the snapshot.
+        key_groups: The key groups of the subtask.
+        known: The files that may be referred to, by name in the backend.
+        shared: The target for new shared files; None for a self-contained snapshot, which owns all its files.
+        threads: How many files are uploaded concurrently.
+        keep: Called with the local path and the handle of each shared file, old and new, or None.
+        written: Called with the shared files when everything is uploaded.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ class NativeUpload:
         self._written = written
 
     def write(self, location: SnapshotLocation, prefix: str, inline_threshold: int) -> IncrementalKeyedStateHandle:
-        """Write what isn't on the storage yet.
+        """Upload the files that aren't on the storage yet.
 
         Args:
-            location: Where the private files go.
-            prefix: How the names of the private files begin.
-            inline_threshold: A private file up to this size goes into the handle.
+            location: The target for private files.
+            prefix: The prefix of the private files.
+            inline_threshold: A private file up to this size is stored in the handle.
 
         Raises:
-            SnapshotError: It can't be written; no shared file is left behind.
+            SnapshotError: It can't be written; no new shared file remains.
         """
         snapshot, threads, target = self._snapshot, self._threads, self._shared
         if target is None:
@@ -118,7 +118,7 @@ class NativeUpload:
     def _write_own(
         self, location: SnapshotLocation, prefix: str, inline_threshold: int, files: Mapping[str, str]
     ) -> tuple[dict[str, StateHandle], StateHandle]:
-        """Write the files that are this snapshot's alone; return their handles by name, and that of the meta file."""
+        """Upload the private files of the snapshot; return their handles by name, and that of the meta file."""
 
         def upload(name: str) -> StateHandle:
             return location.write_state(f"{prefix}-{name}", _copier(files[name]), inline_threshold)
@@ -163,7 +163,7 @@ def download(
     threads: int,
     downloaded: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Bring all files of a native snapshot to a local folder, checked.
+    """Download all files of a native snapshot to a local folder, and check them.
 
     Args:
         handle: Which.
@@ -190,7 +190,7 @@ def download(
 
 
 def parallel(threads: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Call a function for each item, several at once, and return the results in order; after an error no more are begun."""
+    """Call a function for each item concurrently, and return the results in order; stops at an error."""
     items = list(items)
     if len(items) < 2 or threads < 2:
         return [function(item) for item in items]

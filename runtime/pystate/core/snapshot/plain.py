@@ -1,4 +1,4 @@
-"""Checked access to plain data (what msgpack gives back) that others wrote."""
+"""Checked access to untrusted plain data (from msgpack)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Enum)
 
 
 def unsound(what: str) -> CorruptSnapshotError:
-    """Return the error for data that is not what it should be."""
+    """Return the error for invalid data."""
     message = f"The snapshot's description is damaged: {what}."
     return CorruptSnapshotError(message)
 
@@ -26,14 +26,14 @@ def _shown(value: object) -> str:
 
 
 def as_map(value: object, what: str) -> dict[Any, Any]:
-    """Return `value`, which must be a map."""
+    """Return `value`, checked to be a map."""
     if not isinstance(value, dict):
         raise unsound(what=f"{what} is {_shown(value)}, not a map")
     return value
 
 
 def take(plain: dict[Any, Any], key: str) -> Any:
-    """Return the entry `key`, which must be there."""
+    """Return the entry `key`, which must exist."""
     if key not in plain:
         raise unsound(what=f"{key!r} is missing")
     return plain[key]

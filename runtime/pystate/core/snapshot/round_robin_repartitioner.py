@@ -1,10 +1,10 @@
-"""Which subtask of a restored job gets which elements of operator state: Flink's `RoundRobinOperatorStateRepartitioner`.
+"""Redistributes operator state to the subtasks of a restored job: Flink's `RoundRobinOperatorStateRepartitioner`.
 
-At an unchanged parallelism each subtask gets back what it had, and all of every UNION state. Else the elements of a
-SPLIT_DISTRIBUTE state are put in one row, old subtask by old subtask, and dealt out in runs: each new subtask gets
-`total // parallelism`, the first `total % parallelism` of them one more. Who is first is carried over from state to state,
-so that the odd elements of many states don't all fall to subtask 0. Subtask i reads the copy of a BROADCAST state that old
-subtask `i % old parallelism` wrote.
+At an unchanged parallelism each subtask gets its own elements, and those of all subtasks for UNION states. Else the elements
+of a SPLIT_DISTRIBUTE state are concatenated in the order of old subtasks, and distributed in ranges: each new subtask gets
+`total // parallelism`, the first `total % parallelism` of them one more. The first subtask rotates from state to state, so
+that the remainders of many states don't all go to subtask 0. Subtask i reads the copy of a BROADCAST state that old subtask
+`i % old parallelism` wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Shares = list[dict[tuple[int, int], OperatorStateShare]]
 
 
 def repartition(old: Sequence[Sequence[OperatorStateHandle]], parallelism: int) -> list[list[OperatorStateShare]]:
-    """Return the shares of each new subtask, in the order of the old handles; a share of nothing is left out.
+    """Return the shares of each new subtask, in the order of the old handles, without empty shares.
 
     States are dealt out in the order of their names.
 
@@ -60,7 +60,7 @@ def _places(old: Sequence[Sequence[OperatorStateHandle]], name: str, mode: Opera
 
 
 def _split(places: list[_Place], name: str, shares: _Shares, start: int) -> int:
-    """Deal out a SPLIT_DISTRIBUTE state; return who is first for the next one."""
+    """Distribute a SPLIT_DISTRIBUTE state; return the first subtask for the next state."""
     parallelism = len(shares)
     base, odd = divmod(sum(place[2].states[name].count for place in places), parallelism)
     # the next one at the end, with its first element that isn't dealt out

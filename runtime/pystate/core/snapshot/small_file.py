@@ -1,4 +1,4 @@
-"""The format of small files: magic, version, length of the body, body (msgpack), checksum of all that."""
+"""The format of small files: magic, version, length of the body, body (msgpack), checksum of everything before."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CRC = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class SmallFile:
-    """One kind of such files.
+    """A kind of small file.
 
     Attributes:
         magic: Its first bytes.
-        version: What is written, and the only one that is read.
-        head: How magic, version and length are packed.
-        name: What it is, for people, as it stands in a sentence.
-        hint: What helps against a newer version.
-        most_bytes: The largest that is read; None for any.
+        version: The version that is written, and the only one that is read.
+        head: The struct of magic, version and length.
+        name: Its name in error messages.
+        hint: The hint for a newer version.
+        most_bytes: The maximum size that is read; None for any.
     """
 
     magic: bytes
@@ -42,7 +42,7 @@ class SmallFile:
         return data + _CRC.pack(zlib.crc32(data))
 
     def from_bytes(self, data: bytes) -> dict[Any, Any]:
-        """Return what `to_bytes` was given.
+        """Parse the content of a file.
 
         Raises:
             CorruptSnapshotError: It is damaged.

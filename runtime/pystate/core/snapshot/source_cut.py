@@ -1,4 +1,4 @@
-"""The source position of a checkpoint, whatever engine reads the sources."""
+"""The source positions of a checkpoint, independent of the engine."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pystate.core.snapshot.metadata import SourcePosition
 
 
 class SourceCut(Protocol):
-    """What an engine has captured of its sources where a barrier was placed."""
+    """The source positions that an engine captured when it placed a barrier."""
 
     def settle(self) -> bool:
-        """Take in what comes behind the cut; return whether the cut can be restored from by now. May be called again.
+        """Process what followed the cut; return whether the cut can be restored by now. May be called repeatedly.
 
         Raises:
             SnapshotError: It can't be read.
         """
 
     def archive(self) -> bytes:
-        """Return what makes the sources go on behind the cut."""
+        """Return the archive from which the sources continue after the cut."""
 
     def position(self, handle: StateHandle) -> SourcePosition | None:
-        """Return the same for people and for whoever plans a restore; None if no engine reads sources.
+        """Return the source position for users and for planning a restore; None if no engine reads sources.
 
         Args:
-            handle: Where the archive lies in the snapshot.
+            handle: The handle of the archive in the snapshot.
         """

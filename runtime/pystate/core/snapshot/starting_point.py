@@ -1,4 +1,4 @@
-"""The snapshot that a job is started from, checked before there is a job: it exists, and its metadata can be read."""
+"""Checks the snapshot that a job is started from, before the job exists: that it exists and has readable metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 5
 
 
 def read_starting_point(path: str) -> tuple[SnapshotLocation, CheckpointMetadata]:
-    """Return the snapshot at `path`, a directory or its `_metadata`, and what its metadata says.
+    """Return the snapshot at `path`, a directory or its `_metadata`, and its metadata.
 
     Raises:
         RestoreError: There is none; the hint names those beside it, which stay when a job deletes an older checkpoint.
@@ -35,7 +35,7 @@ def read_starting_point(path: str) -> tuple[SnapshotLocation, CheckpointMetadata
 
 
 def _snapshots_beside(path: str) -> list[str]:
-    """Return the names of the latest snapshots in the directory that a snapshot's directory would be in."""
+    """Return the names of the latest snapshots in the parent directory of a missing snapshot."""
     folder, _, name = path.rstrip("/").removesuffix(f"/{METADATA_FILE}").rpartition("/")
     if not folder or not is_snapshot_directory(name):
         return []

@@ -1,4 +1,4 @@
-"""A snapshot as a job starts from it."""
+"""The snapshot that a job or an attempt starts from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Snapshot:
     """A checkpoint or savepoint to start from.
 
     Attributes:
-        starting: Whether the job was started from it, as against one the job took itself.
+        starting: Whether the job was started from it; False for a checkpoint of the job itself.
     """
 
     location: SnapshotLocation

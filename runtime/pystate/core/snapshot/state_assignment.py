@@ -1,4 +1,4 @@
-"""Which subtask of the new job gets which handles of an old snapshot."""
+"""Assigns the handles of a snapshot to the subtasks of a new job."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class JobVertex:
 
     Attributes:
         uid: Its identity across versions of the job.
-        name: What people see.
+        name: The displayed name.
         parallelism: Its number of subtasks.
-        max_parallelism: Its number of key groups as its author set it; None if that is left to us.
+        max_parallelism: Its number of key groups if set by the author; else None.
     """
 
     uid: str
@@ -38,7 +38,7 @@ class JobVertex:
 
 @dataclass(frozen=True)
 class StateAssignment:
-    """Where old state goes.
+    """The assignment of old state to new subtasks.
 
     Attributes:
         keyed_state_handles: By (uid, subtask index): the handles with key groups of that subtask, whole. A handle may be
@@ -46,9 +46,9 @@ class StateAssignment:
         operator_state: By (uid, subtask index): what that subtask reads of which handle.
         raw_keyed_state: As `keyed_state_handles`, for bytes the operator wrote itself.
         raw_operator_state: As `operator_state`, for bytes the operator wrote itself.
-        in_flight: By (uid, subtask index): what was under way to that subtask.
+        in_flight: By (uid, subtask index): the in-flight data of that subtask.
         max_parallelism: The number of key groups of each operator of the job.
-        non_restored: The uids of the snapshot whose state is left behind.
+        non_restored: The uids of the snapshot whose state is dropped.
     """
 
     keyed_state_handles: dict[tuple[str, int], list[AnyKeyedStateHandle]] = field(default_factory=dict)
@@ -61,14 +61,14 @@ class StateAssignment:
 
 
 class StateAssignmentOperation:
-    """Fits the state of a snapshot to a job.
+    """Assigns the state of a snapshot to a job.
 
     Args:
-        metadata: The snapshot's.
+        metadata: The metadata of the snapshot.
         vertices: The job's operators.
-        allow_non_restored: Whether state of operators that the job doesn't have may be left behind.
-        parallelisms: Of all that may send to the operators, by uid; None if unknown.
-        where: The snapshot's place, for errors.
+        allow_non_restored: Whether state of operators that the job doesn't have may be dropped.
+        parallelisms: The parallelism of all possible senders to the operators, by uid; None if unknown.
+        where: The snapshot's location, for errors.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class StateAssignmentOperation:
         self._parallelisms = parallelisms
 
     def assign(self) -> StateAssignment:
-        """Return which subtask gets what.
+        """Return the assignment.
 
         Operators of the snapshot without state are ignored, new operators of the job begin empty.
 
@@ -168,14 +168,14 @@ class StateAssignmentOperation:
         return [vertex for vertex in self._vertices.values() if vertex.uid not in known]
 
     def _nearest(self, operator: OperatorState) -> list[JobVertex]:
-        """Return the new operators of the job that an operator of the snapshot may have become."""
+        """Return the new operators of the job that may correspond to an operator of the snapshot."""
         free = {vertex.uid: vertex for vertex in self._new_vertices()}
         near = difflib.get_close_matches(operator.uid, free, n=3, cutoff=0.5)
         near += [uid for uid, vertex in free.items() if vertex.name == operator.name and uid not in near]
         return [free[uid] for uid in near]
 
     def _side_by_side(self, missing: set[str]) -> list[tuple[str, str]]:
-        """Return the snapshot's operators and the job's, those of one uid in one row."""
+        """Return the operators of snapshot and job as a table, by uid."""
         rows = [("savepoint operators", "job operators")]
         offered: set[str] = set()
         for operator in self._metadata.operators:
@@ -198,7 +198,7 @@ def _shown(operator: OperatorState | JobVertex) -> str:
 
 
 def _check_whole(operator: OperatorState, handles: list[AnyKeyedStateHandle]) -> None:
-    """Reject a snapshot in which some key groups have no handle: their state would be missing in silence."""
+    """Reject a snapshot in which some key groups have no handle: their state would be lost silently."""
     if not handles:
         return
     reached = 0

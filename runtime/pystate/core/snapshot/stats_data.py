@@ -1,4 +1,4 @@
-"""How statistics are kept: by their fields."""
+"""The base of persistent statistics."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pystate.core.snapshot.plain import unsound
 
 
 class StatsData(PlainData):
-    """Base of what statistics consist of; read from something else it raises a `CorruptSnapshotError`."""
+    """The base of statistics classes; raises `CorruptSnapshotError` when read from invalid data."""
 
     @classmethod
     def plain_error(cls, what: str) -> Exception:
-        """Return the error for plain data that is something else."""
+        """Return the error for invalid plain data."""
         return unsound(what)

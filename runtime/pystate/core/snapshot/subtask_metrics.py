@@ -1,4 +1,4 @@
-"""What a subtask measured while it took its part of a checkpoint."""
+"""The metrics of a subtask's part of a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pystate.core.snapshot.stats_data import StatsData
 
 @dataclass(frozen=True)
 class SubtaskCheckpointMetrics(StatsData):
-    """What one subtask measured at a checkpoint; times in ms, sizes in bytes.
+    """The metrics of one subtask for a checkpoint; times in ms, sizes in bytes.
 
     Attributes:
         ack_timestamp: When it acknowledged, ms since 1970.
-        sync_ms: How long the part took that stops processing.
-        async_ms: How long the part took that doesn't.
-        start_delay_ms: From the trigger to the moment the barrier was there.
+        sync_ms: The duration of the synchronous part, which stops processing.
+        async_ms: The duration of the asynchronous part.
+        start_delay_ms: The time from the trigger to the arrival of the barrier.
         alignment_ms: From the first to the last upstream partition that had delivered its last row; None if unknown.
         checkpointed_size: Bytes written for this checkpoint.
-        state_size: Bytes of state it stands for.
+        state_size: The total size of the state.
         processed_data: Bytes processed while the barriers were being aligned.
-        persisted_data: Bytes of records in flight that were written.
-        unaligned: 1 where the barrier overtook records, else 0.
+        persisted_data: Bytes of in-flight records that were written.
+        unaligned: 1 if the barrier overtook records, else 0.
         buffered_data: Bytes held back while the barriers were being aligned.
     """
 

@@ -48,7 +48,7 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 
 
 def check_length(size: int, handle: FileStateHandle, uri: str) -> None:
-    """Raise CorruptSnapshotError if a file hasn't the length that its handle states."""
+    """Raise CorruptSnapshotError if the length of a file differs from its handle."""
     if size != handle.size:
         message = f"A file of the snapshot is damaged, its length is not {handle.size} bytes: {uri}."
         raise CorruptSnapshotError(message, where=uri, hint=_ANOTHER)

@@ -20,9 +20,9 @@ class FileStateHandle:
     """State in a file.
 
     Attributes:
-        path: Relative to the snapshot's directory; an absolute URI for a file that is shared with others.
-        size: Bytes.
-        crc32: Of the whole file.
+        path: Relative to the snapshot's directory; an absolute URI for a shared file.
+        size: Its size in bytes.
+        crc32: The checksum of the file.
     """
 
     path: str
@@ -37,7 +37,7 @@ class FileStateHandle:
 
 @dataclass(frozen=True)
 class ByteStreamStateHandle:
-    """State that is small enough to travel in the handle itself.
+    """State that is small enough to be stored in the handle itself.
 
     Attributes:
         data: The state.
@@ -60,7 +60,7 @@ StateHandle = FileStateHandle | ByteStreamStateHandle
 
 
 def check_path(path: str) -> None:
-    """Reject a handle's path that could lead out of where it should stay.
+    """Reject a path that could lead out of its directory.
 
     Raises:
         CorruptSnapshotError: The path is empty, absolute without being a URI, or has `.` or `..` in it.

@@ -1,4 +1,4 @@
-"""The handle of keyed state in a backend's own files, of which many were written for earlier checkpoints."""
+"""The handle of keyed state in native files, many of which were written for earlier checkpoints."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SharedFile:
     """A file that several checkpoints may refer to.
 
     Attributes:
-        key: Names its content, over all backends of the job.
-        handle: Where it is, as an absolute URI.
+        key: Identifies its content, over all backends of the job.
+        handle: Its location, as an absolute URI.
     """
 
     key: str
@@ -32,13 +32,13 @@ class SharedFile:
 
 @dataclass(frozen=True)
 class IncrementalKeyedStateHandle(KeyGroupsStateHandle):
-    """Keyed state of some key groups in a backend's own files: Flink's `IncrementalRemoteKeyedStateHandle`.
+    """Keyed state of some key groups in native files: Flink's `IncrementalRemoteKeyedStateHandle`.
 
     Attributes:
-        backend_id: The very backend that wrote them.
-        shared: By file name in the backend: what later checkpoints may refer to.
-        private: By file name in the backend: what is this checkpoint's alone.
-        meta: What a restore must know besides the files.
+        backend_id: The backend instance that wrote them.
+        shared: By file name in the backend: files that later checkpoints may refer to.
+        private: By file name in the backend: files of this checkpoint only.
+        meta: The meta file needed for a restore.
         checkpointed_size: Bytes that its checkpoint wrote.
     """
 
@@ -60,7 +60,7 @@ class IncrementalKeyedStateHandle(KeyGroupsStateHandle):
         return {**self.private, **{name: file.handle for name, file in self.shared.items()}}
 
     def with_shared(self, replacement: Callable[[SharedFile], SharedFile]) -> IncrementalKeyedStateHandle:
-        """Return the handle with other places of its shared files."""
+        """Return the handle with other locations of its shared files."""
         return replace(self, shared={name: replacement(file) for name, file in self.shared.items()})
 
     def to_plain(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ AnyKeyedStateHandle = KeyedStateHandle | IncrementalKeyedStateHandle
 
 
 def keyed_state_handle_from_plain(plain: object) -> AnyKeyedStateHandle:
-    """Rebuild a handle of keyed state, of whichever kind.
+    """Rebuild a handle of keyed state, of any kind.
 
     Raises:
         CorruptSnapshotError: It isn't one.
@@ -121,7 +121,7 @@ def keyed_state_handle_from_plain(plain: object) -> AnyKeyedStateHandle:
 
 
 def _checked(name: object) -> str:
-    """Return the name of a file of a backend, which must not lead anywhere."""
+    """Return the name of a backend's file, which must not be a path."""
     if not isinstance(name, str) or not _FILE_NAME.fullmatch(name):
         raise unsound(what=f"a file of a backend has the name {name!r}")
     return name

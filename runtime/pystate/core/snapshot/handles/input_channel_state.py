@@ -17,12 +17,12 @@ class ChannelStateRescaleError(RestoreError):
 
 
 def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> ChannelStateRescaleError:
-    """Return the error for a job whose subtasks don't have the channels of the checkpoint.
+    """Return the error for a job whose subtasks have other channels than in the checkpoint.
 
     Args:
         uid: The task.
         why: What differs.
-        parallelism: What it has to be; None if something else differs, too.
+        parallelism: The required parallelism; None if something else differs, too.
     """
     message = f"The checkpoint holds data in flight to task {uid}, which can be replayed only to the same channels: {why}."
     same = "with program and parallelism as the checkpoint has them" if parallelism is None else f"with -p {parallelism}"
@@ -33,7 +33,7 @@ def data_in_flight_stays(uid: str, why: str, parallelism: int | None = None) -> 
 def channels_changed(
     uid: str, before: Sequence[tuple[str, int]], now: Sequence[tuple[str, int]]
 ) -> ChannelStateRescaleError | None:
-    """Return the error for a subtask with other channels than at the checkpoint; None if it has the same.
+    """Return the error for a subtask with other channels than in the checkpoint; None if they are equal.
 
     Args:
         uid: Its task.
@@ -48,7 +48,7 @@ def channels_changed(
 
 
 def no_channels(where: str) -> ChannelStateRescaleError:
-    """Return the error for an engine that has no channels to replay data in flight on.
+    """Return the error for an engine without channels, which can't replay in-flight data.
 
     Args:
         where: The checkpoint.
@@ -60,11 +60,11 @@ def no_channels(where: str) -> ChannelStateRescaleError:
 
 @dataclass(frozen=True)
 class InputChannelStateHandle:
-    """Data in flight to one subtask. It can be replayed only to a subtask with the same channels.
+    """In-flight data of one subtask. It can only be replayed to a subtask with the same channels.
 
     Attributes:
-        upstream: By channel: the task and the subtask of it that sent.
-        handles: Where the bytes are, in the order in which they are to be replayed.
+        upstream: By channel: the sending task and subtask.
+        handles: The handles of the data, in replay order.
     """
 
     upstream: list[tuple[str, int]]

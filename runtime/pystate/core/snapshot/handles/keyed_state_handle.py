@@ -1,4 +1,4 @@
-"""The handle of keyed state that one file holds, and what it shares with that of several files."""
+"""The handle of keyed state in one file, and its common base with that of several files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pystate.core.snapshot.plain import as_map, take, take_int, take_text
 
 @dataclass(frozen=True)
 class KeyGroupsStateHandle:
-    """State of some key groups.
+    """The base of handles of keyed state of some key groups.
 
     Attributes:
         start_key_group: The first one.
         end_key_group: The last one, included.
-        format: Which reader understands the bytes.
+        format: The format of the bytes.
     """
 
     start_key_group: int
@@ -49,19 +49,19 @@ class KeyedStateHandle(KeyGroupsStateHandle):
     """Keyed state of some key groups in one file.
 
     Attributes:
-        handle: Where the bytes are.
+        handle: The handle of the bytes.
     """
 
     handle: StateHandle
 
     @property
     def state_size(self) -> int:
-        """Bytes of state it stands for."""
+        """The size of its state in bytes."""
         return self.handle.size
 
     @property
     def checkpointed_size(self) -> int:
-        """Bytes that its checkpoint wrote."""
+        """The bytes that its checkpoint wrote."""
         return self.handle.size
 
     def to_plain(self) -> dict[str, Any]:

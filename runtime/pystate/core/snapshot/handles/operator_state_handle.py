@@ -1,4 +1,4 @@
-"""Handles of state that is not keyed: where the bytes are, and which elements of which states they hold."""
+"""Handles of operator state: the location of the bytes, and the states and elements in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAW_STATE_NAME = "_default_"
 
 @dataclass(frozen=True)
 class StateMetaInfo:
-    """What a handle holds of one state: how it is spread at a restore, and its number of elements."""
+    """The metadata of one state in a handle: its redistribution mode, and its number of elements."""
 
     mode: OperatorStateMode
     count: int
@@ -33,9 +33,9 @@ class OperatorStateHandle:
     """Operator state of one subtask.
 
     Attributes:
-        states: What the bytes hold, by state name.
-        format: Which reader understands the bytes.
-        handle: Where they are.
+        states: The states in it, by name.
+        format: The format of the bytes.
+        handle: The handle of the bytes.
     """
 
     states: Mapping[str, StateMetaInfo]
@@ -74,11 +74,11 @@ class OperatorStateHandle:
 
 @dataclass(frozen=True)
 class OperatorStateShare:
-    """What a subtask of the new job reads of an old handle.
+    """The part of an old handle that a subtask of the new job reads.
 
     Attributes:
         handle: The old handle.
-        elements: By state name: the first element, and the one behind the last.
+        elements: By state name: the range of elements (start, end exclusive).
     """
 
     handle: OperatorStateHandle

@@ -1,4 +1,4 @@
-"""Parses keys from text."""
+"""Parsing of keys from text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _hex(text: str) -> bytes:
 
 
 def _number(parse: Callable[[str], Any], what: str) -> Callable[[str], Any]:
-    """Return what parses a number, but none with the underscores of programs."""
+    """Return a number parser that rejects underscores."""
 
     def parsed(text: str) -> Any:
         if "_" in text:
@@ -38,7 +38,7 @@ def _number(parse: Callable[[str], Any], what: str) -> Callable[[str], Any]:
 
 
 def _written_as(what: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what parses a text, and says how it is to be written where it fails."""
+    """Return a parser whose errors describe the expected notation."""
 
     def parsed(text: str) -> Any:
         try:
@@ -73,16 +73,16 @@ _BYTES = _written_as("0x and hex digits", _hex)
 
 
 def parse_key(text: str, key_type: TypeInformation | None) -> Any:
-    """Return the key that a text stands for.
+    """Return the key for a text.
 
     Args:
         text: As the key's type has it: a string as it is, a number, `true`, a date as YYYY-MM-DD, bytes as 0x and hex
-            digits, a tuple, list or row as JSON. For untyped keys a JSON value (a list is then a tuple, as keys in programs
-            mostly are), and what is no JSON is a string.
+            digits, a tuple, list or row as JSON. For untyped keys a JSON value (a list is then a tuple, like most keys in
+            programs), or a string if it isn't JSON.
         key_type: The type of the keys, None for untyped.
 
     Raises:
-        UsageError: It stands for none.
+        UsageError: It isn't a valid key.
     """
     return _checked(text, key_type, lambda: _untyped(text) if key_type is None else _typed(text, key_type))
 
@@ -99,10 +99,10 @@ def _checked(given: Any, key_type: TypeInformation | None, key_of: Callable[[], 
 
 
 def json_key(value: Any, key_type: TypeInformation | None) -> Any:
-    """Return the key that a JSON value stands for: as `parse_key` has JSON, and texts for what JSON has no type for.
+    """Return the key for a JSON value: as in `parse_key`, with texts for types that JSON doesn't have.
 
     Raises:
-        UsageError: It stands for none.
+        UsageError: It isn't a valid key.
     """
     return _checked(value, key_type, lambda: _tuples(value) if key_type is None else _from_json(value, key_type))
 

@@ -1,4 +1,4 @@
-"""Files of keyed state, opened as canonical ones whatever they are."""
+"""Opens files of keyed state of any format as canonical files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def key_type_of(operator: OperatorState) -> TypeInformation | None:
 
 
 def place_of(location: SnapshotLocation, handle: StateHandle) -> str:
-    """Return what errors name as the place of a piece of state."""
+    """Return the location of a piece of state for errors."""
     if not isinstance(handle, FileStateHandle):
         return f"{location.uri}/_metadata"
     return handle.path if handle.is_absolute else f"{location.uri}/{handle.path}"
@@ -48,11 +48,11 @@ def place_of(location: SnapshotLocation, handle: StateHandle) -> str:
 def described_states(
     location: SnapshotLocation, operator: OperatorState, handle: AnyKeyedStateHandle
 ) -> tuple[StateMetaInfoSnapshot, ...]:
-    """Return what keyed state of one subtask says of its states; no entry is read, and no file is converted.
+    """Return the descriptions of the keyed states of one subtask, without reading entries or converting files.
 
     Raises:
-        CorruptSnapshotError: It is missing or damaged, or not what the metadata says.
-        RestoreError: It is of a format that can't be read.
+        CorruptSnapshotError: It is missing, damaged, or inconsistent with the metadata.
+        RestoreError: Its format can't be read.
         SnapshotError: It can't be read.
     """
     if isinstance(handle, IncrementalKeyedStateHandle):
@@ -79,17 +79,17 @@ def open_keyed_file(
 ) -> Iterator[tuple[CanonicalReader, BinaryIO]]:
     """Open keyed state of one subtask, and the canonical file itself.
 
-    The own files of a backend are brought to a temporary folder and written as a canonical file there, whole.
+    Native files are downloaded to a temporary folder and converted to a canonical file there.
 
     Args:
         location: The snapshot's directory.
-        operator: Whose state it is.
-        handle: Which.
-        partly: Only some key groups will be read: the checksum of the whole file is left out, those of its parts are not.
+        operator: The operator.
+        handle: The handle of the state.
+        partly: Whether only some key groups will be read: then only the checksums of those parts are verified.
 
     Raises:
-        CorruptSnapshotError: It is missing or damaged, or not what the metadata says.
-        RestoreError: It is of a format that can't be read.
+        CorruptSnapshotError: It is missing, damaged, or inconsistent with the metadata.
+        RestoreError: Its format can't be read.
         SnapshotError: It can't be read.
     """
     if isinstance(handle, IncrementalKeyedStateHandle):

@@ -1,4 +1,4 @@
-"""One checkpoint or savepoint, its metadata read."""
+"""A checkpoint or savepoint with its metadata."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, re
 
 
 class OpenedSnapshot:
-    """One checkpoint or savepoint, of which the metadata was read and no state yet.
+    """A checkpoint or savepoint with its metadata; state is not read yet.
 
     Args:
         path: Its directory, or its `_metadata`.
 
     Attributes:
         location: Its directory.
-        metadata: What its `_metadata` says.
+        metadata: The content of its `_metadata`.
 
     Raises:
         SnapshotError: There is none, or it is damaged.
@@ -38,7 +38,7 @@ class OpenedSnapshot:
         raise self.unknown(None, "operator", uid, [operator.uid for operator in self.metadata.operators])
 
     def unknown(self, uid: str | None, what: str, name: str, known: list[str]) -> SnapshotError:
-        """Return the error for something that isn't there, by the nearest name that is.
+        """Return the error for an unknown name, with the most similar known one.
 
         Args:
             uid: The operator that lacks it; None if it is the snapshot.

@@ -1,4 +1,4 @@
-"""State of a snapshot that belongs to operators and not to keys, and the bytes that operators wrote themselves."""
+"""Reads operator state and raw state of a snapshot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SnapshotOperatorState:
     """List, union, broadcast and raw state of the operators of one snapshot.
 
     Args:
-        snapshot: Which one.
+        snapshot: The snapshot.
     """
 
     def __init__(self, snapshot: OpenedSnapshot) -> None:
@@ -53,7 +53,7 @@ class SnapshotOperatorState:
         Args:
             uid: The operator.
             name: The state.
-            modes: One of which it must have; none for any.
+            modes: The allowed modes; none for any.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
@@ -77,7 +77,7 @@ class SnapshotOperatorState:
         Args:
             uid: The operator.
             name: The state.
-            type_info: As what elements are to be read; None: as what they were written.
+            type_info: The type to read elements as; None for the written type.
             subtask: Only what this subtask wrote; None for all.
 
         Raises:
@@ -107,13 +107,13 @@ class SnapshotOperatorState:
         key_type: TypeInformation | None = None,
         type_info: TypeInformation | None = None,
     ) -> Iterator[tuple[Any, bytes, Any, bytes | None]]:
-        """Iterate over (map key, its bytes, value, its bytes) of a broadcast state, as the first subtask has it.
+        """Iterate over (map key, its bytes, value, its bytes) of a broadcast state, from the first subtask.
 
         Args:
             uid: The operator.
             name: The state.
-            key_type: As what map keys are to be read; None: as what they were written.
-            type_info: As what values are to be read; None: as what they were written.
+            key_type: The type to read map keys as; None for the written type.
+            type_info: The type to read values as; None for the written type.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.

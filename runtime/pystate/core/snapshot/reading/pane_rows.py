@@ -1,7 +1,7 @@
-"""The contents of windows that share panes, put together for readers of a snapshot.
+"""Reads the contents of windows that share panes, combined from the panes.
 
-A window holds what its panes hold, for as long as it hasn't fired. Which of a pane's windows have, its timer says: it is due
-when the next one fires. Windows with contents of their own, from before panes were shared, may stand beside them.
+Until it fires, a window contains what its panes contain. The timer of a pane determines which of its windows have fired: it
+is due when the next one fires. There may also be windows with their own contents, from before panes were shared.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class PaneRows:
     """Reads the windows of one operator, whose windows share panes.
 
     Args:
-        snapshot: Where they are.
+        snapshot: The snapshot.
         uid: The operator.
 
     Attributes:
-        decoder: What rows look like.
+        decoder: The decoder of the rows.
     """
 
     def __init__(self, snapshot: SnapshotReader, uid: str) -> None:
@@ -37,7 +37,7 @@ class PaneRows:
         self.decoder = states[self._panes[0][1]].common
 
     def rows(self, reader: CanonicalReader, group: int, wanted: KeyFilter | None = None) -> Iterator[StateRow]:
-        """Iterate over the windows of a key group that have contents; those of the key group are in memory."""
+        """Iterate over the non-empty windows of a key group, which are held in memory."""
         timers = self._rows(reader, WINDOW_TIMERS_STATE, group, wanted)
         due = {(row.key_bytes, row.namespace): row.value for row in timers}
         found = {(row.key_bytes, row.namespace): row for row in self._rows(reader, WINDOW_CONTENTS, group, wanted)}
@@ -62,15 +62,15 @@ class PaneRows:
 
 
 def shares_panes(names: Iterable[str]) -> bool:
-    """Return whether among the names of an operator's states is one of panes."""
+    """Return whether an operator has a state of panes, by the names of its states."""
     return any(PaneState.of(name) is not None for name in names)
 
 
 def windows_of_panes(snapshot: SnapshotReader, uid: str, keys: Collection[Any] | None = None) -> Iterator[StateRow]:
-    """Iterate over the windows of an operator that share panes, each with what it holds.
+    """Iterate over the windows of an operator that share panes, each with its content.
 
     Args:
-        snapshot: Where they are.
+        snapshot: The snapshot.
         uid: The operator.
         keys: Only these.
 

@@ -1,7 +1,7 @@
-"""The states of panes, which windows that overlap share: what their names say. See `docs/snapshot-format.md`.
+"""The names of the states of panes, which are shared by overlapping windows. See `docs/snapshot-format.md`.
 
-A pane is as long as the windows' slide, and is in as many windows as their size has slides. Its accumulators are whole
-numbers, of which any order of merging makes the same. So whoever reads the state can make windows of it.
+A pane is as long as the windows' slide, and belongs to size / slide windows. Its accumulators are integers, for which the
+order of merging doesn't matter. So readers of the state can compute windows from it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MERGES: dict[str, Callable[[int, int], int]] = {"count": operator.add, "sum": o
 
 @dataclass(frozen=True)
 class PaneState:
-    """A state of panes.
+    """The description of a state of panes.
 
     Attributes:
-        kind: What accumulators are: "count", "sum", "min" or "max".
-        size: Of the windows, ms; a multiple of the slide.
-        slide: Of the windows, and the length of a pane, ms.
+        kind: The aggregation: "count", "sum", "min" or "max".
+        size: The size of the windows, ms; a multiple of the slide.
+        slide: The slide of the windows, and the length of a pane, ms.
     """
 
     kind: str
@@ -39,12 +39,12 @@ class PaneState:
 
     @property
     def merge(self) -> Callable[[int, int], int]:
-        """What makes one accumulator of two."""
+        """The function that merges two accumulators."""
         return _MERGES[self.kind]
 
     @staticmethod
     def of(name: str) -> PaneState | None:
-        """Return what a state's name says; None for a state that isn't of panes.
+        """Parse the name of a state; None for a state that isn't of panes.
 
         Raises:
             CorruptSnapshotError: The name begins as that of a state of panes does, and says something else.
@@ -60,10 +60,10 @@ class PaneState:
         raise CorruptSnapshotError(message)
 
     def due(self, start: int, watermark: int) -> int | None:
-        """Return when the next window of a pane fires; None if all are already passed by the watermark.
+        """Return when the next window of a pane fires; None if the watermark has passed all of them.
 
         Args:
-            start: Where the pane begins.
+            start: The start of the pane.
             watermark: The event time.
         """
         number = max(1, (watermark + 1 - start) // self.slide + 1)
@@ -73,7 +73,7 @@ class PaneState:
         """Iterate over the windows of a pane that haven't fired, as (start, end).
 
         Args:
-            start: Where the pane begins.
+            start: The start of the pane.
             due: When its next window fires, which is the time of its timer.
         """
         return ((end - self.size, end) for end in range(due + 1, start + self.size + 1, self.slide))

@@ -21,11 +21,11 @@ from pystate.core.state.keys.keys import KeyCodec
 
 @dataclass(frozen=True)
 class KeyedStateDescription:
-    """What a keyed state of an operator is.
+    """The description of a keyed state of an operator.
 
     Attributes:
-        parts: What the files say of it: one description, or several where subtasks had not declared it alike.
-        key_type: The declared type of the keys, None if it isn't declared.
+        parts: Its descriptions in the files: one, or several if subtasks had declared it differently.
+        key_type: The declared type of the keys; None if it isn't declared.
     """
 
     parts: tuple[StateMetaInfoSnapshot, ...]
@@ -33,7 +33,7 @@ class KeyedStateDescription:
 
     @property
     def info(self) -> StateMetaInfoSnapshot:
-        """What the snapshot says of it: of parts with several schemas that which takes over the others, else the first."""
+        """Its description in the snapshot: of several schemas, the one to which the others migrate, else the first."""
         return (common_schema(self.parts) if len(self.parts) > 1 else None) or self.parts[0]
 
     @property
@@ -49,11 +49,11 @@ class KeyedStateDescription:
 
 @dataclass(frozen=True)
 class KeyedStateSummary(KeyedStateDescription):
-    """A keyed state of an operator, counted.
+    """The description and counts of a keyed state of an operator.
 
     Attributes:
-        entries: Values, map entries, parts of lists.
-        bytes: Of its blocks in canonical files.
+        entries: The number of values, map entries or parts of lists.
+        bytes: The size of its blocks in canonical files.
     """
 
     entries: int
@@ -62,7 +62,7 @@ class KeyedStateSummary(KeyedStateDescription):
 
 @dataclass(frozen=True)
 class KeyFilter:
-    """Which keys to read.
+    """The selection of keys to read.
 
     Attributes:
         by_group: The bytes of the wanted keys by key group.
@@ -88,7 +88,7 @@ class KeyFilter:
 def rows_of(
     reader: CanonicalReader, name: str, decoders: PartDecoders, groups: Iterable[int], wanted: KeyFilter | None = None
 ) -> Iterator[StateRow]:
-    """Iterate over the rows of some key groups of a file; blocks of other key groups aren't read.
+    """Iterate over the rows of some key groups of a file, without reading blocks of others.
 
     Raises:
         CorruptSnapshotError, RestoreError: An entry can't be read.
@@ -104,15 +104,15 @@ def rows_of(
 
 
 class SnapshotReader(OpenedSnapshot):
-    """One checkpoint or savepoint, of which keyed state is read here.
+    """Reads the keyed state of a checkpoint or savepoint.
 
-    Nothing in it is unpickled: a value of type PICKLED_BYTE_ARRAY is its pickle's bytes.
+    Nothing is unpickled: a value of type PICKLED_BYTE_ARRAY is returned as pickle bytes.
 
     Args:
         path: See `OpenedSnapshot`.
 
     Attributes:
-        operator_state: Reads the other kinds of state.
+        operator_state: The reader of operator state.
 
     Raises:
         SnapshotError: See `OpenedSnapshot`.
@@ -123,9 +123,9 @@ class SnapshotReader(OpenedSnapshot):
         self.operator_state = SnapshotOperatorState(self)
 
     def keyed_states(self, uid: str) -> list[KeyedStateSummary]:
-        """Return the keyed states of an operator, counted.
+        """Return the keyed states of an operator, with counts.
 
-        Of canonical files only the indexes are read; a backend's own files are brought here and converted to count them.
+        Of canonical files only the indexes are read; native files are downloaded and converted.
 
         Raises:
             SnapshotError: There is no such operator, or a file is damaged.
@@ -144,7 +144,7 @@ class SnapshotReader(OpenedSnapshot):
         ]
 
     def described_states(self, uid: str) -> list[KeyedStateDescription]:
-        """Return what the keyed states of an operator are, from headers alone: of no format is any entry read.
+        """Return the descriptions of the keyed states of an operator, from headers only, without reading entries.
 
         Raises:
             SnapshotError: There is no such operator, or a file is damaged.
@@ -159,7 +159,7 @@ class SnapshotReader(OpenedSnapshot):
         return [KeyedStateDescription(parts, key_type) for parts in found.values()]
 
     def keyed_state(self, uid: str, name: str) -> KeyedStateDescription:
-        """Return what a keyed state of an operator is, from headers alone.
+        """Return the description of a keyed state of an operator, from headers only.
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
@@ -185,13 +185,13 @@ class SnapshotReader(OpenedSnapshot):
         Args:
             uid: The operator.
             name: The state.
-            keys: Only these; only the blocks of their key groups are read.
-            key_type: As what keys are to be read; None: as what they were written.
-            type_info: As what values are to be read; None: as what they were written.
-            user_key_type: As what map keys are to be read; None: as what they were written.
+            keys: The keys to read; only the blocks of their key groups are read.
+            key_type: The type to read keys as; None for the written type.
+            type_info: The type to read values as; None for the written type.
+            user_key_type: The type to read map keys as; None for the written type.
 
         Raises:
-            SnapshotError: There is no such operator or state, a file is damaged, or it can't be read so.
+            SnapshotError: There is no such operator or state, a file is damaged, or it can't be read with these types.
             StateError: A wanted key isn't of the keys' type.
         """
         operator = self.operator(uid)
@@ -213,10 +213,10 @@ class SnapshotReader(OpenedSnapshot):
                 yield from rows_of(reader, name, decoders, groups, wanted)
 
     def keyed_entries(self, uid: str, state_name: str) -> Iterator[tuple[Any, Any]]:
-        """Yield (key, what is stored for it), one key group after another within each subtask.
+        """Yield (key, stored content), one key group after another within each subtask.
 
-        That is a value, an accumulator, a whole list or the time of a timer; a map state yields (key, (map key, value)) for
-        each of its entries. Where a state has namespaces, (key, namespace) stands for the key.
+        The content is a value, an accumulator, a whole list or the time of a timer; a map state yields (key, (map key,
+        value)) for each of its entries. If a state has namespaces, the key is (key, namespace).
 
         Raises:
             SnapshotError: There is no such operator or state, or a file is damaged.
@@ -233,7 +233,7 @@ class SnapshotReader(OpenedSnapshot):
 
 
 def rows_by_key(rows: Iterable[StateRow], *, apart: bool = False) -> Iterator[list[StateRow]]:
-    """Gather the rows of each key and namespace; or none, where they are to stay apart."""
+    """Group the rows by key and namespace."""
     of_key: list[StateRow] = []
     for row in rows:
         last = of_key[0] if of_key else row

@@ -1,4 +1,4 @@
-"""One state of a snapshot as a table of rows, whatever kind of state it is; what the command line shows."""
+"""One state of a snapshot, of any kind, as a table of rows for the command line."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class SnapshotTable:
     """The rows of a state.
 
     Attributes:
-        columns: Their names.
-        rows: The rows, read as they are asked for: a value, a list element or a map entry each.
+        columns: The column names.
+        rows: The rows, read lazily: each a value, a list element or a map entry.
     """
 
     columns: Sequence[str]
@@ -64,17 +64,17 @@ class SnapshotTable:
 
 
 def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = None) -> Selection:
-    """Find a state.
+    """Select a state.
 
     Args:
         reader: The snapshot.
         uid: The operator.
-        name: The state; `window-contents` of windows that share panes, too, which keep those.
-        key: Only this key, as people type it: of keyed state; the map key of broadcast state.
+        name: The state; also `window-contents` for windows that share panes.
+        key: The key to select, as text: of keyed state; the map key of broadcast state.
 
     Raises:
         SnapshotError: There is no such operator or state, or a file is damaged.
-        UsageError: The text is no key, or the state has none.
+        UsageError: The text isn't a key, or the state has no keys.
     """
     keyed = {state.name: state for state in reader.described_states(uid)}
     if name == WINDOW_CONTENTS and shares_panes(keyed):
@@ -114,7 +114,7 @@ def select_state(reader: SnapshotReader, uid: str, name: str, key: str | None = 
 
 
 def state_table(selection: Selection) -> SnapshotTable:
-    """Return a state's rows for people."""
+    """Return a state's rows for display."""
     if isinstance(selection, BroadcastSelection):
         return SnapshotTable(("map_key", "value"), ((key, value) for key, _, value, _ in selection.rows))
     if isinstance(selection, ListSelection):

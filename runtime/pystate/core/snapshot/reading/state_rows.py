@@ -1,7 +1,7 @@
-"""Entries of snapshots as rows: what user code knows as key, map key, element and value.
+"""Decodes entries of snapshots to rows: keys, map keys, elements and values as user code sees them.
 
-Nothing is unpickled here: a value of type PICKLED_BYTE_ARRAY is its pickle's bytes. A snapshot may come from anywhere, and
-looking into one must not run what it says.
+Nothing is unpickled here: a value of type PICKLED_BYTE_ARRAY is returned as pickle bytes. A snapshot may be untrusted, and
+reading it must not run code.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class StateRow(NamedTuple):
 
     Attributes:
         key: The key it belongs to.
-        key_bytes: The same as its tag and payload.
+        key_bytes: Tag and payload of the key.
         key_group: The key group of the key.
-        sub_key: The map key; the index of the element in its list; None for state of one value per key.
+        sub_key: The map key, or the index of the list element; None for state with one value per key.
         sub_key_bytes: Tag and payload of the map key; empty for other kinds.
         value: The value, the accumulator of an aggregating state; the time of a timer.
-        value_bytes: The same as msgpack, without timestamp.
+        value_bytes: The value as msgpack, without timestamp.
         timestamp: When it was last accessed, ms since 1970, for state with a time to live; else None.
         namespace: The namespace; None for the void one.
-        namespace_bytes: The same as sub-keys begin with it.
+        namespace_bytes: The namespace as in sub-keys.
     """
 
     key: Any
@@ -76,7 +76,7 @@ def without_pickle(type_info: TypeInformation | None) -> TypeInformation | None:
 def value_decoder(
     snapshot: dict[str, Any], type_info: TypeInformation | None, name: str
 ) -> tuple[TypeInformation | None, Decode]:
-    """Return the type of values, and what makes values of their bytes.
+    """Return the type of values, and the function that decodes them.
 
     Args:
         snapshot: Of the serializer that wrote them.
@@ -108,7 +108,7 @@ def _migrated(old: TypeSerializer, new: TypeSerializer, migrate: Callable[[Any],
 
 
 def readable_key_type(written: TypeInformation | None, wanted: TypeInformation | None, what: str) -> TypeInformation | None:
-    """Return the type as which keys are read.
+    """Return the type with which keys are read.
 
     Args:
         written: The declared type of the keys in the snapshot.
@@ -127,21 +127,21 @@ def readable_key_type(written: TypeInformation | None, wanted: TypeInformation |
 
 
 class PartDecoders:
-    """Makes rows of the entries of a state whose parts may have been written under different schemas.
+    """Decodes the entries of a state whose parts may have been written with different schemas.
 
     Args:
-        parts: What the files of the snapshot say of the state.
+        parts: The descriptions of the state in the files of the snapshot.
         key_type: The declared type of its keys in the snapshot.
         read_key_type: See `RowDecoder`.
-        type_info: See `RowDecoder`; None: as what they were written, in the type that takes over those of all parts.
+        type_info: See `RowDecoder`; None for the written type to which all parts can be migrated.
         read_user_key_type: See `RowDecoder`.
 
     Attributes:
-        common: Of the schema that takes over all parts: what rows look like.
+        common: The decoder for the common schema, which determines the form of rows.
 
     Raises:
-        RestoreError: They can't be read so, or not as one type.
-        CorruptSnapshotError: What the snapshot says of the state is damaged.
+        RestoreError: They can't be read with these types, or not as one type.
+        CorruptSnapshotError: The description of the state is damaged.
     """
 
     def __init__(
@@ -173,19 +173,19 @@ class PartDecoders:
         return RowDecoder(info, self._key_type, read_key_type=keys, type_info=type_info, read_user_key_type=user_keys)
 
     def of(self, info: StateMetaInfoSnapshot) -> RowDecoder:
-        """Return what makes rows of the entries of a part."""
+        """Return the decoder of a part."""
         return next(decoder for schema, decoder in self._decoders if schema == info.schema)
 
 
 class RowDecoder:
-    """Makes rows of the entries of one state.
+    """Decodes the entries of one state to rows.
 
     Args:
-        info: What the snapshot says of the state.
+        info: The description of the state in the snapshot.
         key_type: The declared type of its keys in the snapshot.
-        read_key_type: As what keys are to be read; None: as what they were written.
-        type_info: As what values, elements or map values are to be read; None: as what they were written.
-        read_user_key_type: As what map keys are to be read; None: as what they were written.
+        read_key_type: The type to read keys as; None for the written type.
+        type_info: The type to read values, elements or map values as; None for the written type.
+        read_user_key_type: The type to read map keys as; None for the written type.
 
     Attributes:
         kind: The state's kind.
@@ -193,12 +193,12 @@ class RowDecoder:
         user_key_type: The type of the map keys in the rows, None for untyped or no map.
         value_type: The type of the values in the rows, None for untyped.
         has_timestamps: Whether the rows have timestamps.
-        namespaces: Of the namespaces in the rows.
-        as_written: Whether values are read as what they were written.
+        namespaces: The serializer of the namespaces.
+        as_written: Whether values are read with the written type.
 
     Raises:
-        RestoreError: It can't be read so.
-        CorruptSnapshotError: What the snapshot says of the state is damaged.
+        RestoreError: It can't be read with these types.
+        CorruptSnapshotError: The description of the state is damaged.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class RowDecoder:
             self._nil = serializer_for(None).serialize(None)
 
     def rows(self, key_group: int, entries: Iterable[Entry]) -> Iterator[StateRow]:
-        """Return the rows of a key group's entries, in the file's order: a list's and a map's stand together.
+        """Return the rows of a key group's entries, in file order: those of a list or map are contiguous.
 
         Raises:
             CorruptSnapshotError, RestoreError: An entry can't be read.
@@ -269,7 +269,7 @@ class RowDecoder:
             yield StateRow(key, data, key_group, user_key, user_key_bytes, decode(value), value, time, namespace, begin)
 
     def key_of(self, data: bytes) -> Any:
-        """Return the key of its bytes.
+        """Decode a key.
 
         Raises:
             CorruptSnapshotError, RestoreError: They are none of the type.
@@ -277,11 +277,11 @@ class RowDecoder:
         return self._keys.external(self._keys.decode(data))
 
     def user_key_of(self, data: bytes) -> Any:
-        """Return the map key of its bytes, as `key_of`; None if the state is no map."""
+        """Decode a map key, as `key_of`; None if the state isn't a map."""
         return None if self._user_keys is None else self._user_keys.external(self._user_keys.decode(data))
 
     def value_of(self, data: bytes) -> Any:
-        """Return the value of its bytes, without timestamp; None is a map's None.
+        """Decode a value without timestamp; None is a None value of a map.
 
         Raises:
             CorruptSnapshotError: They are no value's.

@@ -1,7 +1,7 @@
-"""The contents of windows that merge, by the windows they have become.
+"""Reads the contents of merging windows, by merged window.
 
-Such a window's contents stay under one of the windows that were merged into it, which another state knows: a map from the
-windows of a key to those under which contents are. See `docs/snapshot-format.md`.
+The contents of a merged window are stored under one of the original windows, which another state records: a map from the
+windows of a key to those that store their contents. See `docs/snapshot-format.md`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pystate.core.snapshot.reading.window_states import MERGING_WINDOW_SET, WIND
 def merged_rows(snapshot: SnapshotReader, uid: str, keys: Collection[Any] | None = None) -> Iterator[StateRow]:
     """Iterate over the contents of an operator's windows, each in the namespace of its window.
 
-    Of the pairs those of one key group are in memory.
+    The window mapping of one key group is held in memory.
 
     Args:
-        snapshot: Where they are.
-        uid: The operator, whose windows merge.
-        keys: Only these.
+        snapshot: The snapshot.
+        uid: The operator with merging windows.
+        keys: The keys to read.
 
     Raises:
         SnapshotError: There are none, or a file is damaged.

@@ -1,4 +1,4 @@
-"""The names of the states that windows keep, which are part of the snapshots' format: see `docs/snapshot-format.md`."""
+"""The names of the states of window operators, which are part of the snapshot format: see `docs/snapshot-format.md`."""
 
 from __future__ import annotations
 

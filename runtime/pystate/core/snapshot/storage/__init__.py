@@ -1,1 +1,1 @@
-"""Where snapshots lie: storages, local copies, shared folders, ownership."""
+"""The storage of snapshots: locations, local copies, shared folders, ownership."""

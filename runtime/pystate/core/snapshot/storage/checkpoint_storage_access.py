@@ -1,4 +1,4 @@
-"""Where the checkpoints and savepoints of a job go; the one place that forms their paths. Their layout: `storage`."""
+"""The paths of a job's checkpoints and savepoints; no other module builds them. For the layout see `storage`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _OWN_DIRECTORIES = (SHARED_DIRECTORY, TASK_OWNED_DIRECTORY)
 
 
 class CheckpointStorageAccess:
-    """The directories of one job.
+    """The checkpoint and savepoint directories of one job.
 
     Args:
-        checkpoint_dir: Where checkpoints go; None for nowhere.
-        savepoint_dir: Where savepoints go that name no directory; None for nowhere.
+        checkpoint_dir: The directory of checkpoints; None if there is none.
+        savepoint_dir: The default directory of savepoints; None if there is none.
         job_id: 32 hex digits.
-        create_subdir: Whether the job's checkpoints have a directory of the job's own.
-        for_processes: Whether other processes write there, too, as the slots of a job do: no memory of this one then.
+        create_subdir: Whether the job's checkpoints have their own directory.
+        for_processes: Whether other processes write there, too, like the slots of a job: then it must not be process memory.
 
     Attributes:
-        job_id: The same.
-        is_the_jobs_own: Whether the job's checkpoints have a directory of the job's own.
+        job_id: As given.
+        is_the_jobs_own: Whether the job's checkpoints have their own directory.
 
     Raises:
         SnapshotError: A directory isn't a valid path, or its filesystem is unknown.
@@ -53,7 +53,7 @@ class CheckpointStorageAccess:
         self.is_the_jobs_own = create_subdir
 
     def _parsed(self, directory: str) -> str:
-        """Return the URI of a directory that snapshots of the job may go to."""
+        """Return the URI of a directory for snapshots of the job."""
         fs, _, uri = parse_location(directory)
         if self._for_processes and is_process_memory(fs):
             message = (
@@ -84,7 +84,7 @@ class CheckpointStorageAccess:
         return self._job_uri
 
     def initialize(self) -> None:
-        """Make the job's directory with `shared` and `taskowned` in it.
+        """Create the job's directory with `shared` and `taskowned` in it.
 
         Raises:
             CheckpointFailedError: No checkpoint directory is configured, or it can't be made.
@@ -102,7 +102,7 @@ class CheckpointStorageAccess:
                 raise CheckpointFailedError(error.message, where=uri, hint=hint) from error
 
     def check_there(self) -> None:
-        """Make sure that what `initialize` has made is there, as far as the filesystem can tell.
+        """Check that the directories created by `initialize` exist, as far as the filesystem can tell.
 
         Raises:
             StorageError: It isn't: a disk that isn't mounted, or somebody has removed it.
@@ -125,7 +125,7 @@ class CheckpointStorageAccess:
                 raise StorageError(message, where=self.job_directory, hint=hint)
 
     def checkpoint_location(self, checkpoint_id: int) -> SnapshotLocation:
-        """Return where a checkpoint goes.
+        """Return the location of a checkpoint.
 
         Raises:
             CheckpointFailedError: No checkpoint directory is configured.
@@ -151,7 +151,7 @@ class CheckpointStorageAccess:
         return SnapshotLocation(join(self.job_directory, TASK_OWNED_DIRECTORY))
 
     def checkpoint_directories(self) -> list[tuple[int, SnapshotLocation]]:
-        """Return id and directory of all checkpoints that are there, complete or not; none where no directory is configured.
+        """Return id and directory of all existing checkpoints, complete or not; none if no directory is configured.
 
         Raises:
             SnapshotError: The storage can't be read.
@@ -166,10 +166,10 @@ class CheckpointStorageAccess:
         ]
 
     def savepoint_location(self, target: str | None) -> SnapshotLocation:
-        """Return where a new savepoint goes; a new place at each call.
+        """Return the location for a new savepoint, a different one at each call.
 
         Args:
-            target: The directory to put it in; None for the configured one.
+            target: The parent directory; None for the configured one.
 
         Raises:
             CheckpointFailedError: There is neither.

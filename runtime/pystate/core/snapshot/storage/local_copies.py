@@ -1,8 +1,8 @@
-"""Local copies of a subtask's state files (Flink's local recovery), so that a restore there need not read the storage.
+"""Local copies of a subtask's state files (Flink's local recovery), so that a restore needn't read the storage.
 
-A copy has the name of the file it copies, whose end is random, and counts only if length and checksum are those of the
-handle. So nothing has to be known of what an earlier attempt left: a copy that fits is right, others are passed over. A copy
-that can't be written or read is no error: the storage has the state.
+A copy has the name of the copied file, with its random suffix, and is only valid if length and checksum match the handle. So
+no information about earlier attempts is needed: a matching copy is correct, others are ignored. A copy that can't be written
+or read isn't an error: the storage has the state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHECKPOINT = re.compile(r"chk-(\d+)")
 
 
 def local_copies_folder(root: str | None, job_id: str) -> str:
-    """Return the folder with all of a job's local copies on this machine.
+    """Return the folder of a job's local copies on this machine.
 
     Args:
         root: Below which folder; None for that of temporary files.
@@ -56,11 +56,11 @@ class LocalCopies:
     """The local copies of one subtask.
 
     Args:
-        directory: A folder of the subtask alone, which outlives the attempt; it is made when it is needed.
+        directory: A folder for the subtask only, which outlives the attempt; created when needed.
 
     Attributes:
         read: How many files were restored from copies.
-        missed: How many were not, since there is no copy that fits.
+        missed: How many were not, for lack of a valid copy.
     """
 
     def __init__(self, directory: str) -> None:
@@ -74,11 +74,11 @@ class LocalCopies:
         return _CopyingLocation(location, self, checkpoint_id)
 
     def reading(self, location: SnapshotLocation) -> SnapshotLocation:
-        """Return a location that reads copies where they fit, else what is at `location`."""
+        """Return a location that reads valid copies, else from `location`."""
         return _CopyingLocation(location, self, None)
 
     def link(self, checkpoint_id: int, path: str, handle: FileStateHandle) -> None:
-        """Keep a local file as the copy of what is on the storage; the file never changes."""
+        """Link a local, immutable file as the copy of a file on the storage."""
         target = self._path(checkpoint_id, handle)
         with self._attempted(target):
             self._check_ours()
@@ -86,7 +86,7 @@ class LocalCopies:
             _link_or_copy(path, target)
 
     def find(self, handle: StateHandle) -> str | None:
-        """Return the path of the copy of a file; None if there is none that fits."""
+        """Return the path of the copy of a file; None if there is no valid one."""
         if not isinstance(handle, FileStateHandle):
             return None
         folders = self._checkpoints()
@@ -113,15 +113,15 @@ class LocalCopies:
         return None
 
     def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Drop the copies that are of no use any more: of older checkpoints behind a complete one, of one that failed."""
+        """Delete obsolete copies: of checkpoints older than a completed one, or of a failed one."""
         self._remove(lambda other: other < checkpoint_id if completed else other == checkpoint_id)
 
     def restored(self, checkpoint_id: int | None, whose: str) -> None:
-        """Say where the state came from, and drop what else the last attempt has left.
+        """Log where the state came from, and delete the other copies of the last attempt.
 
         Args:
             checkpoint_id: The checkpoint that was restored, None for none.
-            whose: The subtask, for people.
+            whose: The subtask, for the log.
         """
         self._remove(lambda other: other != checkpoint_id)
         read, missed = self.read, self.missed
@@ -130,7 +130,7 @@ class LocalCopies:
             sys.stderr.write(f"{whose}: checkpoint {checkpoint_id} is restored, {copies}.\n")
 
     def open_copy(self, checkpoint_id: int, name: str) -> BinaryIO | None:
-        """Open a copy that is about to be written; None if that can't be done."""
+        """Open a new copy for writing; None if that fails."""
         folder = self._folder(checkpoint_id)
         with self._attempted(folder):
             self._check_ours()
@@ -139,12 +139,12 @@ class LocalCopies:
         return None
 
     def finish_copy(self, checkpoint_id: int, file: BinaryIO, handle: StateHandle | None) -> None:
-        """Close a copy; it is kept under the name of what it copies, if that is a file.
+        """Close a copy; it gets the name of the copied file, if there is a file.
 
         Args:
-            checkpoint_id: Whose.
+            checkpoint_id: The checkpoint.
             file: As `open_copy` gave it.
-            handle: Of what was written to the storage; None if that failed.
+            handle: The handle of the written state; None if writing failed.
         """
         temporary = str(file.name)
         with self._attempted(temporary):
@@ -173,7 +173,7 @@ class LocalCopies:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _check_ours(self) -> None:
-        """Make sure that nobody else has made the folder, or may change what is in it: its name can be guessed.
+        """Check that no other user created the folder or can modify it, since its name can be guessed.
 
         Raises:
             OSError: It isn't ours alone.
@@ -219,12 +219,12 @@ def _say(sentence: str) -> None:
 
 
 class _CopyingLocation(SnapshotLocation):
-    """A location with local copies beside it: written with it, read before it.
+    """A location with local copies: written along with it, read in preference to it.
 
     Args:
         location: The location.
         copies: The copies.
-        checkpoint_id: What is written; None if nothing is.
+        checkpoint_id: The checkpoint that is written; None if none is.
     """
 
     def __init__(self, location: SnapshotLocation, copies: LocalCopies, checkpoint_id: int | None) -> None:
@@ -255,12 +255,12 @@ class _CopyingLocation(SnapshotLocation):
         return handle
 
     def open(self, handle: StateHandle) -> BinaryIO:
-        """Open the copy of a piece of state, else what is on the storage."""
+        """Open the copy of a piece of state, else the file on the storage."""
         path = self._copies.find(handle)
         return self._location.open(handle) if path is None else open(path, "rb")
 
     def download(self, handle: StateHandle, path: str) -> None:
-        """Bring a piece of state to a local file: the copy, else what is on the storage."""
+        """Download a piece of state to a local file: from the copy, else from the storage."""
         copy = self._copies.find(handle)
         if copy is None:
             self._location.download(handle, path)

@@ -1,7 +1,7 @@
-"""Checkpoints whose state travels in the acknowledgements and stays in the driver's memory: Flink's job manager storage.
+"""Checkpoints whose state is sent in acknowledgements and kept in the driver's memory: Flink's job manager storage.
 
-Where a checkpoint directory is set besides, each checkpoint's `_metadata`, with all state in it, is written there too, and
-outlives the driver. Nothing else is written; savepoints go to files as ever.
+If a checkpoint directory is set as well, each checkpoint's `_metadata`, with all state in it, is also written there, and
+outlives the driver. Nothing else is written; savepoints are written to files as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME, Snaps
 
 
 class _MemorySink(io.RawIOBase):
-    """Takes a state's bytes and keeps them up to a limit; past it they are only counted."""
+    """Keeps a state's bytes up to a limit; beyond it they are only counted."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _MemorySink(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Take all of the bytes."""
+        """Write all bytes."""
         view = memoryview(data).cast("B")
         self.size += len(view)
         if self.size <= self._limit:
@@ -43,7 +43,7 @@ class _MemorySink(io.RawIOBase):
         return len(view)
 
     def handle(self, name: str) -> ByteStreamStateHandle:
-        """Return the handle that holds the bytes of the state of that name.
+        """Return the handle with the bytes of the state of that name.
 
         Raises:
             SnapshotError: There are more than the limit.
@@ -68,7 +68,7 @@ def _write_inline(name: str, write: Callable[[BinaryIO], object], limit: int) ->
 
 
 class MemorySnapshotLocation(SnapshotLocation):
-    """A checkpoint that is nowhere but in the driver's memory; its URI only gives it a name.
+    """A checkpoint that only exists in the driver's memory; its URI is just a name.
 
     Args:
         uri: `jobmanager:/<job id>/chk-<n>`.
@@ -76,7 +76,7 @@ class MemorySnapshotLocation(SnapshotLocation):
 
     inline_only = True
 
-    def __init__(self, uri: str) -> None:  # there is no filesystem, so the base is not initialized
+    def __init__(self, uri: str) -> None:  # without a filesystem, so the base isn't initialized
         self.uri = uri
 
     def __reduce__(self) -> tuple[type[SnapshotLocation], tuple[str]]:
@@ -84,14 +84,14 @@ class MemorySnapshotLocation(SnapshotLocation):
 
     @property
     def exists(self) -> bool:
-        """False: there is no `_metadata`."""
+        """Return False: there is no `_metadata`."""
         return False
 
     def create(self) -> None:
         """Do nothing."""
 
     def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
-        """Put a piece of state into its handle.
+        """Store a piece of state in its handle.
 
         Args:
             name: What an error names.
@@ -115,18 +115,18 @@ class MemorySnapshotLocation(SnapshotLocation):
         return io.BytesIO(handle.data)
 
     def write_metadata(self, data: bytes) -> None:
-        """Do nothing: the driver keeps what would stand there."""
+        """Do nothing: the driver keeps the metadata."""
 
     def read_metadata(self) -> bytes:
         """Raise RestoreError."""
         raise no_metadata(self.uri)
 
     def discard(self) -> None:
-        """Do nothing: what the driver lets go of is gone."""
+        """Do nothing: the memory is freed when the driver drops the checkpoint."""
 
 
 class InlineSnapshotLocation(SnapshotLocation):
-    """The directory of a checkpoint whose state stands in its `_metadata`, all of it."""
+    """The directory of a checkpoint whose entire state is in its `_metadata`."""
 
     inline_only = True
 
@@ -135,7 +135,7 @@ class InlineSnapshotLocation(SnapshotLocation):
 
     @property
     def state_uri(self) -> str:
-        """Where subtasks write: nowhere."""
+        """The location for subtasks, which write nothing there."""
         return f"{MEMORY_SCHEME}/{self.uri.rsplit('/', 1)[-1]}"
 
     def write_state(self, name: str, write: Callable[[BinaryIO], object], inline_threshold: int) -> StateHandle:
@@ -144,7 +144,7 @@ class InlineSnapshotLocation(SnapshotLocation):
 
 
 def snapshot_location(uri: str) -> SnapshotLocation:
-    """Return the location of a checkpoint or savepoint of this job, wherever its state is.
+    """Return the location of a checkpoint or savepoint of this job, in memory or in files.
 
     Raises:
         SnapshotError: The URI names no place.
@@ -153,10 +153,10 @@ def snapshot_location(uri: str) -> SnapshotLocation:
 
 
 class MemoryCheckpointStorage(CheckpointStorageAccess):
-    """As `CheckpointStorage`, with checkpoints in memory; a checkpoint directory, where there is one, is for `_metadata`."""
+    """Checkpoint storage in memory; a checkpoint directory, if there is one, is for `_metadata`."""
 
     def initialize(self) -> None:
-        """Make the job's directory where there is to be one.
+        """Create the job's directory, if there is to be one.
 
         Raises:
             CheckpointFailedError: It can't be made.

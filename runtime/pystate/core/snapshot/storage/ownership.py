@@ -1,10 +1,10 @@
 """Ownership of a snapshot: notes beside its files, which outlive drivers and are seen by every installation.
 
-A *claim* lies in a snapshot's directory: the job it names deletes the snapshot when it has newer ones. A *use* lies in a
-folder of shared files: checkpoints of the job it names, in another folder, refer to files in there.
+A *claim* is in a snapshot's directory: the job it names deletes the snapshot when it has newer ones. A *use* is in a folder
+of shared files: checkpoints of the job it names, in another folder, refer to files there.
 
 Layout of a note, numbers big-endian: magic "PYSTOWNR", version u32, body length u64, body (msgpack), crc32 u32 of everything
-before. It says where it was made, so that a copy of a directory belongs to nobody.
+before. It contains the location where it was created, so that a copy of a directory is unowned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOTE = re.compile(r"(claim|use)-([0-9a-f]{32})-[0-9a-f]{8}")
 
 
 class NoteKind(Enum):
-    """What a note is about."""
+    """The kind of a note."""
 
     CLAIM = "claim"
     USE = "use"
@@ -44,14 +44,14 @@ class NoteKind(Enum):
 
 @dataclass(frozen=True)
 class OwnershipNote:
-    """A job's word about files that it didn't write.
+    """A job's note about files that it didn't write.
 
     Attributes:
-        kind: What it is about.
+        kind: Its kind.
         job_id: The job.
-        place: URI of the directory the note was made in.
+        place: URI of the directory in which the note was created.
         checkpoints: URI of the directory with the job's own checkpoints; None if it has none.
-        owned: Whether the job deletes the files when nobody needs them any more.
+        owned: Whether the job deletes the files when they aren't needed any more.
     """
 
     kind: NoteKind
@@ -97,7 +97,7 @@ class Notes:
 
     Args:
         location: The directory.
-        kind: Which.
+        kind: Their kind.
     """
 
     def __init__(self, location: SnapshotLocation, kind: NoteKind) -> None:
@@ -105,7 +105,7 @@ class Notes:
         self._kind = kind
 
     def read(self) -> dict[str, OwnershipNote]:
-        """Return the notes that were made in this very directory, by job id.
+        """Return the notes that were created in this directory, by job id.
 
         Raises:
             CorruptSnapshotError: One is damaged; the file is named.
@@ -130,7 +130,7 @@ class Notes:
         return found
 
     def write(self, job_id: str, checkpoints: str | None, *, owned: bool) -> None:
-        """Leave a note.
+        """Write a note.
 
         Raises:
             SnapshotError: It can't be written.
@@ -139,7 +139,7 @@ class Notes:
         self._location.write_state(f"{self._kind.value}-{job_id}", lambda sink: sink.write(note.to_bytes()), 0)
 
     def remove(self, job_id: str) -> None:
-        """Take a job's notes away; does nothing if there is none.
+        """Delete a job's notes; does nothing if there are none.
 
         Raises:
             SnapshotError: They can't be deleted.
@@ -156,7 +156,7 @@ class Notes:
 
 
 def claimant(location: SnapshotLocation) -> str | None:
-    """Return the id of the job that has claimed a snapshot; None for nobody.
+    """Return the id of the job that has claimed a snapshot; None if there is none.
 
     Raises:
         SnapshotError: The directory can't be read, or a note in it is damaged.
@@ -165,7 +165,7 @@ def claimant(location: SnapshotLocation) -> str | None:
 
 
 def claim(location: SnapshotLocation, job_id: str, checkpoints: str | None, has_ended: Callable[[str], bool]) -> None:
-    """Make a snapshot a job's own; again for the same job does nothing.
+    """Claim a snapshot for a job; idempotent.
 
     The note is written before others are looked for. So of two jobs that claim it at the same moment at most one gets it.
 
@@ -213,7 +213,7 @@ def same_place(one: str, other: str) -> bool:
 
 
 def real_place(text: str) -> str:
-    """Return the same URI for all spellings of a place: one on this machine has no links in it. What is no place stays."""
+    """Return the canonical URI of a location, with links resolved on this machine. An invalid location is unchanged."""
     try:
         uri = parse_location(text)[2]
     except PystateError:

@@ -1,4 +1,4 @@
-"""Looks at a start whether the files of a snapshot may be read: no restart changes their owners and modes."""
+"""Checks at a start that the files of a snapshot are readable, since a restart doesn't change owners and modes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def check_readable(location: SnapshotLocation, metadata: CheckpointMetadata) -> None:
-    """Reject a snapshot with a file on this machine that is there and may not be read.
+    """Reject a snapshot with a local file that exists but isn't readable.
 
-    One that is missing or damaged is found by who reads it. Other storages say so themselves, and may know better later.
+    Missing or damaged files are detected when they are read. Other storages report errors themselves, which may be
+    temporary.
 
     Raises:
-        RestoreError: There is one.
+        RestoreError: There is such a file.
     """
     for handle in _files(metadata.to_plain()):
         fs, path, uri = parse_location(handle.path if handle.is_absolute else join(location.uri, handle.path))
@@ -39,7 +40,7 @@ def check_readable(location: SnapshotLocation, metadata: CheckpointMetadata) -> 
 
 
 def _files(plain: Any) -> Iterator[FileStateHandle]:
-    """Yield the handles of files that are anywhere in a snapshot's description."""
+    """Yield all file handles in a snapshot's description."""
     if isinstance(plain, dict):
         if plain.keys() == {"kind", "path", "size", "crc32"}:
             handle = handle_from_plain(plain)

@@ -1,4 +1,4 @@
-"""A folder of shared files, looked at from outside of the job that made it: which of its files does anybody still need?"""
+"""Determines from outside of a job which files of its shared folder are still needed."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class SharedStateFolder:
         self.uses = Notes(self.location, NoteKind.USE)
 
     def needed(self, besides: str | None = None) -> set[str]:
-        """Return the names of the files that some checkpoint refers to.
+        """Return the names of the files that any checkpoint refers to.
 
-        Looked at are the checkpoints of the job whose folder it is, and those of all jobs that have left a note in it.
+        Considers the checkpoints of the job that owns the folder, and of all jobs with a note in it.
 
         Args:
-            besides: A job whose own checkpoints don't count, as it knows them itself.
+            besides: A job whose own checkpoints are ignored, since it knows them itself.
 
         Raises:
-            PystateError: A note or a checkpoint can't be read: then nobody knows.
+            PystateError: A note or a checkpoint can't be read, so the result is unknown.
         """
         directories = {self.location.uri.rstrip("/").rsplit("/", 1)[0]}
         for job_id, note in self.uses.read().items():
@@ -49,7 +49,7 @@ class SharedStateFolder:
         return {name for directory in directories for name in self._named_in(directory)}
 
     def free(self, handles: Iterable[FileStateHandle], besides: str | None = None) -> int:
-        """Delete those of some files of the folder that nobody needs; return how many.
+        """Delete those of the given files that aren't needed; return how many.
 
         What isn't called as a job calls its shared files stays, whatever a snapshot says.
 
@@ -90,7 +90,7 @@ def shared_folders(metadata: CheckpointMetadata) -> dict[str, list[FileStateHand
 
 
 def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[PystateError]:
-    """Delete the shared files of a checkpoint that is gone, where no other one needs them.
+    """Delete the shared files of a deleted checkpoint that no other one needs.
 
     A checkpoint may say what it likes. So only the folder beside its own directory is dealt with, and those in which the job
     that took it has left word that the checkpoints beside this one refer to files in there.
@@ -119,7 +119,7 @@ def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[Pyst
 
 
 def _is_known_to(folder: SharedStateFolder, job_id: str, checkpoints: str) -> bool:
-    """Whether a folder of shared files is that of the checkpoints in a directory, or has a note of their job."""
+    """Whether a shared folder belongs to the checkpoints in a directory, or has a note of their job."""
     if same_place(folder.location.uri.rstrip("/").rsplit("/", 1)[0], checkpoints):
         return True
     note = folder.uses.read().get(job_id)

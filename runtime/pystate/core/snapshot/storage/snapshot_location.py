@@ -68,10 +68,10 @@ class SnapshotLocation:
 
     Args:
         uri: The directory.
-        fs: Its filesystem, where it isn't the one the URI names.
+        fs: Its filesystem, if it isn't the one of the URI.
 
     Attributes:
-        inline_only: Whether all state goes into its handles; `write_state` refuses what is above its `inline_threshold`.
+        inline_only: Whether all state is stored in its handles; `write_state` rejects state above its `inline_threshold`.
     """
 
     inline_only = False
@@ -96,7 +96,7 @@ class SnapshotLocation:
 
     @property
     def state_uri(self) -> str:
-        """URI of the location that subtasks write their state to."""
+        """URI of the location for the state of subtasks."""
         return self.uri
 
     @property
@@ -127,10 +127,10 @@ class SnapshotLocation:
         """Write a piece of state; at most `inline_threshold` bytes are held in memory.
 
         Args:
-            name: How its file's name begins. Its end is random: an execution attempt that is believed dead may still write
-                the same checkpoint, and must not overwrite a file of the running one.
-            write: Writes the bytes to a sink that can't seek.
-            inline_threshold: Up to this many bytes go into the handle instead of a file.
+            name: The prefix of its file's name. The suffix is random: an execution attempt that is believed dead may still
+                write the same checkpoint, and must not overwrite a file of the running one.
+            write: Writes the bytes to a non-seekable sink.
+            inline_threshold: Up to this many bytes are stored in the handle instead of a file.
 
         Raises:
             SnapshotError: The filesystem failed; what `write` raises is passed on. No file remains.
@@ -154,7 +154,7 @@ class SnapshotLocation:
         return FileStateHandle(final, sink.size, sink.crc32)
 
     def open(self, handle: StateHandle) -> BinaryIO:
-        """Open a piece of state for reading, at its beginning; it can seek. Its length and checksum have been checked.
+        """Open a piece of state for reading; seekable. Its length and checksum have been checked.
 
         Raises:
             CorruptSnapshotError: It is missing or damaged.
@@ -176,7 +176,7 @@ class SnapshotLocation:
         return self._open_checked(handle, lambda file, file_handle, uri: check_length(file.seek(0, 2), file_handle, uri))
 
     def _open_checked(self, handle: FileStateHandle, check: Callable[[BinaryIO, FileStateHandle, str], object]) -> BinaryIO:
-        """Open a file at its beginning, once `check` has found it sound."""
+        """Open a file after checking it by `check`."""
         file, uri = self._open_for_reading(handle)
         with storage_errors("read", uri):
             try:
@@ -188,7 +188,7 @@ class SnapshotLocation:
         return file
 
     def download(self, handle: StateHandle, path: str) -> None:
-        """Copy a piece of state to a local file, which isn't there yet, and check its length and checksum.
+        """Copy a piece of state to a new local file, and check its length and checksum.
 
         Raises:
             CorruptSnapshotError: It is missing or damaged.
@@ -220,13 +220,13 @@ class SnapshotLocation:
         return file, uri
 
     def absolute(self, handle: StateHandle) -> StateHandle:
-        """Return a handle of this directory as one that snapshots in other directories may hold."""
+        """Return a handle of this directory in absolute form, for snapshots in other directories."""
         if isinstance(handle, ByteStreamStateHandle) or handle.is_absolute:
             return handle
         return FileStateHandle(join(self.uri, handle.path), handle.size, handle.crc32)
 
     def file_names(self) -> list[str]:
-        """Return the names of the files in the directory; none where it isn't there.
+        """Return the names of the files in the directory; none if it doesn't exist.
 
         Raises:
             SnapshotError: It can't be listed.
@@ -328,7 +328,7 @@ class SnapshotLocation:
             yield HeldSnapshot(self.uri, folder)
 
     def discard(self) -> None:
-        """Delete the snapshot's directory and all in it; does nothing if it is gone already.
+        """Delete the snapshot's directory and its content; does nothing if it is gone already.
 
         `_metadata` goes first, so that no half of a snapshot looks like one.
 
@@ -362,7 +362,7 @@ class HeldSnapshot:
         self._folder = folder
 
     def read_metadata(self) -> bytes:
-        """Return the content of `_metadata`, of a directory that a snapshot's writers may have left so.
+        """Return the content of `_metadata`, provided that the directory looks like one of a snapshot.
 
         Raises:
             RestoreError: There is none.
@@ -380,7 +380,7 @@ class HeldSnapshot:
                 raise no_metadata(self._uri) from error
 
     def delete(self) -> None:
-        """Delete the directory and all in it, `_metadata` first, so that no half of a snapshot looks like one.
+        """Delete the directory and its content, `_metadata` first, so that a partial snapshot never looks complete.
 
         Raises:
             SnapshotError: The path is not that of a snapshot, or it can't be deleted.
@@ -419,18 +419,18 @@ def _too_large(where: str) -> CorruptSnapshotError:
 
 
 def _arrived(uri: str, settings: FileSystemSettings) -> SnapshotLocation:
-    """Rebuild a location in another process, with what its filesystem needs."""
+    """Unpickle a location in another process, with its filesystem settings."""
     adopt(settings)
     return SnapshotLocation(uri)
 
 
 def is_snapshot_directory(name: str) -> bool:
-    """Whether a checkpoint's or savepoint's directory may have that name."""
+    """Whether a name is valid for a checkpoint's or savepoint's directory."""
     return _SNAPSHOT_DIRECTORY.fullmatch(name) is not None
 
 
 def snapshot_id_of(uri: str, job_id: str) -> str | None:
-    """Return the short id of the snapshot in a directory; None if the name of the directory doesn't tell.
+    """Return the short id of the snapshot in a directory; None if the directory's name doesn't contain it.
 
     Args:
         uri: The directory. The id of a savepoint is the random end of its name.
@@ -444,7 +444,7 @@ def snapshot_id_of(uri: str, job_id: str) -> str | None:
 
 
 def no_metadata(where: str) -> NoSnapshotError:
-    """Return the error for a snapshot that isn't there."""
+    """Return the error for a missing snapshot."""
     message = f"Cannot find meta data file '{METADATA_FILE}' in directory '{where}'."
     return NoSnapshotError(message, hint="the checkpoint or savepoint in it never completed: take another one")
 
@@ -462,7 +462,7 @@ def _no_snapshot(fs: Any, path: str, text: str) -> NoSnapshotError:
 
 
 def _snapshots_below(fs: Any, path: str) -> tuple[list[str], bool]:
-    """Return the names of the directories below one that hold a complete snapshot, and whether all folders were seen."""
+    """Return the names of the subdirectories with a complete snapshot, and whether all folders were checked."""
     found: list[str] = []
     folders, listed = [(path.rstrip("/"), 0)], 0
     while folders and listed < _MAX_LISTED:
@@ -482,7 +482,7 @@ def _snapshots_below(fs: Any, path: str) -> tuple[list[str], bool]:
 
 
 def resolve_snapshot(text: str) -> SnapshotLocation:
-    """Return the snapshot that a path names: its directory, or the `_metadata` in it.
+    """Return the snapshot for a path: its directory, or the `_metadata` in it.
 
     Raises:
         RestoreError: There is none; of a directory that holds some it says so.

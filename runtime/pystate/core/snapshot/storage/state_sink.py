@@ -1,4 +1,4 @@
-"""Writing to a storage: what takes a state's bytes, and errors that name the place."""
+"""Sinks for writing state to a storage, with errors that name the location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANOTHER_USERS = (
 
 
 _REFUSALS = (PermissionError, NotADirectoryError, IsADirectoryError)
-"""What a storage says that answers: the path, or who may write there, is to be mended."""
+"""Errors of a reachable storage: the path or the permissions are wrong."""
 
 
 @contextlib.contextmanager
@@ -41,7 +41,7 @@ def storage_errors(action: str, uri: str) -> Iterator[None]:
 
 
 class StateSink(io.RawIOBase):
-    """Takes a state's bytes: in memory up to a threshold, past it in a file that `open_file` opens."""
+    """Collects a state's bytes: in memory up to a threshold, beyond it in a file opened by `open_file`."""
 
     def __init__(self, threshold: int, uri: str, open_file: Callable[[], BinaryIO]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class StateSink(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Take all of the bytes."""
+        """Write all bytes."""
         view = memoryview(data).cast("B")
         self.size += len(view)
         self.crc32 = held_crc32(view, self.crc32)
@@ -73,16 +73,16 @@ class StateSink(io.RawIOBase):
         return len(view)
 
     def inline(self) -> bytes:
-        """Return the bytes, where there is no file."""
+        """Return the bytes, if there is no file."""
         return bytes(self._buffer)
 
 
 class TeeSink(io.RawIOBase):
-    """Takes a state's bytes, and writes them to a copy as well, which may fail.
+    """Writes a state's bytes, and also to a copy, which may fail.
 
     Args:
-        sink: Where they go.
-        copy: Where the copy goes; the caller closes it.
+        sink: The main sink.
+        copy: The file of the copy; the caller closes it.
 
     Attributes:
         copied: Whether the copy has all bytes so far.
@@ -99,7 +99,7 @@ class TeeSink(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int | None:
-        """Write to both; what the copy's disk raises only ends the copy."""
+        """Write to both; an error of the copy only ends the copy."""
         written = self._sink.write(data)
         if self.copied:
             try:
@@ -111,7 +111,7 @@ class TeeSink(io.RawIOBase):
 
 
 def write_all(file: BinaryIO, data: bytearray | bytes | memoryview, uri: str) -> None:
-    """Write all of the bytes to a file, however many it takes at once.
+    """Write all bytes to a file, which may accept only a part per call.
 
     Raises:
         SnapshotError: It can't be written; the URI is named.

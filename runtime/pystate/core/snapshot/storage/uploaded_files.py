@@ -1,4 +1,4 @@
-"""Files of one backend that are known to be on the storage, so that the next checkpoint refers to them."""
+"""The files of one backend on the storage, which the next checkpoint can refer to."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pystate.core.snapshot.handles.incremental_handle import SharedFile
 
 
 class UploadedFiles:
-    """The shared files of a backend's confirmed checkpoint. Any thread may call it.
+    """The shared files of a backend's confirmed checkpoint. Thread-safe.
 
-    What an unconfirmed checkpoint has written doesn't count: the checkpoint may fail, and its files go with it. Checkpoints
-    are confirmed all, and in the order in which they completed: then the confirmed files are those that the checkpoint's
-    metadata names, see `SharedState.settled`.
+    Files of unconfirmed checkpoints don't count: the checkpoint may fail, and its files are then deleted. All completed
+    checkpoints are confirmed, in order of completion: so the confirmed files are those of the checkpoint's metadata, see
+    `SharedState.settled`.
 
     Args:
-        restored: What the backend was restored from and may refer to, by name.
+        restored: The files that the backend was restored from and may refer to, by name.
     """
 
     def __init__(self, restored: Mapping[str, SharedFile] | None = None) -> None:
@@ -37,7 +37,7 @@ class UploadedFiles:
                 self._written[checkpoint_id] = dict(files)
 
     def confirm(self, checkpoint_id: int) -> None:
-        """Record that a checkpoint is complete; does nothing if a newer one is already, or it isn't known."""
+        """Confirm a completed checkpoint; does nothing if a newer one is confirmed, or if it is unknown."""
         with self._lock:
             files = self._written.get(checkpoint_id)
             if files is None:
