@@ -1,1 +1,1 @@
-"""Keyed state: what every backend shares (`base`) and the backends."""
+"""Keyed state: the common parts of the backends (`base`) and the backends."""

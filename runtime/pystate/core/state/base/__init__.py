@@ -1,1 +1,1 @@
-"""What all state backends share: keys, serializers, the canonical snapshot file, the backend interface."""
+"""The common parts of all state backends: keys, serializers, the canonical snapshot file, the backend interface."""

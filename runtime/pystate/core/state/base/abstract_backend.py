@@ -1,4 +1,4 @@
-"""What the keyed state backends share: which states and timers were declared, each with its running epoch."""
+"""The base of keyed state backends: the declared states and timers, each with its running epoch."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
     """The declared states and timers of a backend, by their names, and the overlays of the running epoch.
 
     Args:
-        key_codec: The keys' type.
+        key_codec: The codec of the keys.
         key_group_range: The key groups of this subtask.
-        max_parallelism: The number of key groups in all.
+        max_parallelism: The total number of key groups.
         working_directory: See `KeyedStateBackend`.
         configuration: The options in force; None for the defaults.
-        clock: The time by which values expire, ms since 1970, 0 or more.
+        clock: Returns the time by which values expire, ms since 1970, 0 or more.
 
     Raises:
-        ValueError: There are no such key groups.
+        ValueError: The key groups are invalid.
     """
 
     __slots__ = (
@@ -81,17 +81,17 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
     def _create_state(
         self, descriptor: StateDescriptor, namespaces: NamespaceSerializer, context: KeyContext
     ) -> tuple[State, OverlayState]:
-        """Make the state object and its running epoch, on top of restored values where there are any.
+        """Create the state object and its running epoch, on top of restored values, if any.
 
         Args:
-            descriptor: What is declared.
-            namespaces: Of its namespaces.
+            descriptor: The declaration.
+            namespaces: The serializer of its namespaces.
             context: Holds the current address.
         """
 
     @abstractmethod
     def _create_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
-        """Make the queue of timers, on top of restored ones where there are any."""
+        """Create the queue of timers, on top of restored ones, if any."""
 
     @override
     def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
@@ -116,7 +116,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         return known
 
     def _check_same(self, known: StateDescriptor, descriptor: StateDescriptor) -> None:
-        """Reject another declaration of a state that differs; where only a function's code does, give notice once."""
+        """Reject a different declaration of a state; if only a function's code differs, give notice once."""
         name, difference = known.name, known.difference(descriptor)
         if difference is not None:
             message = f"State {name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."
@@ -189,7 +189,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         self._visitor.apply(self.get_or_create_keyed_state(descriptor), function)
 
     def _write_back_fronts(self) -> None:
-        """Let the stores have what operators keep of finished epochs; see `kept_bytes`."""
+        """Write to the stores what operators keep of finished epochs; see `kept_bytes`."""
         for front in self._fronts():
             front.write_back()
 
@@ -198,13 +198,13 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         return [overlay.front for overlay in values if overlay.front is not None]
 
     def _drop_epochs(self) -> None:
-        """Drop the overlays of the running epoch; there is no current key afterwards."""
+        """Drop the overlays of the running epoch, and unset the current key."""
         for overlay in self._overlays.values():
             overlay.drop_epoch()
         self.key_context.clear()
 
     def _forget_declared(self) -> None:
-        """Forget what was declared, and the running epoch."""
+        """Drop all declarations, and the running epoch."""
         self._drop_epochs()
         self._handles.clear()
         self._queryable.clear()
@@ -212,7 +212,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         self._overlays.clear()
 
     def _snapshot_filters(self) -> dict[str, EntryFilter]:
-        """Return what leaves expired values out of a snapshot that is taken now, by the names of the states it is for."""
+        """Return the filters of expired values for a snapshot taken now, by state name."""
         now = self.key_context.clock()
         filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
         return {name: keep for name, keep in filters.items() if keep is not None}

@@ -16,14 +16,14 @@ from pystate.core.state.keys.keys import KEY_ENCODING
 
 @dataclass(frozen=True)
 class KeyedStateSnapshotStats:
-    """What a snapshot wrote: number of entries, and bytes of the file."""
+    """Statistics of a written snapshot: number of entries, and size of the file."""
 
     entries: int
     bytes: int
 
 
 class KeyedStateSnapshot(ABC):
-    """A frozen view of the last flushed epoch, written from any thread. `release` it in the end, whatever happened."""
+    """A frozen view of the last flushed epoch, writable from any thread. It must always be released by `release`."""
 
     @abstractmethod
     def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
@@ -35,7 +35,7 @@ class KeyedStateSnapshot(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Give the view up; a writer that is at work stops with an error. May be called again, and from any thread."""
+        """Release the view; an active writer stops with an error. Idempotent and thread-safe."""
 
 
 def canonical_header(

@@ -1,4 +1,4 @@
-"""Which canonical files, and which of their entries, a backend takes over."""
+"""Selects the canonical files, and their entries, that a backend restores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Block = list[bytes]
 def restored_blocks(
     reader: CanonicalReader, context: InternalKeyContext, state: StateMetaInfoSnapshot, kind: StateKind
 ) -> Iterator[tuple[int, Iterator[Block]]]:
-    """Iterate over the entries of a part of a state that are the backend's: (key group, blocks).
+    """Iterate over the entries of a part of a state that belong to the backend: (key group, blocks).
 
     Key groups without any are left out. Sub-keys are such as the state's kind has.
 
@@ -70,7 +70,7 @@ def restored_blocks(
 
 
 def entries_in(blocks: Iterable[Block]) -> Iterator[Entry]:
-    """Return the entries of blocks. No step runs Python code for a single one."""
+    """Return the entries of blocks, without running Python code per entry."""
     return chain.from_iterable(zip(block[0::3], block[1::3], block[2::3], strict=True) for block in blocks)
 
 

@@ -1,6 +1,6 @@
 """The versions of a subtask's queryable states: the last finished epoch, and the last completed checkpoint.
 
-The subtask's thread makes versions when an epoch ends, and frees them; readers on other threads hold one while they read.
+The subtask's thread creates versions when an epoch ends, and frees them; readers on other threads hold one while they read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MAX_PINNED = 8
 
 @dataclass(frozen=True)
 class VersionKey:
-    """What tells a version from all others of the attempt.
+    """The key that identifies a version within the attempt.
 
     Attributes:
         epoch: The last epoch in it; -1 for none.
-        checkpoint_id: The checkpoint that it is; None for a live one, and for the beginning of a job.
+        checkpoint_id: The checkpoint; None for a live version, and for the beginning of a job.
     """
 
     epoch: int
@@ -35,7 +35,7 @@ class VersionKey:
 
 
 class _SharedView:
-    """A view, and how many versions and readers have it."""
+    """A view with its reference count, of versions and readers."""
 
     __slots__ = ("users", "view")
 
@@ -49,8 +49,8 @@ class CommittedVersion:
     """State as of the end of an epoch.
 
     Attributes:
-        key: Which.
-        timestamp: When it came to be, ms since 1970.
+        key: Its key.
+        timestamp: When it was created, ms since 1970.
         view: The state.
     """
 
@@ -68,8 +68,8 @@ class CommittedStates:
     """The versions of one subtask.
 
     Args:
-        make_view: Returns a view of what the backend has flushed by now; called on the subtask's thread only.
-        clock: The time, ms since 1970.
+        make_view: Returns a view of what the backend has flushed so far; only called on the subtask's thread.
+        clock: Returns the time, ms since 1970.
     """
 
     def __init__(self, make_view: Callable[[], CommittedView], clock: Callable[[], int] = current_time_ms) -> None:
@@ -84,7 +84,7 @@ class CommittedStates:
         self._closed = False
 
     def begin(self, epoch: int, checkpoint_id: int | None, timestamp: int | None = None) -> None:
-        """Make the first versions: what the attempt starts from is both live and that of a checkpoint.
+        """Create the first versions: the restored state is both live and that of a checkpoint.
 
         Args:
             epoch: The last one in it; -1 for none.
@@ -97,7 +97,7 @@ class CommittedStates:
             self._checkpointed = self._hold(CommittedVersion(VersionKey(epoch, checkpoint_id), since, shared))
 
     def epoch_finished(self, epoch: int) -> None:
-        """Take what the backend has flushed as the live version, and free versions that nobody has."""
+        """Create the live version from what the backend has flushed, and free unused versions."""
         shared = _SharedView(self._make_view())
         with self._lock:
             before = self._live
@@ -110,7 +110,7 @@ class CommittedStates:
             one.view.close()
 
     def barrier(self, checkpoint_id: int, timestamp: int) -> None:
-        """Keep the live version for a checkpoint until its end is known.
+        """Keep the live version for a checkpoint until that has ended.
 
         Args:
             checkpoint_id: Which.
@@ -122,7 +122,7 @@ class CommittedStates:
                 self._pending[checkpoint_id] = self._hold(CommittedVersion(key, timestamp, self._live.shared))
 
     def checkpoint_ended(self, checkpoint_id: int, *, completed: bool) -> None:
-        """Record how a checkpoint ended; from any thread. Those before a completed one are of no use any more."""
+        """Record how a checkpoint ended; thread-safe. Versions older than a completed one are dropped."""
         with self._lock:
             ended = self._pending.pop(checkpoint_id, None)
             if ended is None:
@@ -145,11 +145,11 @@ class CommittedStates:
         """Hold a version while it is read, from any thread.
 
         Args:
-            live: Whether the last finished epoch is meant; else the last completed checkpoint.
-            key: A certain version, in which a reader goes on.
+            live: Whether to read the last finished epoch; else the last completed checkpoint.
+            key: A certain version, in which a reader continues.
 
         Returns:
-            The version; None if that one is gone, or there is none.
+            The version; None if it doesn't exist any more, or yet.
         """
         with self._lock:
             found = None if self._closed else self._find(live=live, key=key)
@@ -163,7 +163,7 @@ class CommittedStates:
                     self._let_go(found)
 
     def pin(self, version: CommittedVersion) -> None:
-        """Keep a version for a while, for who comes back to read on in it."""
+        """Keep a version for a while, for readers that will continue in it."""
         with self._lock:
             known = self._pinned.pop(version.key, None)
             if known is None:
@@ -175,7 +175,7 @@ class CommittedStates:
             self._pinned[version.key] = version, time.monotonic() + PINNED_SECONDS
 
     def close(self) -> None:
-        """Let nobody read any more, and free what nobody reads; on the subtask's thread. Readers end with the process."""
+        """Refuse further reads, and free unused versions; on the subtask's thread. Active readers end with the process."""
         with self._lock:
             self._closed = True
             held = [self._live, self._checkpointed, *self._pending.values(), *(one for one, _ in self._pinned.values())]

@@ -1,7 +1,7 @@
-"""Flushed state as it was at one moment, for readers on other threads: what queryable state is read from.
+"""Views of flushed state at one moment, from which readers on other threads read queryable state.
 
-Unlike a snapshot, which is read once from end to end, a view is asked for single keys, many times, and there are a few of
-them at a time. See docs/design/014-queryable-state.md.
+Unlike a snapshot, which is read once completely, a view is read by single keys many times, and few views exist at a time.
+See docs/design/014-queryable-state.md.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ENTRY_BYTES = 16
 
 @dataclass(frozen=True)
 class PageBound:
-    """How much of a map or a list is read at a time.
+    """The bound of one page of a map or a list.
 
     Attributes:
-        limit: How many entries or elements.
-        room: How many bytes they may have, each with `ENTRY_BYTES`.
+        limit: The maximum number of entries or elements.
+        room: The maximum size in bytes, including `ENTRY_BYTES` each.
     """
 
     limit: int
@@ -30,7 +30,7 @@ class PageBound:
 class StateView(ABC):
     """One state in a view. Addresses are those of `addresses`; values, elements and map values are bytes as in snapshots.
 
-    A method that doesn't fit the state's kind has no meaning.
+    Methods that don't apply to the state's kind must not be called.
     """
 
     @abstractmethod
@@ -39,33 +39,33 @@ class StateView(ABC):
 
     @abstractmethod
     def elements(self, address: Hashable, key_group: int) -> list[bytes]:
-        """Return the elements of a list; none where there is no list."""
+        """Return the elements of a list; none if there is no list."""
 
     @abstractmethod
     def entries(
         self, address: Hashable, key_group: int, prefix: bytes, after: bytes | None, bound: PageBound
     ) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
-        """Return (bytes of the map key, bytes of the value) of a map's entries, in an order that is the view's own.
+        """Return (bytes of the map key, bytes of the value) of a map's entries, in an order of the view.
 
         Args:
-            address: Whose map.
-            key_group: Of the key.
-            prefix: Only those whose key's bytes begin so.
-            after: Where an earlier call has ended, as it said; None for the beginning.
-            bound: How many at most. The first one comes, however large it is.
+            address: The address of the map.
+            key_group: The key group of the key.
+            prefix: The prefix of the bytes of the keys to return.
+            after: The end returned by an earlier call; None for the beginning.
+            bound: The bound. The first entry is returned regardless of its size.
 
         Returns:
-            The entries, and where they end; None for the latter where there are no more.
+            The entries, and their end; None for the latter if there are no more.
         """
 
 
 class CommittedView(ABC):
-    """Some states of a backend as they were when the view was made. It is made and closed by the owner of the backend."""
+    """Some states of a backend at the creation of the view, which is created and closed by the backend's owner."""
 
     @abstractmethod
     def state(self, name: str) -> StateView | None:
-        """Return a state, from any thread until the view is closed; None for one that nobody had declared by then."""
+        """Return a state, from any thread until the view is closed; None if it was not declared at that time."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the view holds. Nobody may read it any more."""
+        """Free the view. It must not be read any more."""

@@ -1,4 +1,4 @@
-"""A snapshot that counts its writers, so that its view is let go exactly once, when nobody reads it any more."""
+"""A snapshot that counts its writers, so that its view is freed exactly once, after the last one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 
 class CountedSnapshot(KeyedStateSnapshot):
-    """What the backends' snapshots share.
+    """The base of the backends' snapshots.
 
     Args:
-        header: Of the file to be written.
-        filters: State name -> what leaves expired values out; states without one are written as they are.
+        header: The header of the file to be written.
+        filters: State name -> filter of expired values; states without one are written completely.
     """
 
     def __init__(self, header: CanonicalHeader, filters: Mapping[str, EntryFilter]) -> None:
@@ -31,10 +31,10 @@ class CountedSnapshot(KeyedStateSnapshot):
 
     @abstractmethod
     def _write(self, writer: CanonicalWriter) -> None:
-        """Write all entries; `_check_open` at least once per key group."""
+        """Write all entries, calling `_check_open` at least once per key group."""
 
     def _write_file(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
-        """Write the whole file."""
+        """Write the file."""
         writer = CanonicalWriter(sink, self._header)
         self._write(writer)
         writer.finish()

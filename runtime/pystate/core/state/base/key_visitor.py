@@ -1,4 +1,4 @@
-"""Goes over all keys of a state, while a record is processed or between two of them."""
+"""Visits all keys of a state, during or between records."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ VISITS_PER_LOOK = 1_000
 
 
 class KeyVisitor:
-    """Makes the keys of a state current, one after the other, and puts the current key back.
+    """Makes the keys of a state current, one after the other, and restores the current key.
 
     Args:
-        context: Of the backend.
+        context: The key context of the backend.
         limit_epoch: See `KeyedStateBackend.limit_epoch`.
     """
 

@@ -1,18 +1,17 @@
-"""The keyed state backend of one subtask: the contract, the same for every backend.
+"""The interface of the keyed state backend of one subtask, the same for all backends.
 
 The life of an epoch: `set_current_key` before each record, reads and writes through the states, then `flush_epoch` (its
-writes become part of the backend) or `rollback_epoch` (they are gone). A running epoch lives in an overlay of objects, so
-that a key that is used often is read and written once per epoch. `snapshot` sees flushed epochs only, whatever runs
-meanwhile.
+writes become part of the backend) or `rollback_epoch` (they are gone). A running epoch is held in an overlay of objects, so
+that a frequently used key is read and written once per epoch. `snapshot` only sees flushed epochs.
 
-Who writes an operator with windows or timers of its own finds here:
+For operators with their own windows or timers, there are:
 
-- `get_or_create_keyed_state` with the namespaces of a window's state; `set_current_namespace` of what it returns, in front
-  of each access; `InternalMergingState.merge_namespaces` where windows are merged;
+- `get_or_create_keyed_state` with the namespaces of a window's state; `set_current_namespace` of the returned state, before
+each access; `InternalMergingState.merge_namespaces` for merging windows;
 - `get_priority_queue` for timers, which are ordered by time; the queue's `timer` takes the current key;
-- `key_context`, whose `set_current_key` a timer service calls in front of a timer that fires.
+- `key_context`, whose `set_current_key` a timer service calls before a timer fires.
 
-One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called from others.
+One thread owns the backend. Only `KeyedStateSnapshot`'s methods may be called from other threads.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
 
 
 class KeyedStateBackend(ABC):
-    """Keyed state of one subtask. `AbstractKeyedStateBackend` has what backends share; most extend it.
+    """Keyed state of one subtask. Most backends extend `AbstractKeyedStateBackend`, which has the common parts.
 
     Attributes:
         key_context: The current key.
         configuration: The options in force.
-        working_directory: A folder that exists, for a folder of the backend's own; None for backends that keep no files.
+        working_directory: An existing folder, for a subfolder of the backend; None for backends without files.
     """
 
     __slots__ = ()
@@ -57,7 +56,7 @@ class KeyedStateBackend(ABC):
 
     @property
     def key_codec(self) -> KeyCodec:
-        """The keys' type."""
+        """The codec of the keys."""
         return self.key_context.key_codec
 
     @property
@@ -67,12 +66,12 @@ class KeyedStateBackend(ABC):
 
     @property
     def max_parallelism(self) -> int:
-        """The number of key groups in all."""
+        """The total number of key groups."""
         return self.key_context.max_parallelism
 
     @property
     def kept_bytes(self) -> int:
-        """About what each operator may keep of finished epochs in memory, until `EpochBuffer.write_back` is called.
+        """The approximate memory that each operator may keep of finished epochs, until `EpochBuffer.write_back` is called.
 
         0 for a backend that doesn't call it.
         """
@@ -93,13 +92,13 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def get_partitioned_state(self, descriptor: StateDescriptor) -> State:
-        """Return the state a descriptor declares, in the void namespace; see `get_or_create_keyed_state`."""
+        """Return the state declared by a descriptor, in the void namespace; see `get_or_create_keyed_state`."""
 
     @abstractmethod
     def get_or_create_keyed_state(
         self, descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID
     ) -> InternalKvState:
-        """Return the state a descriptor declares, with its namespaces; an equal descriptor gives the same object.
+        """Return the state declared by a descriptor, with its namespaces; an equal descriptor returns the same object.
 
         Restored values of an older type that the new one can take over are converted now, all of them.
 
@@ -117,7 +116,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def get_priority_queue(self, schema: TimerSchema) -> KeyGroupedPriorityQueue:
-        """Return the timers of a service in one domain of time; an equal schema gives the same object.
+        """Return the timers of a service in one time domain; an equal schema returns the same object.
 
         Raises:
             StateError: The name is taken by other state, or by timers in other namespaces.
@@ -126,7 +125,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def get_keys(self, state_name: str, namespace: Any = None) -> Iterator[Any]:
-        """Iterate over the keys that have a value of a declared state in a namespace by now, in no order to rely on.
+        """Iterate over the keys that have a value of a declared state in a namespace, in no particular order.
 
         What is done with state meanwhile neither shows nor harms. Close the iteration before the epoch ends.
 
@@ -144,7 +143,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def apply_to_all_keys(self, descriptor: StateDescriptor, function: Callable[[Any, Any], object]) -> None:
-        """Call a function for each key that has a value of a state by now, in the void namespace, once, in any order.
+        """Call a function once for each key that has a value of a state in the void namespace, in any order.
 
         The function may write any state of the key it is called for. The current key is afterwards what it was before. What
         a call was handed out is cut off when it returns, as at the end of an epoch: keys that were only read leave nothing.
@@ -158,7 +157,7 @@ class KeyedStateBackend(ABC):
         """
 
     def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> None:  # noqa: B027 - most have nothing to do
-        """Say which keys come next, so that a backend may read ahead for them. Changes nothing but the time it takes.
+        """Announce the next keys, so that a backend may read ahead. Only affects performance.
 
         Args:
             keys: Internal keys in order, each as often as it comes.
@@ -169,10 +168,10 @@ class KeyedStateBackend(ABC):
         """
 
     def count_records(self, count: int) -> None:  # noqa: B027 - as above
-        """Say that so many records were processed; a clean-up that runs for every record goes by it."""
+        """Count processed records, for a clean-up that runs for every record."""
 
     def limit_epoch(self, records: int, size: int) -> None:  # noqa: B027 - as above
-        """Say that so many records of so many bytes were processed, so that a backend may see to the size of the epoch.
+        """Report the number and size of processed records, so that a backend may limit the size of the epoch.
 
         Where it takes more memory than it may, a backend that can moves it to where a rollback still drops it.
         No record must be under way: objects that states handed out are then cut off, as at the end of the epoch.
@@ -183,9 +182,9 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def flush_epoch(self) -> None:
-        """End the epoch: what it wrote becomes part of the backend. Costs time by touched keys.
+        """End the epoch: its writes become part of the backend. Takes time proportional to the touched keys.
 
-        Objects that user code kept are cut off: changing them later changes nothing. There is no current key afterwards.
+        Objects kept by user code are detached: changing them later has no effect. The current key is unset.
 
         Raises:
             StateError: A value isn't of its state's type; then nothing was flushed, and the epoch must be rolled back.
@@ -193,15 +192,15 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def rollback_epoch(self) -> None:
-        """Drop all the running epoch did, in-place changes included. Costs time by touched keys."""
+        """Drop all changes of the running epoch, including in-place ones. Takes time proportional to the touched keys."""
 
     @abstractmethod
     def snapshot(self) -> KeyedStateSnapshot:
-        """Freeze the last flushed epoch: the part that stops processing, independent of the state's size."""
+        """Freeze the last flushed epoch: the synchronous part of a snapshot, independent of the state's size."""
 
     @abstractmethod
     def restore(self, sources: Iterable[BinaryIO]) -> None:
-        """Fill an empty backend from canonical files, keeping the key groups of `key_group_range` only.
+        """Fill an empty backend from canonical files, keeping only the key groups of `key_group_range`.
 
         Args:
             sources: Files open for reading that can seek: those of all old subtasks, or only those with key groups of ours.
@@ -215,11 +214,11 @@ class KeyedStateBackend(ABC):
 
     @property
     def native_format(self) -> str | None:
-        """The format of the native snapshots that it takes and reads; None for a backend that has none."""
+        """The format of the native snapshots that it writes and reads; None if it has none."""
         return None
 
     def snapshot_native(self) -> NativeSnapshot | None:
-        """Freeze the last flushed epoch as the backend's own files; None for a backend that has none.
+        """Freeze the last flushed epoch as native files; None if the backend has none.
 
         Raises:
             StateError: The files can't be made.
@@ -227,14 +226,13 @@ class KeyedStateBackend(ABC):
         return None
 
     def restore_native(self, sources: Sequence[NativeSource]) -> int | None:
-        """Fill an empty backend from native snapshots of old subtasks, keeping the key groups of `key_group_range` only.
+        """Fill an empty backend from native snapshots of old subtasks, keeping only the key groups of `key_group_range`.
 
         Args:
             sources: One or more. The backend removes their folders, now or when it is closed.
 
         Returns:
-            The index of the source whose shared files the backend continues with under their old names; None if there is
-            none.
+            The index of the source whose shared files the backend keeps under their old names; None if there is none.
 
         Raises:
             RestoreError: They don't fit, or this backend reads no native snapshots.
@@ -248,7 +246,7 @@ class KeyedStateBackend(ABC):
         return {}
 
     def committed_view(self) -> CommittedView:
-        """Return a view of the queryable states as the last flushed epoch has left them. Costs nothing by their size.
+        """Return a view of the queryable states as of the last flushed epoch, in time independent of their size.
 
         Raises:
             StateError: The backend has no views.
@@ -257,12 +255,12 @@ class KeyedStateBackend(ABC):
         raise StateError(message, hint="set queryable-state.enable = false, or take the state backend hashmap or rocksdb")
 
     def metric_samples(self) -> Sequence[MetricSample]:
-        """Return what the backend measures of itself, without an operator. Called from any thread, about once a second."""
+        """Return the metrics of the backend, without an operator. Called from any thread, about once a second."""
         return ()
 
     @abstractmethod
     def state_names(self) -> list[str]:
-        """Return the names of all states, restored ones that nobody declared included."""
+        """Return the names of all states, including restored, undeclared ones."""
 
     @abstractmethod
     def entry_count(self) -> int:
@@ -270,4 +268,4 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the backend holds. Open snapshots stay readable until they are released."""
+        """Free the backend. Open snapshots stay readable until they are released."""

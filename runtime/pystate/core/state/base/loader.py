@@ -1,4 +1,4 @@
-"""Which state backends there are, by the names and paths that `state.backend.type` takes."""
+"""Loads state backends by the names and paths of `state.backend.type`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def create_state_backend(
 
 
 def name_of(backend: KeyedStateBackend) -> str:
-    """Return what people call a backend: its name where it has one, else that of its class."""
+    """Return the displayed name of a backend: its name if it has one, else that of its class."""
     kind = type(backend)
     path = f"{kind.__module__}:{kind.__qualname__}"
     return next((f"the {name} state backend" for name, known in _BACKENDS.items() if known == path), kind.__qualname__)
@@ -83,7 +83,7 @@ def check_state_backend(name: str) -> None:
 
 
 def takes_native_snapshots(name: str) -> bool | None:
-    """Return whether a backend can be written as its own files; None if the factory is a function, which doesn't say.
+    """Return whether a backend supports native snapshots; None if the factory is a function, so it is unknown.
 
     Raises:
         ConfigurationError: There is no such backend.

@@ -1,4 +1,4 @@
-"""Snapshots in a backend's own files: quick to take and to restore, for the same backend only."""
+"""Native snapshots, in a backend's own files: fast to take and to restore, but only by the same backend."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pystate.common.key_groups import KeyGroupRange
 
 
 class NativeSnapshot(ABC):
-    """The files that hold the last flushed epoch, kept as they are until `release`. Methods may be called from any thread.
+    """The files of the last flushed epoch, kept unchanged until `release`. Thread-safe.
 
     Attributes:
-        format: Which backend reads them.
-        backend_id: The very backend that wrote them.
+        format: Their format.
+        backend_id: The backend instance that wrote them.
     """
 
     format: str
@@ -25,7 +25,7 @@ class NativeSnapshot(ABC):
     @property
     @abstractmethod
     def shared_files(self) -> Mapping[str, str]:
-        """Name -> path of files that later snapshots of this backend will hold, too; may wait until they are there.
+        """Name -> path of files that later snapshots of this backend will share; may wait for them.
 
         What a name stands for never changes within one backend.
 
@@ -41,11 +41,11 @@ class NativeSnapshot(ABC):
 
     @abstractmethod
     def write_meta(self, sink: BinaryIO) -> None:
-        """Write what a restore must know besides the files. The caller opens and closes the sink."""
+        """Write the metadata needed for a restore besides the files. The caller opens and closes the sink."""
 
     @abstractmethod
     def release(self) -> None:
-        """Remove the files; who still reads them gets an error. May be called again."""
+        """Remove the files; active readers get an error. Idempotent."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class NativeSource:
     """A native snapshot on local disk, ready to be restored from.
 
     Attributes:
-        directory: A folder below the backend's working directory with the files by their names; the backend's from now on.
-        meta: What `NativeSnapshot.write_meta` wrote, open for reading.
-        where: What errors name as the place.
-        key_groups: Those that it is said to have, which must be those that it has.
+        directory: A folder below the backend's working directory with the files by name; owned by the backend from now on.
+        meta: The output of `NativeSnapshot.write_meta`, open for reading.
+        where: Its location, for errors.
+        key_groups: The expected key groups, which must match its content.
     """
 
     directory: str
@@ -69,8 +69,8 @@ def unreadable_native(formats: Iterable[str], backend: str) -> RestoreError:
     """Return the error for a native snapshot of another backend.
 
     Args:
-        formats: Whose files it is made of.
-        backend: What shall read it, for people.
+        formats: The formats of its files.
+        backend: The name of the backend that is to read it.
     """
     message = (
         f"The snapshot is native or incremental: its keyed state is in the own files of the {' and '.join(sorted(formats))} "

@@ -1,7 +1,7 @@
-"""The priority queue that timers are kept in: a set ordered by time per key group, Flink's KeyGroupedInternalPriorityQueue.
+"""The priority queue of timers: a set ordered by time per key group, Flink's KeyGroupedInternalPriorityQueue.
 
-It holds timers; who asks when, and makes them fire, is the timer service. As with all state, what a running epoch adds and
-removes lives in an overlay until the epoch is flushed, and is gone when it is rolled back; snapshots see flushed epochs.
+It only stores timers; the timer service makes them fire. As with all state, changes of a running epoch are held in an
+overlay until the epoch is flushed, and are dropped when it is rolled back; snapshots see flushed epochs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class TimerStore(Protocol):
     """The flushed timers of one service.
 
     Attributes:
-        generation: Another number whenever timers come back that were said to be removed by `put_all`.
+        generation: Changes whenever timers that `put_all` was to remove come back.
     """
 
     generation: int
 
     def put_all(self, changes: list[Change]) -> None:
-        """Store the changes. What is added may be there, what is removed may not be."""
+        """Store the changes. Added timers may exist already, removed ones may not exist."""
 
     def first(self, key_group: int, changes: Mapping[Timer, bool], /) -> Timer | None:
         """Return a timer of the lowest time that the running epoch hasn't removed.
@@ -57,26 +57,26 @@ class TimerStore(Protocol):
         """Iterate over the timers of a key group in the order of their times, until the epoch ends."""
 
     def last_time(self) -> int | None:
-        """Return a time behind which no timer is stored; None if none is stored at all."""
+        """Return a time after which no timer is stored; None if none is stored at all."""
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what is kept for the running epoch alone."""
+        """Return the approximate memory kept only for the running epoch."""
 
     def end_epoch(self) -> None:
-        """Forget what was kept for the running epoch alone."""
+        """Drop what was kept only for the running epoch."""
 
 
 class KeyGroupedPriorityQueue(EpochOverlay):
-    """The timers of one service in one domain of time.
+    """The timers of one service in one time domain.
 
     Args:
-        schema: What they are.
-        context: Whose current key they are of.
-        store: The flushed ones.
+        schema: Their schema.
+        context: The key context.
+        store: The flushed timers.
 
     Attributes:
         schema: As given.
-        front: What an operator keeps in front of the queue; None for nothing.
+        front: The operator's buffer in front of the queue; None if there is none.
     """
 
     __slots__ = (
@@ -109,9 +109,9 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self._highest = _BEHIND_ALL  # until somebody asks for it
 
     def highest_stored(self) -> int:
-        """Return a time behind which no timer is flushed. It may rise whenever an epoch ends, or is moved to disk.
+        """Return a time after which no timer is flushed. It may rise whenever an epoch ends, or is moved to disk.
 
-        A timer behind it that fires in the epoch that added it has never been anywhere else, and is simply forgotten.
+        A later timer that fires in the epoch that added it was never stored, so it is simply dropped.
         """
         if self._highest == _BEHIND_ALL:
             last = self._store.last_time()
@@ -126,7 +126,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             namespace: Its namespace; None for the void one.
 
         Raises:
-            StateError: There is no current key, or it is none of this subtask's; or an argument isn't what it should be.
+            StateError: There is no current key, it isn't one of this subtask's, or an argument is invalid.
         """
         check_time(timestamp)
         context = self._context
@@ -139,7 +139,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return new_timer(timestamp, context.active_key, context.active_key_group, internal)
 
     def add(self, timer: Timer) -> None:
-        """Add a timer; does nothing if it is there."""
+        """Add a timer; does nothing if it exists."""
         changes = self._changes
         if changes.get(timer):
             return
@@ -154,20 +154,20 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             self._announce(key_group, time)
 
     def add_for_flush(self, timers: Iterable[Timer]) -> None:
-        """Add timers right before the epoch's changes are taken and dropped; until then none of them is found."""
+        """Add timers right before the epoch is flushed; until then they aren't found."""
         for timer in timers:
             self._changes[timer] = True
             self._announce(timer[2], timer[0])
 
     def store_all(self, timers: Iterable[Timer]) -> None:
-        """Store timers that the running epoch knows nothing of, as a finished epoch would."""
+        """Store timers outside of the running epoch, as those of a finished epoch."""
         changes = [(timer, True) for timer in timers]
         self.apply_flush(changes)
         for timer, _ in changes:
             self._announce(timer[2], timer[0])
 
     def remove(self, timer: Timer) -> None:
-        """Remove a timer; does nothing if it isn't there."""
+        """Remove a timer; does nothing if it doesn't exist."""
         self._changes[timer] = False
 
     def peek(self, key_group: int | None = None) -> Timer | None:
@@ -204,7 +204,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return timer
 
     def poll_due(self, limit: int, at_most: int) -> list[Timer]:
-        """Remove timers up to a time and return them, in the order in which `poll` does.
+        """Remove and return the timers up to a time, in the order of `poll`.
 
         Args:
             limit: The time, which counts as due.
@@ -216,11 +216,11 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return due
 
     def is_empty(self) -> bool:
-        """Return whether there is no timer."""
+        """Return whether the queue is empty."""
         return self.peek() is None
 
     def timers(self, key_group: int | None = None) -> Iterator[Timer]:
-        """Iterate over the timers as they are now, each key group's in the order of their times.
+        """Iterate over the present timers, those of each key group in the order of their times.
 
         Args:
             key_group: Of this key group; None for all, one after another.
@@ -253,7 +253,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
             raise StateError(message, hint="iterate to the end, or not at all, while one element is processed")
 
     def _announce(self, key_group: int, time: int) -> None:
-        """Say that the first time of a key group may be as low as that."""
+        """Announce a possibly lower first time of a key group."""
         known = self._lowest.get(key_group)
         if known is None or time < known:
             self._lowest[key_group] = time
@@ -269,7 +269,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return added[-1] if stored is None or added[-1].timestamp < stored.timestamp else stored
 
     def _first_added(self, key_group: int) -> list[Timer] | None:
-        """Return the bucket whose last timer is the first of those that the epoch added."""
+        """Return the bucket with the earliest timer added by the epoch."""
         changes, added = self._changes, self._added.get(key_group)
         while added is not None and (bucket := added.front()):
             while bucket:
@@ -279,7 +279,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         return None
 
     def _take(self, first: Timer, at_most: int) -> list[Timer]:
-        """Remove the timers of one key group and time, of which `first` is the first, and return them."""
+        """Remove and return the timers of one key group and time, of which `first` is the first."""
         time, _, key_group, _ = first
         changes, store = self._changes, self._store
         taken: list[Timer] = []

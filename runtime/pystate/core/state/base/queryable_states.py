@@ -1,4 +1,4 @@
-"""Which of a backend's states can be read from outside while the job runs."""
+"""The queryable states of a backend."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pystate.core.state.keys.namespaces import NamespaceSerializer
 
 @dataclass(frozen=True)
 class QueryableStateInfo:
-    """A state that can be read from outside.
+    """A queryable state.
 
     Attributes:
         state_name: Its name in the operator.
-        schema: What its bytes are.
-        ttl_millis: After how long without an access a value isn't shown any more; None for never.
+        schema: The schema of its bytes.
+        ttl_millis: The time without an access after which a value is hidden; None for never.
     """
 
     state_name: str
@@ -30,10 +30,10 @@ class QueryableStateInfo:
     def of(
         descriptor: StateDescriptor, namespaces: NamespaceSerializer, key_type: TypeInformation | None
     ) -> QueryableStateInfo:
-        """Return what a descriptor declares.
+        """Return the queryable state declared by a descriptor.
 
         Raises:
-            StateDeclarationError: Its values, or the keys, are pickled: who reads them would run what they say.
+            StateDeclarationError: Its values, or the keys, are pickled: reading them would execute code.
         """
         types = (key_type, descriptor.type_info, getattr(descriptor, "key_type_info", None))
         if any(one is not None and _is_pickled(one) for one in types):

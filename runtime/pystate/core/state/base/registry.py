@@ -1,13 +1,13 @@
-"""The states of one backend by name: those the job declared, and those a snapshot brought that nobody has declared yet.
+"""The states of one backend by name: declared ones, and restored ones that are not declared yet.
 
-Restored entries stay as they were written until a descriptor says what they are. States that are never declared go into the
-next snapshot with the same bytes, so a job may leave a state alone for a while.
+Restored entries stay as written until a descriptor declares them. States that are never declared are written unchanged to
+the next snapshot, so a job may leave a state unused for a while.
 
-The files of one snapshot may say different things of a state: a job that was restored with another type, or with a time to
+The files of one snapshot may have different schemas of a state: a job that was restored with another type, or with a time to
 live, converts a subtask's entries when the subtask declares the state, which may be late. So entries are kept by schema, as
-parts of the state, and all are converted when it is declared; until then each part goes into snapshots as it is.
+parts of the state, and are all converted when it is declared; until then each part is written unchanged to snapshots.
 
-Generic in where a backend keeps things: the store of a declared state, and the raw entries of an undeclared one.
+Generic in the backend's types for the store of a declared state, and for the raw entries of an undeclared one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Schema = StateSchema | TimerSchema
 
 @dataclass(frozen=True)
 class RegisteredState(Generic[S]):
-    """A declared state: its schema, what snapshots say about it, and the store of its flushed values."""
+    """A declared state: its schema, its description in snapshots, and the store of its flushed values."""
 
     schema: Schema
     info: StateMetaInfoSnapshot
@@ -41,19 +41,19 @@ class RegisteredState(Generic[S]):
 
 @dataclass(frozen=True)
 class RestoredState(Generic[R]):
-    """A state that nobody has declared: what the snapshot said about it, and its entries as they were written."""
+    """A restored, undeclared state: its description in the snapshot, and its unchanged entries."""
 
     info: StateMetaInfoSnapshot
     raw: R
 
 
 class StateRegistry(Generic[S, R]):
-    """Name -> state.
+    """The states by name.
 
     Args:
-        create_store: Makes the store of a new state.
-        create_raw: Makes room for the raw entries of a restored state.
-        adopt: Makes the store of a state out of the raw entries of its parts, with what must be done to each.
+        create_store: Creates the store of a new state.
+        create_raw: Creates the container of raw entries of a restored state.
+        adopt: Creates the store of a state from the raw entries of its parts, with the migration of each.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class StateRegistry(Generic[S, R]):
         self._states: dict[str, RegisteredState[S] | RestoredState[R]] = {}
 
     def declared(self) -> Iterator[tuple[str, RegisteredState[S]]]:
-        """Iterate over (name, state) of the states that were declared; from any thread, while others are being declared."""
+        """Iterate over (name, state) of the declared states; thread-safe, while others are being declared."""
         return ((name, state) for name, state in list(self._states.items()) if isinstance(state, RegisteredState))
 
     def undeclared(self) -> Iterator[tuple[str, R]]:
-        """Iterate over (key, raw entries) of the parts of the restored states that weren't declared."""
+        """Iterate over (key, raw entries) of the parts of undeclared restored states."""
         return ((key, state.raw) for key, state in list(self._states.items()) if isinstance(state, RestoredState))
 
     def names(self) -> list[str]:
@@ -80,15 +80,15 @@ class StateRegistry(Generic[S, R]):
         return list(dict.fromkeys(state.info.name for state in self._states.values()))
 
     def meta_infos(self) -> list[StateMetaInfoSnapshot]:
-        """Return what a snapshot says about the states."""
+        """Return the descriptions of the states for a snapshot."""
         return [state.info for state in self._states.values()]
 
     def clear(self) -> None:
-        """Forget all states."""
+        """Drop all states."""
         self._states.clear()
 
     def check_empty(self) -> None:
-        """Reject a restore on top of other state.
+        """Reject a restore if there is state already.
 
         Raises:
             StateError: There are states.
@@ -98,7 +98,7 @@ class StateRegistry(Generic[S, R]):
             raise StateError(message)
 
     def declare(self, name: str, schema: Schema, now: int) -> RegisteredState[S]:
-        """Return the state that is declared under a name, with its restored values if there are any.
+        """Declare a state and return it, with its restored values, if any.
 
         Args:
             name: Its name.
@@ -133,13 +133,13 @@ class StateRegistry(Generic[S, R]):
         sources: Iterable[BinaryIO],
         take: Callable[[R, int, Iterator[Block]], None],
     ) -> None:
-        """Read canonical files. After an error the states are forgotten; their raw entries are the caller's to clean up.
+        """Read canonical files. After an error the states are dropped; the caller must clean up their raw entries.
 
         Args:
-            context: Whose key groups are wanted.
+            context: The key context, with the wanted key groups.
             sources: See `KeyedStateBackend.restore`.
-            take: Called with where a state's raw entries go, a key group, and its entries in blocks, which are never none.
-                Sub-keys are such as the state's kind has; of the keys only the first was looked at.
+            take: Called with the container of a state's raw entries, a key group, and its entries in non-empty blocks.
+                Sub-keys are valid for the state's kind; of the keys only the first was checked.
 
         Raises:
             CorruptSnapshotError, RestoreError, StateError: See `KeyedStateBackend.restore`.
@@ -162,7 +162,7 @@ class StateRegistry(Generic[S, R]):
             raise
 
     def add_restored(self, info: StateMetaInfoSnapshot, raw: R | None = None) -> R:
-        """Take in a state of a snapshot; return where its raw entries go, the same place for all files with the same schema.
+        """Add a state of a snapshot; return its container of raw entries, the same for all files with the same schema.
 
         Args:
             info: What the file says about it.
@@ -189,7 +189,7 @@ class StateRegistry(Generic[S, R]):
         return part.raw, kind
 
     def _parts(self, name: str) -> list[RestoredState[R]]:
-        """Return what snapshots brought of a state that wasn't declared."""
+        """Return the restored parts of an undeclared state."""
         found = (state for state in self._states.values() if isinstance(state, RestoredState))
         return [state for state in found if state.info.name == name]
 

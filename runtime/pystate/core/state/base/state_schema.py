@@ -1,4 +1,4 @@
-"""What a state's bytes are: its kind, the serializers, and how bytes of an older schema become those of a newer one.
+"""The schema of a state's bytes: its kind, its serializers, and the migration from older schemas.
 
 Entries of a snapshot are (key, sub-key, value), on every backend:
 
@@ -8,9 +8,9 @@ Entries of a snapshot are (key, sub-key, value), on every backend:
            which the parts are ordered; and a msgpack list of the elements' bytes
     TIMER  see `timer_schema`
 
-How a namespace is written is in `namespaces`. Where a state is scoped by key alone, it is the byte 0 in front of map keys
-and numbers, and left out else. Where values have a time to live, each value, element and map value begins with the time of
-its last access (see `ttl.serializer`).
+For the encoding of namespaces, see `namespaces`. If a state is scoped by key only, it is the byte 0 before map keys and
+numbers, and omitted otherwise. If values have a time to live, each value, element and map value begins with the time of its
+last access (see `ttl.serializer`).
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ _REST = {
     StateKind.LIST: NUMBER_BYTES,
     StateKind.TIMER: NUMBER_BYTES,
 }
-"""How many bytes stand behind the namespace."""
+"""The number of bytes after the namespace."""
 
 _REMEDY = "declare the type it was written with, or give the new state another name"
 
 
 @dataclass(frozen=True)
 class StateSchema:
-    """What one state's bytes are.
+    """The schema of one state's bytes.
 
     Attributes:
         kind: The state's kind.
-        serializer: Of the values; of the elements of a list; of the values of a map, then with None among them. A
-            `TtlSerializer` where they have a time to live.
-        user_keys: Of the keys of a map; else None.
-        namespaces: Of the namespaces.
+        serializer: The serializer of values or list elements; of map values, including None. A `TtlSerializer` if they have
+            a time to live.
+        user_keys: The codec of map keys; else None.
+        namespaces: The serializer of the namespaces.
     """
 
     kind: StateKind
@@ -75,7 +75,7 @@ class StateSchema:
 
     @staticmethod
     def of(descriptor: StateDescriptor, namespaces: NamespaceSerializer = VOID) -> StateSchema:
-        """Return what a descriptor declares, in such namespaces.
+        """Return the schema declared by a descriptor, in the given namespaces.
 
         Raises:
             StateError: A type can't be the key of a map.
@@ -87,7 +87,7 @@ class StateSchema:
 
     @staticmethod
     def from_meta_info(info: StateMetaInfoSnapshot) -> StateSchema:
-        """Return what a snapshot says.
+        """Return the schema from the description in a snapshot.
 
         Raises:
             CorruptSnapshotError, RestoreError: It can't be read.
@@ -105,7 +105,7 @@ class StateSchema:
             raise CorruptSnapshotError(message) from error
 
     def meta_info(self, name: str) -> StateMetaInfoSnapshot:
-        """Return what a snapshot says about a state of this schema."""
+        """Return the description of a state of this schema for snapshots."""
         user_key = None
         if self.user_keys is not None:
             key_type = self.user_keys.key_type
@@ -115,7 +115,7 @@ class StateSchema:
         )
 
     def addresses(self, codec: KeyCodec) -> AddressFormat:
-        """Return how addresses are written; the codec is that of the keys."""
+        """Return the format of addresses; the codec is that of the keys."""
         return address_format(codec, self.kind, self.namespaces)
 
     @property
@@ -170,7 +170,7 @@ def kind_of(info: StateMetaInfoSnapshot) -> StateKind:
 
 
 def namespace_end(info: StateMetaInfoSnapshot, sub_key: bytes) -> int:
-    """Return where in a sub-key of a state what follows the namespace begins.
+    """Return the end of the namespace in a sub-key of a state.
 
     Raises:
         CorruptSnapshotError: The sub-key is none of the state's.
@@ -185,7 +185,7 @@ def namespace_end(info: StateMetaInfoSnapshot, sub_key: bytes) -> int:
 
 
 def check_sub_key(info: StateMetaInfoSnapshot, kind: StateKind, sub_key: bytes) -> int:
-    """Return where in a sub-key what follows the namespace begins, having looked at the whole of it.
+    """Return the end of the namespace in a sub-key, after checking the whole sub-key.
 
     Raises:
         CorruptSnapshotError: The sub-key is none of the state's.
@@ -204,12 +204,12 @@ def check_sub_key(info: StateMetaInfoSnapshot, kind: StateKind, sub_key: bytes) 
 
 @dataclass(frozen=True)
 class Migration:
-    """What must be done with the entries of an older schema.
+    """The migration of entries from an older schema.
 
     Attributes:
-        convert: Changes a value, an element or a map value; None if the bytes stay as they are.
+        convert: Converts a value, an element or a map value; None if the bytes are unchanged.
         user_keys: Decodes map keys, to check that each is one of the declared type; None if it is known.
-        namespaces: Of the namespaces.
+        namespaces: The serializer of the namespaces.
     """
 
     convert: Convert | None = None
@@ -217,7 +217,7 @@ class Migration:
     namespaces: NamespaceSerializer = VOID
 
     def entries(self, kind: StateKind, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Return the entries as the newer schema has them.
+        """Return the entries in the newer schema.
 
         Raises:
             RestoreError: A value, or the key of a map, isn't one of the new type.
@@ -238,7 +238,7 @@ def _lifted(convert: Convert, kind: StateKind) -> Convert:
 
 
 def resolve_migration(info: StateMetaInfoSnapshot, new: StateSchema, now: int) -> Migration | None:
-    """Say what becomes of restored entries under a declared schema; None: they stay as they are.
+    """Return the migration of restored entries to a declared schema; None if they are unchanged.
 
     Args:
         info: What the snapshot says of the state.
@@ -273,7 +273,7 @@ def resolve_migration(info: StateMetaInfoSnapshot, new: StateSchema, now: int) -
 
 
 def common_schema(infos: Sequence[StateMetaInfoSnapshot]) -> StateMetaInfoSnapshot | None:
-    """Return the schema, among those of a state's parts, as which the entries of all parts can be read; None: there is none.
+    """Return the schema, of those of a state's parts, to which all parts can be migrated; None if there is none.
 
     Of several it is the one with the most fields. Values have a time to live if those of any part have one.
 
@@ -295,7 +295,7 @@ def common_schema(infos: Sequence[StateMetaInfoSnapshot]) -> StateMetaInfoSnapsh
 
 
 def _takes_over(info: StateMetaInfoSnapshot, schema: StateSchema) -> bool:
-    StateSchema.from_meta_info(info)  # what is damaged is told, as against what is only different
+    StateSchema.from_meta_info(info)  # reports damage rather than a difference
     try:
         resolve_migration(info, schema, 0)
     except RestoreError:

@@ -1,4 +1,4 @@
-"""From a descriptor to its state, over the store a backend made for it."""
+"""Creates the state of a descriptor, over a store of the backend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from pystate.core.state.ttl.ttl_value_state import TtlValueState
 def create_state(
     descriptor: StateDescriptor, context: KeyContext, schema: StateSchema, store: Any
 ) -> tuple[State, OverlayState]:
-    """Return a state as user code sees it, and its running epoch as the backend flushes it.
+    """Return a state for user code, and its running epoch for the backend.
 
     Args:
-        descriptor: What was declared.
+        descriptor: The declaration.
         context: Holds the current address.
-        schema: Of the descriptor.
+        schema: The schema of the descriptor.
         store: The `MapStore`, `ListStore` or, for all other kinds, `ValueStore` of the state.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Timers in memory, by time: what the running epoch added, or the hashmap backend keeps, of one key group.
+"""In-memory timers of one key group by time: those added by the running epoch, or those of the hashmap backend.
 
-Timers of windows share their times, so a heap has the times alone, and a bucket per time the timers in the order they came.
+Timers of windows share their times, so a heap has only the times, and a bucket per time has the timers in insertion order.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pystate.core.state.base.timer_schema import Timer
 
 
 class TimerBuckets:
-    """The timers of one key group. Those that were removed elsewhere may still be in it: who reads it knows.
+    """The timers of one key group. It may contain timers that were removed elsewhere, which readers must skip.
 
     Args:
-        timers: The first ones.
+        timers: The initial timers.
 
     Attributes:
-        size: How many there are. Who pops a timer from `front` takes one off.
+        size: Their number. Callers that pop a timer from `front` must decrement it.
     """
 
     __slots__ = ("_buckets", "_times", "_turned", "size")
@@ -26,13 +26,13 @@ class TimerBuckets:
     def __init__(self, timers: Iterable[Timer] = ()) -> None:
         self._times: list[int] = []  # a heap
         self._buckets: dict[int, list[Timer]] = {}
-        self._turned: set[int] = set()  # times whose bucket has its first timer at the end
+        self._turned: set[int] = set()  # times whose bucket is reversed, with its first timer at the end
         self.size = 0
         for timer in timers:
             self.add(timer)
 
     def add(self, timer: Timer) -> None:
-        """Add a timer behind those of its time."""
+        """Add a timer after those of the same time."""
         time = timer[0]
         self.size += 1
         bucket = self._buckets.get(time)
@@ -65,7 +65,7 @@ class TimerBuckets:
         return None
 
     def put_back(self, timers: Sequence[Timer]) -> None:
-        """Put timers in front of those of their times, in the order in which they were popped."""
+        """Put back timers before the others of their times, in the order in which they were popped."""
         for timer in reversed(timers):
             time = timer[0]
             bucket = self._buckets.get(time)

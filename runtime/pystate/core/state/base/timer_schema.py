@@ -1,9 +1,9 @@
-"""What snapshots say of timers, and how timers are written.
+"""The schema and encoding of timers in snapshots.
 
-The timers of a service in one domain of time are a set of (timestamp, key, namespace), a state of kind TIMER. A timer is
+The timers of a service in one time domain are a set of (timestamp, key, namespace), a state of kind TIMER. A timer is
 an entry: the key; as sub-key the namespace, and the timestamp in 8 bytes, big-endian, as the number plus 2^63, so that bytes
-are ordered as numbers; and an empty value. Entries stand in any order, since a backend that keeps timers ordered by time
-need not sort them by key.
+are ordered as numbers; and an empty value. Entries are in any order, since a backend that keeps timers ordered by time need
+not sort them by key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Timer(NamedTuple):
     Attributes:
         timestamp: When it fires, ms since 1970.
         key: The internal key.
-        key_group: Of the key.
+        key_group: The key group of the key.
         namespace: The internal namespace; None for the void one.
     """
 
@@ -48,15 +48,15 @@ class Timer(NamedTuple):
 
 
 def new_timer(timestamp: int, key: Hashable, key_group: int, namespace: Hashable) -> Timer:
-    """Return a timer, in less time than `Timer(...)` takes."""
+    """Create a timer faster than `Timer(...)`."""
     return _new(Timer, (timestamp, key, key_group, namespace))
 
 
 def check_time(timestamp: int) -> None:
-    """Reject what is no time.
+    """Reject values that are not timestamps.
 
     Raises:
-        StateError: It is no integer of 64 bits.
+        StateError: It isn't a 64-bit integer.
     """
     if type(timestamp) is not int or not _LOW <= timestamp <= _HIGH:
         message = f"{timestamp!r} can't be the time of a timer."
@@ -64,12 +64,12 @@ def check_time(timestamp: int) -> None:
 
 
 def time_to_bytes(timestamp: int) -> bytes:
-    """Return the bytes of a time, which are ordered as times are."""
+    """Return the bytes of a time, which sort like times."""
     return _TIME.pack(timestamp - _LOW)
 
 
 def time_from_bytes(data: bytes) -> int:
-    """Return a time of its 8 bytes.
+    """Return the time from its 8 bytes.
 
     Raises:
         CorruptSnapshotError: They are not 8.
@@ -87,8 +87,8 @@ class TimerSchema:
 
     Attributes:
         service: The name of the timer service.
-        domain: By which time they fire.
-        namespaces: Of their namespaces.
+        domain: Their time domain.
+        namespaces: The serializer of their namespaces.
     """
 
     service: str
@@ -97,7 +97,7 @@ class TimerSchema:
 
     @property
     def name(self) -> str:
-        """The name of the state, as Flink has it."""
+        """The name of the state, as in Flink."""
         return _PREFIX[self.domain] + self.service
 
     @property
@@ -111,7 +111,7 @@ class TimerSchema:
         return StateKind.TIMER
 
     def meta_info(self, name: str) -> StateMetaInfoSnapshot:
-        """Return what a snapshot says of them."""
+        """Return their description for snapshots."""
         timers = {"service": self.service, "domain": self.domain.name}
         return StateMetaInfoSnapshot(name, StateKind.TIMER.value, {}, namespace=self.namespaces.snapshot(), timers=timers)
 
@@ -130,7 +130,7 @@ class TimerSchema:
         return TimerSchema(service, TimeDomain[domain], namespaces_from_snapshot(info.namespace, info.name))
 
     def addresses(self, codec: KeyCodec) -> AddressFormat:
-        """Return how key and namespace are written; the codec is that of the keys."""
+        """Return the format of keys and namespaces; the codec is that of the keys."""
         return address_format(codec, StateKind.TIMER, self.namespaces)
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class TimerSchema:
 
 
 def schema_of(info: StateMetaInfoSnapshot) -> StateSchema | TimerSchema:
-    """Return what a snapshot says of a state, of whichever kind.
+    """Return the schema of a state of any kind from its description in a snapshot.
 
     Raises:
         CorruptSnapshotError, RestoreError: It can't be read.
@@ -149,7 +149,7 @@ def schema_of(info: StateMetaInfoSnapshot) -> StateSchema | TimerSchema:
 
 
 def check_timers(info: StateMetaInfoSnapshot, new: TimerSchema) -> None:
-    """Reject restored state that isn't the timers that are declared.
+    """Reject restored state that doesn't match the declared timers.
 
     Raises:
         RestoreError: So it is.

@@ -1,1 +1,1 @@
-"""The files that state is written to, readable by every backend."""
+"""The files of state, readable by every backend."""

@@ -9,7 +9,7 @@ Layout, all numbers big-endian:
     trailer  index offset u64, index length u32, index crc32 u32, header length u32, crc32 u32, the magic backwards
 
 A reader goes from the trailer to the index to the blocks it needs. Each byte is covered by a checksum or compared, so damage
-is always an error; lengths are believed only within the file's size and after their checksum.
+is always detected; lengths are trusted only within the file's size and after their checksum.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _ITEM_OVERHEAD = 5
 _COMPRESSION = "compression"  # stands in the header of version 2
 
 COMPRESSED_VERSION = 2
-"""Of files whose blocks are compressed, see `compression`."""
+"""The version of files with compressed blocks, see `compression`."""
 
 Item = bytes | None
 
 
 @dataclass(frozen=True)
 class BlockFileFormat:
-    """Which kind of file it is.
+    """The format of a kind of block file.
 
     Attributes:
         magic: Its first eight bytes.
-        version: The newest that is read. Files whose blocks are compressed are written as version 2.
-        what: What errors call it.
-        plain_version: That of the files that are written without compression.
+        version: The newest version that is read. Files with compressed blocks are written as version 2.
+        what: Its name for errors.
+        plain_version: The version of files written without compression.
     """
 
     magic: bytes
@@ -65,7 +65,7 @@ class BlockFileFormat:
 
 @dataclass(frozen=True)
 class Block:
-    """A row of the index: which section and part the block belongs to, where it is, how many items it has."""
+    """A row of the index: section and part of the block, its location, its number of items."""
 
     section: int
     part: int
@@ -75,14 +75,14 @@ class Block:
 
 
 class BlockWriter:
-    """Writes a file to a sink that need not seek. The header is written at once.
+    """Writes a file to a sink, which need not be seekable. The header is written at once.
 
     Args:
-        sink: Where the bytes go; the caller closes it.
-        format: Which kind of file.
-        header: Plain data that stands at the front.
-        block_bytes: About how large a block gets.
-        compression: How blocks are compressed; None for not at all. The format must have a version 2.
+        sink: The sink; the caller closes it.
+        format: The format.
+        header: The plain data of the header.
+        block_bytes: The approximate size of a block.
+        compression: The compression of blocks; None for no compression. The format must have a version 2.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class BlockWriter:
             self._write_block(section, part, pending)
 
     def finish(self) -> None:
-        """Write index and trailer. Without them the file is none."""
+        """Write index and trailer, without which the file is invalid."""
         index = msgpack.packb(self._index)
         trailer = _TRAILER.pack(self._written, len(index), zlib.crc32(index), self._header_bytes)
         self._write(index)
@@ -165,16 +165,16 @@ class BlockReader:
     """Reads a file.
 
     Args:
-        file: Open for reading, can seek; the caller closes it.
-        format: Which kind of file it must be.
-        where: What errors name as the place, such as the file's path.
+        file: Open for reading, seekable; the caller closes it.
+        format: The expected format.
+        where: Its location for errors, such as the path.
 
     Attributes:
-        header: The plain data at the front.
+        header: The plain data of the header.
         blocks: The index.
 
     Raises:
-        CorruptSnapshotError: It is damaged, or no such file.
+        CorruptSnapshotError: It is damaged, or not a file of this format.
         RestoreError: A newer version wrote it.
     """
 
@@ -290,5 +290,5 @@ class BlockReader:
 
 
 def _block_crc(offset: int, data: bytes | memoryview) -> int:
-    """Return the checksum of a block; the offset is in it, so that a block in another's place is noticed."""
+    """Return the checksum of a block, including the offset, so that a misplaced block is detected."""
     return zlib.crc32(data, zlib.crc32(offset.to_bytes(8, "big")))

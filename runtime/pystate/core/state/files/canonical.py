@@ -2,17 +2,17 @@
 
 Layout, all numbers big-endian:
 
-    magic "PYSTKEYS", version u16: 3 (1 and 2 know no namespaces; 2 is 1 with compressed blocks)
+    magic "PYSTKEYS", version u16: 3 (1 and 2 have no namespaces; 2 is 1 with compressed blocks)
     header   length u32, msgpack, crc32 u32 of everything before
     blocks   state u16, key group u16, entries u32, length u32, msgpack list [key, sub-key, value, key, ...], crc32 u32
     index    msgpack list [state, key group, offset, length, entries, ...], a row per block in file order
     trailer  index offset u64, index length u32, index crc32 u32, header length u32, crc32 u32, "SYEKTSYP"
 
 A reader goes from the trailer to the index to the blocks of the key groups it needs. A key group has as many blocks as it
-takes, each about `BLOCK_BYTES` of entries. Each byte is covered by a checksum or compared, so damage is always an error;
-lengths are believed only within the file's size and after their checksum.
+takes, each about `BLOCK_BYTES` of entries. Each byte is covered by a checksum or compared, so damage is always detected;
+lengths are trusted only within the file's size and after their checksum.
 
-What a sub-key and a value are is the state kind's, see `schema`.
+The content of sub-keys and values depends on the kind of state, see `schema`.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ Piece = list[bytes]
 
 @dataclass(frozen=True)
 class StateMetaInfoSnapshot:
-    """A state in a snapshot.
+    """The description of a state in a snapshot.
 
     Attributes:
         name: Its name.
         kind: Its kind, a `StateKind` value.
         serializer: The snapshot of the serializer of its values, elements or map values; empty for timers, which have none.
-        user_key: `{"type": ...}` with the type of the map keys, None for untyped; None if the state is no map.
+        user_key: `{"type": ...}` with the type of the map keys, None for untyped; None if the state isn't a map.
         ttl: Whether each value begins with the 8 bytes of a timestamp.
-        namespace: The snapshot of the serializer of its namespaces; None if it is scoped by key alone.
-        timers: What timers these are, see `TimerSchema`; None if the state is none of timers.
-        part: 0, but where a file has entries of one state under several schemas: then each is a part with a number of its
-            own. Such are states that came from subtasks of which some had declared them anew, and others had not.
+        namespace: The snapshot of the serializer of its namespaces; None if it is scoped by key only.
+        timers: The description of timers, see `TimerSchema`; None if the state isn't one of timers.
+        part: 0, unless a file has entries of one state with several schemas: then each is a part with its own number. This
+            happens if some of the subtasks had redeclared the state, and others had not.
     """
 
     name: str
@@ -96,12 +96,12 @@ class StateMetaInfoSnapshot:
 
     @property
     def key(self) -> str:
-        """What tells it from all other states and parts of states: its name, where it has but one part."""
+        """The key that identifies the state or part: its name, if it has only one part."""
         return self.name if self.part == 0 else f"\0{self.part}\0{self.name}"
 
     @property
     def schema(self) -> StateMetaInfoSnapshot:
-        """The same, whichever part it is."""
+        """The same, independent of the part."""
         return self if self.part == 0 else replace(self, part=0)
 
     def to_plain(self) -> dict[str, Any]:
@@ -137,10 +137,10 @@ class StateMetaInfoSnapshot:
 
 @dataclass(frozen=True)
 class CanonicalHeader:
-    """What a canonical file says about itself.
+    """The header of a canonical file.
 
     Attributes:
-        compression: How its blocks are compressed; None for not at all.
+        compression: The compression of its blocks; None for no compression.
     """
 
     key_type: TypeInformation | None
@@ -166,7 +166,7 @@ class CanonicalHeader:
         """Rebuild a header.
 
         Raises:
-            ValueError, TypeError, LookupError: The data is no header.
+            ValueError, TypeError, LookupError: The data isn't a valid header.
         """
         key_type = None if plain["key_type"] is None else TypeInformation.from_plain(plain["key_type"])
         start, end = plain["key_groups"]
@@ -192,17 +192,17 @@ class CanonicalHeader:
 
 
 class CanonicalWriter:
-    """Writes a canonical file to a sink that need not seek. The header is written at once.
+    """Writes a canonical file to a sink, which need not be seekable. The header is written at once.
 
     Args:
-        sink: Where the bytes go; the caller closes it.
-        header: What stands at the front.
-        block_bytes: About how large a block gets.
+        sink: The sink; the caller closes it.
+        header: The header.
+        block_bytes: The approximate size of a block.
 
     Attributes:
         entries: Entries written so far.
         bytes: Bytes written so far.
-        piece_size: How many entries are wanted at once.
+        piece_size: The preferred number of entries per piece.
     """
 
     def __init__(self, sink: BinaryIO, header: CanonicalHeader, *, block_bytes: int = BLOCK_BYTES) -> None:
@@ -231,7 +231,7 @@ class CanonicalWriter:
         self.write_pieces(state_key, key_group, pieces_of(entries, self.piece_size))
 
     def write_pieces(self, state_key: str, key_group: int, pieces: Iterable[Piece]) -> None:
-        """Write entries in pieces: what is done per entry is then done in C, and the bytes of a piece are made at once.
+        """Write entries in pieces: the work per entry is done in C, and the bytes of a piece are created at once.
 
         Args:
             state_key: Of the state or a part of it.
@@ -264,7 +264,7 @@ class CanonicalWriter:
         self._write_waiting(state, key_group, count, waiting)
 
     def write_parts(self, state_key: str, key_group: int, parts: list[bytes]) -> None:
-        """Write entries, as `write`, of a list with the key, sub-key and value of one, those of the next, and so on."""
+        """Write entries, as `write`, from a flat list of the keys, sub-keys and values of all entries."""
         self._write_parts(self._number_of(state_key, key_group), key_group, parts)
 
     def _number_of(self, state_key: str, key_group: int) -> int:
@@ -277,7 +277,7 @@ class CanonicalWriter:
         ends = list(accumulate(map(_PART_OVERHEAD.__add__, map(len, parts))))
         start, before = 0, 0
         while start < len(parts):
-            # a block is full behind the entry that fills it
+            # a block is full after the entry that fills it
             end = (bisect_left(ends, before + self._block_bytes, start) // 3 + 1) * 3
             try:
                 payload = msgpack.packb(parts[start:end], use_bin_type=True)
@@ -313,7 +313,7 @@ class CanonicalWriter:
         return SnapshotError(message)
 
     def finish(self) -> None:
-        """Write index and trailer. Without them the file is no snapshot."""
+        """Write index and trailer, without which the file is invalid."""
         if self._finished:
             return
         self._finished = True
@@ -324,17 +324,17 @@ class CanonicalWriter:
 
 
 def pieces_of(entries: Iterable[Entry], size: PieceSize) -> Iterator[Piece]:
-    """Return entries as `CanonicalWriter.write_pieces` takes them."""
+    """Return entries in the form of `CanonicalWriter.write_pieces`."""
     waiting = iter(entries)
     while piece := list(islice(waiting, size.count)):
         yield list(chain.from_iterable(piece))
 
 
 class PieceSize:
-    """How many entries make a piece of about `PIECE_BYTES`, by those before it.
+    """Estimates how many entries make a piece of about `PIECE_BYTES`, from previous ones.
 
     Attributes:
-        count: So many.
+        count: The estimate.
     """
 
     __slots__ = ("count",)
@@ -343,11 +343,11 @@ class PieceSize:
         self.count = _FIRST_ENTRIES
 
     def start(self) -> None:
-        """Take in that other entries follow, which may be larger."""
+        """Reset for other entries, which may be larger."""
         self.count = min(self.count, _NEXT_ENTRIES)
 
     def took(self, entries: int, size: int) -> None:
-        """Take in a piece of so many entries and bytes."""
+        """Update the estimate with the entries and bytes of a piece."""
         if entries and size:
             self.count = min(entries * PIECE_BYTES // size + 1, entries * _GROWTH, _MOST_ENTRIES)
 
@@ -363,14 +363,14 @@ class CanonicalReader:
     """Reads a canonical file.
 
     Args:
-        file: Open for reading, can seek; the caller closes it.
-        where: What errors name as the place, such as the file's path.
+        file: Open for reading, seekable; the caller closes it.
+        where: Its location for errors, such as the path.
 
     Attributes:
         header: The file's header.
 
     Raises:
-        CorruptSnapshotError: The file is damaged or no such file.
+        CorruptSnapshotError: The file is damaged, or not a canonical file.
         RestoreError: A newer version wrote it.
     """
 
@@ -462,7 +462,7 @@ class CanonicalReader:
         return sorted({key_group for _, key_group in self._blocks})
 
     def parts(self, state_name: str) -> list[StateMetaInfoSnapshot]:
-        """Return what the file says of a state: one description, or one for each of its parts; none for an unknown state."""
+        """Return the descriptions of a state: one, or one for each of its parts; none for an unknown state."""
         return [state for state in self.header.states if state.name == state_name]
 
     def entry_count(self, state: str | StateMetaInfoSnapshot) -> int:
@@ -471,7 +471,7 @@ class CanonicalReader:
         return sum(block.entries for (number, _), blocks in self._blocks.items() if number in numbers for block in blocks)
 
     def key_group_bytes(self, state: str | StateMetaInfoSnapshot) -> dict[int, int]:
-        """Return how many bytes the blocks of each key group of a state, or of one part of it, have, from the index."""
+        """Return the size of the blocks of each key group of a state, or of one part of it, from the index."""
         numbers = self._numbers(state)
         found: dict[int, int] = {}
         for (number, key_group), blocks in self._blocks.items():
@@ -502,7 +502,7 @@ class CanonicalReader:
             yield from zip(triples, triples, triples, strict=True)
 
     def blocks(self, state: str | StateMetaInfoSnapshot, key_group: int) -> Iterator[list[bytes]]:
-        """Iterate over the same, block by block: the key, sub-key and value of an entry, those of the next one, and so on.
+        """Iterate over the blocks as flat lists of the keys, sub-keys and values of the entries.
 
         Raises:
             CorruptSnapshotError, SnapshotError: As `entries`.

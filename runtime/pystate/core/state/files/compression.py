@@ -1,6 +1,6 @@
-"""Blocks of snapshot files that are compressed, each by itself, so that a reader still goes to the block it needs.
+"""Compression of blocks of snapshot files, each by itself, so that readers can still access single blocks.
 
-A compressed block is the length it had (4 bytes, big-endian) and an LZ4 frame.
+A compressed block consists of its original length (4 bytes, big-endian) and an LZ4 frame.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MAX_RATIO = 256  # LZ4 never gets further than 255; so a length that can't be i
 
 
 def snapshot_codec(configuration: Configuration) -> str | None:
-    """Return how blocks are to be written; None for as they are."""
+    """Return the codec for writing blocks; None for no compression."""
     return LZ4 if configuration.get(CheckpointingOptions.SNAPSHOT_COMPRESSION) else None
 
 
 def compress(codec: str | None, payload: bytes) -> bytes:
-    """Return a block's bytes as they are written; None leaves them as they are."""
+    """Return a block's bytes as written; None as codec leaves them unchanged."""
     if codec is None:
         return payload
     if len(payload) > _MAX_LENGTH:

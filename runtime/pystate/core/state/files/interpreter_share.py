@@ -1,11 +1,11 @@
-"""How a thread that writes a snapshot leaves the interpreter to those that process records.
+"""Yields the interpreter lock from threads that write snapshots to those that process records.
 
-A thread that lets the interpreter go for some microseconds, as checksums and writes do, has it again before another one is
-awake: two threads that are always busy have it by turns, and each goes half as fast. One that stays away until the other
-has taken it gets it back after Python's switch interval (5 ms), so what it does in between is what it costs the other.
+A thread that releases the interpreter lock for some microseconds, as for checksums and writes, has it again before another
+one wakes up: two busy threads alternate, and each runs at half speed. A thread that sleeps until the other has taken the
+lock gets it back after Python's switch interval (5 ms), so only its work in between slows down the other.
 
-Whether there is another one that is busy shows in the processor time of the process. How long a short sleep takes doesn't
-show it: on a machine with more to do than it can, any sleep takes long.
+Whether another thread is busy is detected by the CPU time of the process. The duration of a short sleep isn't suitable: on
+an overloaded machine, any sleep takes long.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _STEPS_WARY = 16
 
 
 class InterpreterShare:
-    """Leaves the interpreter to other threads now and then, as long as there are some that are busy.
+    """Periodically yields the interpreter lock to other threads, as long as some are busy.
 
     Args:
-        step_bytes: After so many bytes.
+        step_bytes: The number of bytes between yields.
     """
 
     __slots__ = ("_all_s", "_done", "_mine_s", "_step_bytes", "_wary")
@@ -41,7 +41,7 @@ class InterpreterShare:
         self._mine_s, self._all_s = time.thread_time(), time.process_time()
 
     def after(self, size: int) -> None:
-        """Take in that so many bytes were written; may leave the interpreter for as long as others want it."""
+        """Count written bytes; may yield the interpreter lock as long as others need it."""
         self._done += size
         if self._done < self._step_bytes:
             return
