@@ -116,7 +116,8 @@ class Consumer:
         return None
 
     def consume(self, count, timeout):
-        return self._rest[:count]
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return taken
 
     def commit(self, offsets, asynchronous):
         self._note("commit", [(one.partition, one.offset) for one in offsets])

@@ -7,9 +7,12 @@ import logging
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.fetcher import PartitionFetcher
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
+from pystate.connectors.kafka.offsets import EARLIEST
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.topic_identity import MadeAnew
 from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings
 from tests.waiting import wait_until
 
@@ -18,14 +21,14 @@ from tests.waiting import wait_until
 def fetching():
     made = []
 
-    def make(batches=(), **how):
+    def make(batches=(), topic_ids=None, **how):
         consumers, woken = [], []
 
         def consumer(own):
             consumers.append(Consumer(batches, own))
             return consumers[0]
 
-        fetcher = PartitionFetcher(settings(**how), lambda: woken.append(1), consumer)
+        fetcher = PartitionFetcher(settings(**how), lambda: woken.append(1), consumer, topic_ids)
         made.append(fetcher)
         return fetcher, consumers[0], woken
 
@@ -119,3 +122,48 @@ def test_the_clients_settings_are_the_java_clients_where_they_differ_and_the_sou
     assert consumer.settings["enable.auto.commit"] is False
     _, lossy, _ = fetching(takes_losses=True, group_id="g")
     assert (lossy.settings["auto.offset.reset"], lossy.settings["group.id"]) == ("earliest", "g")
+
+
+def test_records_of_a_topic_that_was_made_anew_are_dropped_and_it_is_read_from_its_beginning(fetching):
+    ids = {"t": "one", "u": "u"}
+    fetcher, consumer, _ = fetching(topic_ids=lambda topics: {topic: ids[topic] for topic in topics})
+    fetcher.assign([KafkaPartitionSplit(place(number), 5, topic_id="one") for number in (0, 1, 2)])
+    fetcher.assign([KafkaPartitionSplit(place(0, "u"), 5, topic_id="u")])
+    fetcher.release(place(2))
+    fetcher.start()
+    taken = []
+    consumer.batches.append(messages(5))
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 1, 10)
+    ids["t"] = "two"
+    consumer.batches.append([*messages(6), Message(0, 7, b"a", topic="u"), *messages(7)])
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 3, 10)
+    consumer.batches.append(messages(0))
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 4, 10)
+    assert taken[1] == MadeAnew("t", "two")
+    assert [(one.topic(), one.offset()) for one in taken if one.error() is None] == [("t", 5), ("u", 7), ("t", 0)]
+    assert consumer.calls[-2:] == [("unassign", [0, 1]), ("assign", [(0, EARLIEST), (1, EARLIEST)])]
+
+
+def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, caplog):
+    asked = []
+
+    def topic_ids(topics):
+        asked.append(topics)
+        if len(asked) < 3:
+            raise ExternalSystemError("away")
+        return {"t": "one"}
+
+    fetcher, _, _ = fetching([messages(5)], topic_ids=topic_ids)
+    fetcher.assign([KafkaPartitionSplit(place(0), 5, topic_id="one")])
+    taken = []
+    with caplog.at_level(logging.WARNING):
+        fetcher.start()
+        wait_until(lambda: taken.extend(fetcher.take()) or taken, 10)
+    assert (len(asked), len(caplog.records)) == (3, 1)
+
+
+def test_brokers_without_ids_are_not_asked_for_them(fetching):
+    fetcher, _, _ = fetching([messages(5)], topic_ids=lambda topics: pytest.fail("asked"))
+    fetcher.assign([KafkaPartitionSplit(place(0), 5)])
+    fetcher.start()
+    wait_until(fetcher.take, 10)

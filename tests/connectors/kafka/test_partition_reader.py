@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
+from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer
 from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.topic_identity import MadeAnew, TopicMadeAnewError
 from pystate.connectors.source import InputStatus
 from tests.connectors.kafka.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings
 
@@ -229,6 +231,61 @@ def test_who_takes_losses_reads_a_topic_that_was_made_anew_from_its_beginning():
     reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
     assert fetcher.assigned == [(0, EARLIEST)]
     assert reader.snapshot_state(1)[0].topic_id == "two"
+
+
+def reading_of_a_topic_that_is_made_anew(*splits, **how):
+    reading, ids = Reading(), {"t": "one"}
+    reading.reader = KafkaPartitionReader(Context(), settings(**how), reading.fetcher, topic_ids=lambda _: dict(ids))
+    reading.reader._size.count = 1000
+    reading.reader.handle_source_events(ASSIGNED)
+    reading.reader.add_splits([KafkaPartitionSplit(place(number), *more) for number, *more in splits])
+    reading.poll()
+    ids["t"] = "two"
+    return reading
+
+
+def test_no_checkpoint_holds_what_may_be_of_another_topic():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5))
+    assert reading.positions() == {0: 5}, "nothing was handed on since its id was asked for"
+    reading.poll(Message(0, 5, b"new"))
+    with pytest.raises(TopicMadeAnewError, match="made anew"):
+        reading.positions()
+
+
+def test_an_end_that_may_be_another_topics_moves_no_position():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5))
+    reading.poll(end_of(0, 9))
+    with pytest.raises(TopicMadeAnewError):
+        reading.positions()
+
+
+def test_a_source_does_not_end_with_records_of_another_topic():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5, 6), stopping=LATEST)
+    reading.reader.notify_no_more_splits()
+    reading.poll(Message(0, 5, b"new"))
+    with pytest.raises(TopicMadeAnewError):
+        reading.poll()
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTO_OFFSET_RESET, KafkaError._UNKNOWN_PARTITION])
+def test_a_partition_that_is_gone_with_its_topic_is_told_as_that(code):
+    reading = reading_of_a_topic_that_is_made_anew((0, 5))
+    with pytest.raises(TopicMadeAnewError):
+        reading.poll(Message(0, 5, error=KafkaError(code)))
+
+
+def test_a_mark_of_the_fetchers_begins_the_new_topic_whatever_was_read_of_the_old_one():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5), (1, 0), takes_losses=True)
+    reading.poll(Message(0, 5, b"old"), MadeAnew("t", "two"), Message(0, 0, b"new"))
+    splits = {split.partition.partition: (split.offset, split.topic_id) for split in reading.reader.snapshot_state(1)}
+    assert splits == {0: (1, "two"), 1: (EARLIEST, "two")}
+    assert reading.elements == ["old", "new"]
+
+
+def test_a_topic_that_is_not_there_fails_a_start():
+    reader = KafkaPartitionReader(Context(), settings(), Fetcher(), topic_ids=lambda _: {})
+    with pytest.raises(ExternalSystemError, match="has no topic 't'"):
+        reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
 
 
 def test_a_position_without_a_topics_id_is_as_older_versions_wrote_it():

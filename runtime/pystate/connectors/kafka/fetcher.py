@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pystate.common.errors import PystateError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, new_client, reason
-from pystate.connectors.kafka.offsets import KafkaTopicPartition
+from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.topic_identity import MadeAnew, TopicIds
 
 MOST_MESSAGES = 1000
 """What is fetched at once: a batch."""
 _MOST_BATCHES = 2
 _POLL_S = 0.1
 _CLOSE_S = 5.0
+_ASK_EACH_S = 0.02
+"""The brokers are asked no more often for the ids of topics, but where there is much to read."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,8 +35,10 @@ class PartitionFetcher:
 
     Args:
         settings: How to read.
-        wake: Called from the thread when something arrives while the reader sleeps.
-        consumer: Makes the consumer from its settings.
+        wake: Called from the thread where something has come and the reader sleeps.
+        consumer: Returns the consumer, given its settings.
+        topic_ids: Asks for the ids of topics, of whose records none is handed on before the brokers have named the same id
+            again; the partitions of a topic with another one are read from their beginning. None for no such question.
 
     Raises:
         JobGraphError: The client isn't installed, or doesn't know a property.
@@ -42,6 +49,7 @@ class PartitionFetcher:
         settings: KafkaSplitSettings,
         wake: Callable[[], object],
         consumer: Callable[[Mapping[str, Any]], Any] | None = None,
+        topic_ids: TopicIds | None = None,
     ) -> None:
         self._settings = settings
         self._wake = wake
@@ -58,6 +66,11 @@ class PartitionFetcher:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._commit_fails = False
+        self._topic_ids = topic_ids
+        self._ids: dict[str, str] = {}
+        self._read: dict[str, set[int]] = {}
+        self._asked_at = 0.0
+        self._ask_fails = False
 
     def start(self) -> None:
         """Start to fetch."""
@@ -69,11 +82,11 @@ class PartitionFetcher:
     def assign(self, splits: Sequence[KafkaPartitionSplit]) -> None:
         """Also fetch these partitions, from their offsets on."""
         places = [self._place(split.partition, split.offset) for split in splits]
-        self._orders.append(partial(self._consumer.incremental_assign, places))
+        self._orders.append(partial(self._assign, places, {one.partition.topic: one.topic_id for one in splits}))
 
     def release(self, partition: KafkaTopicPartition) -> None:
-        """Stop fetching a partition."""
-        self._orders.append(partial(self._consumer.incremental_unassign, [self._place(partition)]))
+        """Fetch a partition no more."""
+        self._orders.append(partial(self._unassign, partition))
 
     def take(self) -> list[Any]:
         """Return the next messages, in order per partition; none if none have arrived.
@@ -124,14 +137,60 @@ class PartitionFetcher:
             while not self._closed:
                 self._run_orders()
                 first = self._consumer.poll(_POLL_S)
-                if first is not None:  # a request for many messages waits until there are that many
-                    self._put([first, *self._consumer.consume(MOST_MESSAGES - 1, 0)])
-        except BaseException as error:  # raised on the reader's thread
+                if first is not None:  # to ask for many at once waits until there are so many
+                    batch = [first, *self._consumer.consume(MOST_MESSAGES - 1, 0)]
+                    self._put(batch if self._topic_ids is None else self._proven(batch, self._topic_ids))
+        except BaseException as error:  # told on the reader's thread
             self._fail(error)
 
     def _run_orders(self) -> None:
         while self._orders:
             self._orders.popleft()()
+
+    def _assign(self, places: list[Any], ids: Mapping[str, str | None]) -> None:
+        for place in places:
+            self._read.setdefault(place.topic, set()).add(place.partition)
+        self._ids.update({topic: topic_id for topic, topic_id in ids.items() if topic_id is not None})
+        self._consumer.incremental_assign(places)
+
+    def _unassign(self, partition: KafkaTopicPartition) -> None:
+        self._read[partition.topic].discard(partition.partition)
+        self._consumer.incremental_unassign([self._place(partition)])
+
+    def _proven(self, batch: list[Any], topic_ids: TopicIds) -> list[Any]:
+        """Return what is of the topics that are known, and a mark for each other one, which is read anew from here on."""
+        more = MOST_MESSAGES - len(batch)
+        if more > 0 and (pause := self._asked_at + _ASK_EACH_S - time.monotonic()) > 0:
+            time.sleep(pause)
+            batch += self._consumer.consume(more, 0)
+        topics = self._ids.keys() & {message.topic() for message in batch}
+        found = self._found_ids(topics, topic_ids) if topics else {}
+        for topic in topics:
+            topic_id = found.get(topic)
+            if topic_id is None or topic_id == self._ids[topic]:
+                continue
+            self._ids[topic] = topic_id
+            partitions = [KafkaTopicPartition(topic, number) for number in sorted(self._read[topic])]
+            self._consumer.incremental_unassign([self._place(one) for one in partitions])
+            self._consumer.incremental_assign([self._place(one, EARLIEST) for one in partitions])
+            batch = [MadeAnew(topic, topic_id), *(one for one in batch if one.topic() != topic)]
+        return batch
+
+    def _found_ids(self, topics: set[str], topic_ids: TopicIds) -> Mapping[str, str | None]:
+        """Return the ids of topics; brokers that are away are waited for."""
+        while not self._closed:
+            try:
+                found = topic_ids(topics)
+            except PystateError as error:
+                if not self._ask_fails:
+                    text = "%s: records wait for the ids of their topics: %s"
+                    _LOG.warning(text, self._settings.name, error.message)
+                self._ask_fails = True
+                time.sleep(_POLL_S)
+            else:
+                self._ask_fails, self._asked_at = False, time.monotonic()
+                return found
+        return {}
 
     def _commit(self, places: list[Any]) -> None:
         try:

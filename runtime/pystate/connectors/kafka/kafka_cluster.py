@@ -72,17 +72,24 @@ class KafkaCluster:
         return list(settings.partitions) or there
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str | None]:
-        """Return the ids of topics; None if the brokers are too old for ids.
+        """Return the ids of topics; None where brokers are too old to have any. Topics that aren't there are left out.
 
         Raises:
-            ExternalSystemError: The brokers don't answer, or don't know a topic.
+            ExternalSystemError: The brokers don't answer.
         """
-        wanted = sorted(set(topics))
+        wanted, found = sorted(set(topics)), {}
         if not wanted:
             return {}
+        client = kafka_client()
         with self._asking() as admin:
-            asked = admin.describe_topics(kafka_client().TopicCollection(wanted), request_timeout=self._timeout_s)
-            return {topic: topic_id_of(answer.result(self._timeout_s + 1)) for topic, answer in asked.items()}
+            asked = admin.describe_topics(client.TopicCollection(wanted), request_timeout=self._timeout_s)
+            for topic, answer in asked.items():
+                try:
+                    found[topic] = topic_id_of(answer.result(self._timeout_s + 1))
+                except client.KafkaException as error:
+                    if error.args[0].code() != client.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+        return found
 
     def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
         """Return the start or end offset of each partition; `EARLIEST` stands for its beginning.
@@ -161,11 +168,12 @@ class KafkaCluster:
     def _asking(self) -> Iterator[Any]:
         client = kafka_client()
         try:
-            if self._admin is None:
+            admin = self._admin  # another thread may let go of it
+            if admin is None:
                 self._told = []
                 listening: dict[str, Any] = {**self._settings.properties, "error_cb": self._told.append}
-                self._admin = new_admin(listening, self._settings.name)
-            yield self._admin
+                admin = self._admin = new_admin(listening, self._settings.name)
+            yield admin
         except (client.KafkaException, AnswerTimeoutError, TimeoutError) as error:
             said = self._refusal() or reason(error) or f"no answer within {self._timeout_s:g} s"
             self.close()

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pystate.common.errors import ExternalSystemError
 from pystate.common.time import current_time_ms
 from pystate.connectors.kafka.fetcher import MOST_MESSAGES
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.topic_identity import NEVER, MadeAnew, TopicIds, TopicProof, made_anew
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
 
@@ -20,7 +22,6 @@ _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN_MS = 1000
 """So long behind a request for new partitions the brokers have answered."""
 _LONGEST_SLEEP_MS = 3_600_000
-_NEVER = 1 << 62
 _ANSWER_MS = 20
 _MOST_KEPT = 100
 
@@ -67,13 +68,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         settings: KafkaSplitSettings,
         fetcher: Fetcher,
         clock: Callable[[], int] = current_time_ms,
-        topic_ids: Callable[[set[str]], Mapping[str, str | None]] = lambda _: {},
+        topic_ids: TopicIds = dict.fromkeys,
     ) -> None:
         self._context = context
         self._settings = settings
         self._fetcher = fetcher
         self._clock = clock
         self._topic_ids = topic_ids
+        self._proof = TopicProof(topic_ids, settings.name, clock)
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
         self._told: dict[str, bool] | None = None
@@ -97,9 +99,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         """Add partitions to read.
 
         Raises:
-            KafkaConnectorError: A topic was recreated since its offsets were taken.
+            ExternalSystemError: The brokers don't answer, or don't know a topic.
+            TopicMadeAnewError: A topic is another one than that of the offsets.
         """
-        ids = self._topic_ids({split.partition.topic for split in splits})
+        topics = {split.partition.topic for split in splits}
+        ids = self._topic_ids(topics)
+        if missing := topics - ids.keys():
+            message = f"Kafka has no topic {min(missing)!r}, or doesn't show it."
+            raise ExternalSystemError(message, where=self._settings.name)
         for split in splits:
             self._check_topic(split, ids.get(split.partition.topic))
         left = []
@@ -124,6 +131,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         """Emit the next elements."""
         if self._clock() >= self._ask_at:
             self._ask()
+        self._proof.look()
         if not self._knows_its_own:
             return InputStatus.NOTHING_AVAILABLE
         self._tell_splits(output)
@@ -131,6 +139,8 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._batch, self._next = self._fetcher.take(), 0
         if not self._batch:
             ended = self._no_more and not self._splits and self._settings.stopping is not None
+            if ended:  # no checkpoint may follow
+                self._proof.prove()
             return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
         count = max(1, min(self._size.count, output.room()))
         messages = self._batch[self._next : self._next + count]
@@ -164,10 +174,15 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             return now + _ANSWER_MS
         if self._next < len(self._batch) or not self._fetcher.sleep():
             return now
-        return min(self._ask_at, now + _LONGEST_SLEEP_MS)
+        return min(self._ask_at, self._proof.look_at(), now + _LONGEST_SLEEP_MS)
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaPartitionSplit]:
-        """Return the partitions that aren't at their end, with their offsets."""
+        """Return the partitions that aren't at their end, each as far as it is read.
+
+        Raises:
+            TopicMadeAnewError: Some of what was handed on is of another topic than that of the offsets.
+        """
+        self._proof.prove()
         splits = list(self._splits.values())
         if self._settings.commits_to is not None:
             offsets = {split.partition: split.offset for split in splits if split.offset != EARLIEST}
@@ -194,7 +209,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._context.send_split_request()
         interval = None if self._settings.stopping is not None else self._settings.discovery_interval_ms
         if interval is None:
-            self._ask_at = _NEVER
+            self._ask_at = NEVER
             return
         pause = min(interval, _LOOK_AGAIN_MS) if self._asks_again else interval
         self._asks_again = not self._asks_again
@@ -203,12 +218,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
     def _hand_on(self, messages: list[Any], output: ReaderOutput[Any]) -> None:
         deserialize, collect, timed = self._settings.schema.deserialize, output.collect, self._settings.timed
         topic, number, split, stop = "", -1, None, None
+        topics = set()
         for message in messages:
             if message.error() is not None:
                 self._take_event(message)
                 continue
             if message.partition() != number or message.topic() != topic:
                 topic, number = message.topic(), message.partition()
+                topics.add(topic)
                 split = self._splits.get(KafkaTopicPartition(topic, number))
                 if split is not None:
                     stop = split.stop
@@ -229,6 +246,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             if split.offset == stop:
                 self._end(split, stop)
                 split = None
+        self._proof.handed_on(topics)
 
     def _take_event(self, message: Any) -> None:
         """Handle the event of a partition's current end: everything before it is read, including transaction markers.
@@ -236,43 +254,55 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         Raises:
             KafkaConnectorError: A partition can't be read.
         """
+        if isinstance(message, MadeAnew):
+            self._begin_anew(*message)
+            return
         error, errors = message.error(), kafka_client().KafkaError
         partition = KafkaTopicPartition(message.topic() or "", message.partition() or 0)
         split = self._splits.get(partition)
         if error.code() == errors._PARTITION_EOF:  # noqa: SLF001 - its public name
             self._read_up.add(partition)
+            self._proof.handed_on([partition.topic])
             if split is not None:
                 split.offset = max(split.offset, message.offset())
                 if split.is_at_end:
                     self._end(split, split.offset)
-        elif error.code() == errors._AUTO_OFFSET_RESET:  # noqa: SLF001 - the same
-            if split is not None:
-                raise self._lost(split, error)
-        elif not error.retriable() and split is not None:
-            message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
-            raise KafkaConnectorError(message_, where=self._settings.name)
+            return
+        self._proof.suspect(partition.topic)
+        if split is None or (error.retriable() and error.code() != errors._AUTO_OFFSET_RESET):  # noqa: SLF001 - the same
+            return
+        self._proof.prove()  # a topic that was made anew may be the reason
+        if error.code() == errors._AUTO_OFFSET_RESET:  # noqa: SLF001 - the same
+            raise self._lost(split, error)
+        message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
+        raise KafkaConnectorError(message_, where=self._settings.name)
 
     def _check_topic(self, split: KafkaPartitionSplit, topic_id: str | None) -> None:
         """Check that the topic wasn't recreated under the same name: offsets of the old one are invalid in it."""
         known, split.topic_id = split.topic_id, topic_id or split.topic_id
-        if topic_id is None or known in (None, topic_id):
-            return
         topic, number = split.partition
-        if self._settings.takes_losses:
-            _LOG.warning(
-                "%s: %r was made anew; partition %d is read from its beginning.", self._settings.name, topic, number
-            )
-            split.offset = EARLIEST
+        if topic_id is None:
             return
-        message = (
-            f"Topic {topic!r} was deleted and made anew since the snapshot was taken: offset {split.offset} of partition "
-            f"{number} is one of the old topic ({known}), and not of this one ({topic_id})."
-        )
-        hint = (
-            "set_property('failOnDataLoss', 'false') reads the new topic from its beginning; or give the source another "
-            "uid, and resume with --allowNonRestoredState: it begins where the program says"
-        )
-        raise KafkaConnectorError(message, where=self._settings.name, hint=hint)
+        if self._settings.takes_losses:  # the fetcher proves all that it brings
+            if known not in (None, topic_id):
+                self._begin_split_anew(split, topic_id)
+            return
+        if known not in (None, topic_id):
+            what = f"offset {split.offset} of partition {number} and others"
+            raise made_anew(topic, str(known), topic_id, self._settings.name, what)
+        self._proof.know(topic, topic_id)
+
+    def _begin_anew(self, topic: str, topic_id: str) -> None:
+        """Take note that what follows of a topic is another one's, from its beginning."""
+        for split in self._splits.values():
+            if split.partition.topic == topic:
+                self._begin_split_anew(split, topic_id)
+
+    def _begin_split_anew(self, split: KafkaPartitionSplit, topic_id: str) -> None:
+        topic, number = split.partition
+        text = "%s: %r was made anew; partition %d is read from its beginning."
+        _LOG.warning(text, self._settings.name, topic, number)
+        split.offset, split.topic_id = EARLIEST, topic_id
 
     def _lost(self, split: KafkaPartitionSplit, error: Any) -> KafkaConnectorError:
         topic, number = split.partition

@@ -18,6 +18,8 @@ from pystate.connectors.read_by_spark import GoesOnBehindSpark
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext, StartsAt
 
 _CHECK_TIMEOUT_S = 15.0
+_PROOF_TIMEOUT_S = 4.0
+"""Less than a fetcher takes to end."""
 _ENDS = "pystate-stopping"
 """The file beside Spark's log of a source that says where it ends."""
 _IDS = "pystate-identity"
@@ -90,15 +92,10 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
 
     def create_reader(self, context: SourceReaderContext) -> KafkaPartitionReader:
         """Return the reader."""
-        fetcher = PartitionFetcher(self._settings, context.notify_available)
-        return KafkaPartitionReader(context, self._settings, fetcher, topic_ids=self._topic_ids)
-
-    def _topic_ids(self, topics: set[str]) -> dict[str, str | None]:
-        cluster = KafkaCluster(self._settings)
-        try:
-            return cluster.topic_ids(topics)
-        finally:
-            cluster.close()
+        settings = self._settings
+        proving = KafkaCluster(settings, _PROOF_TIMEOUT_S).topic_ids if settings.takes_losses else None
+        fetcher = PartitionFetcher(settings, context.notify_available, topic_ids=proving)
+        return KafkaPartitionReader(context, settings, fetcher, topic_ids=KafkaCluster(settings).topic_ids)
 
     def restore_split(self, plain: Any) -> KafkaPartitionSplit:
         """Return the split from its plain form."""
