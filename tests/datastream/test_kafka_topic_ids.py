@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 
 import pytest
 
+from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
+from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
 from pystate.runtime.engines.micro_batch.driver.stream_identities import FILE, checked_identities
 
 
 def ids_of(now, *, takes_losses=False):
-    return KafkaTopicIds(lambda: dict(now), "words", takes_losses=takes_losses)
+    return KafkaTopicIds(lambda _: dict(now), "words", takes_losses=takes_losses)
 
 
 def test_ids_are_kept_with_what_spark_keeps_of_a_stream():
@@ -36,3 +39,31 @@ def test_a_topic_that_was_made_anew_is_refused_with_the_choice_there_is():
 
 def test_who_takes_losses_goes_on():
     assert ids_of({"a": "2"}, takes_losses=True).check(b'{"a": "1"}') == b'{"a": "2"}'
+
+
+def test_what_an_epoch_has_read_of_another_topic_fails_it_also_where_the_topic_came_later():
+    now = {"a": "1"}
+    ids = KafkaTopicIds(lambda _: dict(now), "words", takes_losses=False)
+    ids.check(None)
+    now["b"] = "2"
+    ids.check_still()
+    now["b"] = "3"
+    with pytest.raises(TopicMadeAnewError, match="'b' was deleted and made anew"):
+        ids.check_still()
+
+
+def test_brokers_that_do_not_answer_soon_fail_no_epoch(caplog):
+    asked = []
+
+    def topic_ids(timeout_ms):
+        asked.append(timeout_ms)
+        if len(asked) > 1:
+            raise ExternalSystemError("away")
+        return {"a": "1"}
+
+    ids = KafkaTopicIds(topic_ids, "words", takes_losses=False)
+    ids.check(None)
+    with caplog.at_level(logging.WARNING):
+        ids.check_still()
+        ids.check_still()
+    assert (asked, len(caplog.records)) == ([None, 1000, 1000], 1)

@@ -272,3 +272,15 @@ def test_a_topic_that_was_made_anew_is_refused_behind_a_savepoint(kafka, run_job
     with pytest.raises(PystateError, match="deleted and made anew"):
         run_job(identity(kafka, source(kafka, topic), out), options).result()
     assert copied(kafka, out) == ["a", "b"]
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_before_its_records_go_out(kafka, run_job):
+    topic, out = kafka.new_topic(), kafka.new_topic()
+    kafka.send(topic, [(None, text) for text in "ab"])
+    job = run_job(identity(kafka, source(kafka, topic, end=None), out), OFTEN)
+    job.wait_for(lambda: copied(kafka, out) == ["a", "b"])
+    kafka.remake_topic(topic, 1)
+    kafka.send(topic, [(None, text) for text in "cdefg"])
+    with pytest.raises(PystateError, match="deleted and made anew"):
+        job.result()
+    assert copied(kafka, out) == ["a", "b"]

@@ -38,6 +38,10 @@ class Cluster:
         self.asked.append((initializer, [partition.partition for partition in partitions]))
         return {partition: EARLIEST if initializer.kind.value == "earliest" else 10 for partition in partitions}
 
+    def topic_ids(self, topics):
+        self.asked.append("ids")
+        return dict.fromkeys(topics, "one")
+
     def close(self):
         self.closed = True
 
@@ -188,3 +192,14 @@ def test_positions_of_sparks_go_on_with_the_ids_of_their_topics():
     all_given(enumerator, context)
     given = {split.partition.partition: split.topic_id for splits in context.given.values() for split in splits}
     assert given == {0: "one", 1: None}, "nothing was read of the other one"
+
+
+def test_an_offset_is_of_the_topic_that_was_there_before_it_was_asked_for():
+    cluster, context = Cluster(0, 1), Context()
+    enumerator = started(cluster, context, starting=LATEST)
+    all_given(enumerator, context)
+    assert cluster.asked == ["ids", (LATEST, [0, 1])]
+    assert {split.topic_id for split in context.given[0]} == {"one"}
+    again = Context()
+    all_given(started(Cluster(0), again), again)
+    assert [split.topic_id for split in again.given[0]] == [None], "its beginning is every topic's"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pystate.common.errors import PystateError
@@ -28,6 +28,9 @@ class Cluster(Protocol):
         self, initializer: KafkaOffsetsInitializer, partitions: list[KafkaTopicPartition]
     ) -> dict[KafkaTopicPartition, int]:
         """Return the offset of each partition."""
+
+    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str | None]:
+        """Return the ids of topics."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -127,7 +130,10 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
 
     def _begin_with(self, partitions: list[KafkaTopicPartition]) -> None:
         settings, begin, ends = self._settings, self._begin, dict(self._ends)
+        ids: Mapping[str, str | None] = self._ids
         if begin is None:
+            # asked before the offsets: readers refuse these where the topic is made anew in between
+            ids = self._cluster.topic_ids({partition.topic for partition in partitions})
             starts = self._cluster.offsets(settings.starting, partitions)
         else:
             starts = {partition: begin.get(partition, EARLIEST) for partition in partitions}
@@ -141,7 +147,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
                 starts[partition],
                 ends.get(partition),
                 has_records=read,
-                topic_id=self._ids.get(partition.topic) if begin is not None and partition in begin else None,
+                topic_id=ids.get(partition.topic) if starts[partition] != EARLIEST else None,
             )
 
     def _add(self, partitions: list[KafkaTopicPartition]) -> None:

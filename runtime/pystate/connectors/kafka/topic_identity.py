@@ -71,6 +71,7 @@ class TopicProof:
         self._asked: tuple[set[str], Future[Mapping[str, str | None]]] | None = None
         self._hangs = False
         self._fails = False
+        self._refusal: TopicMadeAnewError | None = None  # stays: a checkpoint that fails by it may be tolerated
 
     def know(self, topic: str, topic_id: str) -> None:
         """Take the id that a topic has to have."""
@@ -93,6 +94,8 @@ class TopicProof:
         Raises:
             TopicMadeAnewError: A topic has another id by now.
         """
+        if self._refusal is not None:
+            raise self._refusal
         if self._asked is None and self._clock() >= self.look_at():
             self._begin()
         elif self._asked is not None and self._asked[1].done():
@@ -102,6 +105,8 @@ class TopicProof:
         """Return when to call `look` again."""
         if self._asked is not None:
             return self._clock() + _LOOK_AGAIN_MS
+        if self._refusal is not None:
+            return 0
         return self._look_at if self._unproven else NEVER
 
     def prove(self) -> None:
@@ -110,6 +115,8 @@ class TopicProof:
         Raises:
             TopicMadeAnewError: A topic has another id by now.
         """
+        if self._refusal is not None:
+            raise self._refusal
         until = monotonic() + _WAIT_S
         if self._asked is not None:
             self._take(0 if self._hangs else _WAIT_S)
@@ -149,7 +156,8 @@ class TopicProof:
             if topic_id is None:
                 self.handed_on([topic])
             elif topic_id != self._ids[topic]:
-                raise made_anew(topic, self._ids[topic], topic_id, self._name)
+                self._refusal = made_anew(topic, self._ids[topic], topic_id, self._name)
+                raise self._refusal
 
     def _warn(self, why: str) -> None:
         if not self._fails:

@@ -48,6 +48,16 @@ class SourceIdentity(Protocol):
             PystateError: What the stream reads isn't what the snapshot's offsets are of, or doesn't say.
         """
 
+    def check_still(self) -> None:
+        """Make sure, after an epoch has read, that this is still so; who doesn't answer soon holds nothing up.
+
+        Raises:
+            PystateError: The stream reads something else by now.
+        """
+
+    def close(self) -> None:
+        """Let go of what it holds, until it is asked again."""
+
 
 class CompletedOffsets(Protocol):
     """Is notified of the offsets of a stream at each completed checkpoint."""

@@ -94,17 +94,27 @@ class KafkaBrokers:
                     found.append(KafkaTopicPartition(topic, int(info.partition())))
         return sorted(found)
 
-    def topic_ids(self, topics: tuple[str, ...], pattern: str | None) -> dict[str, str]:
-        """Return the ids of topics, or of those whose whole name a pattern matches; none if brokers are too old.
+    def topic_ids(self, topics: tuple[str, ...], pattern: str | None, timeout_ms: int | None = None) -> dict[str, str]:
+        """Return the ids of topics, or of those whose whole name a pattern matches; none where brokers are too old.
+
+        Args:
+            topics: As said.
+            pattern: The same.
+            timeout_ms: How long each answer may take; None for what the client allows.
 
         Raises:
             ExternalSystemError: The brokers don't answer, or don't know a topic.
         """
+        options = self._jvm.org.apache.kafka.clients.admin
+        listing, describing = options.ListTopicsOptions(), options.DescribeTopicsOptions()
+        for one in (listing, describing):
+            if timeout_ms is not None:
+                one.timeoutMs(timeout_ms)
         with self._admin() as admin:
             if pattern is not None:
-                names = [str(name) for name in admin.listTopics().names().get()]
+                names = [str(name) for name in admin.listTopics(listing).names().get()]
                 topics = tuple(name for name in names if re.fullmatch(pattern, name))
-            described = admin.describeTopics(self._list(topics)).allTopicNames().get()
+            described = admin.describeTopics(self._list(topics), describing).allTopicNames().get()
             found = {topic: str(described.get(topic).topicId().toString()) for topic in topics}
         return {topic: topic_id for topic, topic_id in found.items() if topic_id.strip("A=")}
 

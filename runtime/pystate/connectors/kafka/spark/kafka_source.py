@@ -230,13 +230,19 @@ class KafkaSource:
         settings = self.settings
         takes_losses = settings.options.get(_LOSSES, "true").lower() == "false"
 
-        def topic_ids() -> dict[str, str]:
-            with self.brokers(spark(), where) as brokers:
-                return brokers.topic_ids(
-                    settings.topics or tuple({topic for topic, _ in settings.partitions}), settings.pattern
-                )
+        topics = settings.topics or tuple({topic for topic, _ in settings.partitions})
+        held: list[KafkaBrokers] = []
 
-        return KafkaTopicIds(topic_ids, where, takes_losses=takes_losses)
+        def topic_ids(timeout_ms: int | None) -> dict[str, str]:
+            if not held:
+                held.append(self.brokers(spark(), where))
+            return held[0].topic_ids(topics, settings.pattern, timeout_ms)
+
+        def close() -> None:
+            while held:
+                held.pop().close()
+
+        return KafkaTopicIds(topic_ids, where, takes_losses=takes_losses, close=close)
 
     def _subscription(self) -> dict[str, str]:
         settings = self.settings

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from pystate.common import Duration
-from pystate.common.errors import ExternalSystemError
+from pystate.common.errors import ExternalSystemError, RestoreError
 from pystate.common.job_status import JobStatus
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.offsets import partition_offsets
@@ -116,6 +116,19 @@ def test_a_partition_is_found_while_it_runs_and_a_broker_that_comes_back_is_read
     numbered(kafka, words, 20, first=10, partitions=2)
     wait_until(lambda: len(counts_of(kafka, out)) == 60, 90)
     assert counts_of(kafka, out) == expected(2, 30)
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_for_good_before_its_records_are_committed(kafka, job):
+    words, out = kafka.new_topic(1), kafka.new_topic(1)
+    numbered(kafka, words, 10, partitions=1)
+    one = job(counting(builder(kafka.address).set_topics(words).build(), kafka.address, out), parallelism=1)
+    wait_until(lambda: len(counts_of(kafka, out)) == 10, 60)
+    kafka.remake_topic(words, 1)
+    numbered(kafka, words, 30, first=100, partitions=1)
+    with pytest.raises(RestoreError, match="deleted and made anew"):
+        one.end()
+    assert len(one.relays.made) == 1, "there was no second attempt"
+    assert counts_of(kafka, out) == expected(1, 10)
 
 
 def test_what_a_transaction_holds_is_seen_once_it_is_committed_and_the_end_behind_it_is_reached(kafka, job, capsys):

@@ -313,6 +313,9 @@ class MicroBatchEngine:
             frame().write.format("noop").mode("overwrite").save()
             prepared = epochs.check_all_prepared(epoch)
             prove(prepared)
+            for source in self._plan.sources:
+                if source.step.identity is not None:
+                    source.step.identity.check_still()
             pool.finish_epoch(epoch, prepared, epochs.decide(epoch), epochs.slot_finished)
             epochs.subtasks_finished(epoch)
             epochs.measure_alignment(epoch, self._alignment)

@@ -239,7 +239,8 @@ class MicroBatchJobEngine:
     def close(self, status: JobStatus) -> None:
         """Delete what a finished job no longer needs, and hand over its last results."""
         self.epochs.close(status)
-        for one in (self._reports, self._bounded):
+        identities = [] if self._plan is None else [source.step.identity for source in self._plan.sources]
+        for one in (self._reports, self._bounded, *identities):
             if one is not None:
                 one.close()
         if self._collected is not None:
