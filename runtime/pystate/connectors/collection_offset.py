@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from pystate.common.errors import RestoreError
@@ -76,5 +77,15 @@ def _digest(value: Any) -> bytes:
     elif value is None or isinstance(value, (str, bytes, int, float, complex)):
         parts = [repr(value).encode()]
     else:
-        parts = [pickle.dumps(value, protocol=5)]
+        parts = [_pickled(value)]
     return hashlib.sha256(b"\0".join([type(value).__qualname__.encode(), *parts])).digest()
+
+
+def _pickled(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        # an object whose class, or a function, that no name leads to: what it is made of, by the names of its classes
+        if isinstance(value, (type, FunctionType)):
+            return f"{value.__module__}.{value.__qualname__}".encode()
+        return _digest(value.__reduce_ex__(4))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from typing import Any
+
+from pystate.common.user_code.program_classes import pickled
 
 MEASURE_EVERY = 64
 """One element in so many is measured: that takes as long as all the rest of its way."""
@@ -29,7 +30,7 @@ class ElementSizes:
     def measure(self, element: Any) -> None:
         """Add an element's size to the average."""
         try:
-            size = len(pickle.dumps(element, protocol=5))
+            size = len(pickled(element))
         except Exception:  # whoever sends it on says why it can't be sent
             size = sys.getsizeof(element)
         self._average = size if self._average == 0 else (1 - _WEIGHT) * self._average + _WEIGHT * size

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.program_classes import ProgramClasses
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.state import State, StateDescriptor, StateKind
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
@@ -126,7 +127,7 @@ def pickled(function: Any) -> bytes:
     """Return a function object as bytes for Spark's tasks."""
     from pyspark import cloudpickle
 
-    data: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    data: bytes = cloudpickle.dumps(_Travelling(function))  # type: ignore[no-untyped-call]
     return data
 
 
@@ -135,3 +136,19 @@ def unpickled(data: bytes) -> Any:
     from pyspark import cloudpickle
 
     return cloudpickle.loads(data)
+
+
+class _Travelling:
+    """A function on its way to Spark's tasks, with the classes of the program's file, whose objects may be in the state."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be the function, where it is read."""
+        return _arrived, (ProgramClasses.of_this_program(), self._function)
+
+
+def _arrived(classes: ProgramClasses, function: Any) -> Any:
+    classes.install()
+    return function

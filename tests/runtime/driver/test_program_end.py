@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -17,6 +19,9 @@ from pystate.runtime.job_folder.job_status_file import JobStatusFile
 class Executed:
     executed = True
     waited = 0
+
+    def __init__(self):
+        self.program = sys.modules["__main__"]
 
     def wait_for_jobs(self):
         self.waited += 1
@@ -137,3 +142,24 @@ def test_a_driver_whose_submission_is_damaged_says_so_and_ends(tmp_path, monkeyp
     assert (status.state, status.name) == (JobStatus.FAILED, "count")
     assert status.failure.message.startswith("The submission is damaged: ")
     assert status.failure.where == str(directory.submission)
+
+
+def test_what_runs_in_the_background_finds_the_classes_of_the_program_though_that_has_been_read(tmp_path, monkeypatch):
+    found = []
+
+    class InTheBackground(Executed):
+        def __init__(self):
+            self.program = ModuleType("__main__")
+
+        def wait_for_jobs(self):
+            found.append(sys.modules["__main__"])
+
+    program, executor = tmp_path / "job.py", InTheBackground()
+    program.write_text("")
+    monkeypatch.setattr("sys.argv", [])
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+    driver.run_program(program, [], executor, JobStatusStore(JobDirectory(tmp_path), "job"))
+
+    assert found == [executor.program]

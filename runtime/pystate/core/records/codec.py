@@ -34,6 +34,7 @@ from pystate.common.type_rules import (
     conform_to,
     is_byte_array,
 )
+from pystate.common.user_code.program_classes import pickled
 from pystate.core.records.prepared_code import (
     WritePrepare,
     WriteSize,
@@ -128,14 +129,10 @@ class ColumnConverter:
     conform: Convert | None = None
 
 
-def _pickle(value: Any) -> bytes:
-    return pickle.dumps(value, protocol=5)
-
-
 def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
     """Return the conversion of a type to Arrow; untyped elements and PICKLED_BYTE_ARRAY are pickled."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
-        return ColumnConverter(pa.binary(), _pickle, pickle.loads, len)
+        return ColumnConverter(pa.binary(), pickled, pickle.loads, len)
     kind = type_info.kind
     if kind in _PLAIN:
         size = len if kind in (TypeKind.STRING, TypeKind.CHAR) else None

@@ -12,7 +12,7 @@ import time
 import traceback
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
@@ -95,6 +95,7 @@ class DriverExecutor(LocalExecutor):
         self._status = status
         self._endpoint = endpoint
         self.executed = False
+        self.program: ModuleType = sys.modules["__main__"]
 
     def prepared(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
@@ -109,6 +110,7 @@ class DriverExecutor(LocalExecutor):
             hint = "under `pystate run` a program is one job, which is started again with it: make two programs of it"
             raise JobGraphError(message, hint=hint)
         self.executed = True
+        self.program = sys.modules["__main__"]
         return super().prepared(graph, configuration, self._job_name or job_name, results)
 
     def job_directory(self) -> JobDirectory:
@@ -197,6 +199,7 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         if not executor.executed:
             message = f"{job_file.name} never calls execute()."
             raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+        sys.modules["__main__"] = executor.program  # what goes on in the background makes objects of its classes
         executor.wait_for_jobs()
     except JobCancelledError:
         return 0

@@ -18,6 +18,7 @@ from pystate.common.errors import JobExecutionError, PystateError, SparkLostErro
 from pystate.common.job_status import JobStatus
 from pystate.common.text.bounded_text import first_line
 from pystate.common.text.java_errors import java_hint
+from pystate.common.user_code.program_classes import ProgramClasses
 from pystate.common.user_code.user_frames import add_user_frame
 from pystate.core.metrics.last_metrics import write_last_metrics
 from pystate.core.snapshot.starting_snapshot import Snapshot
@@ -363,6 +364,7 @@ def _environment(job: JobContext, plan: JobPlan) -> JobEnvironment:
         kept_output_bytes=configuration.get(PystateOptions.OUTPUT_MEMORY_SIZE),
         working_directory="",
         batch=plan.batch,
+        program_classes=ProgramClasses.of_this_program(),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.program_classes import ProgramClasses
 from pystate.common.user_code.taken import SendsTaken, Taken
 from pystate.core.api.job_graph import OperatorKind
 from pystate.core.api.row_decoder import RowDecoder
@@ -131,7 +132,8 @@ class JobEnvironment:
         configuration: The effective options, as text.
         kept_output_bytes: The memory bound of one subtask's kept output.
         working_directory: A folder of this slot and execution attempt alone.
-        batch: Whether all input is one epoch, which keyed tasks get key by key in time order.
+        batch: All input is one epoch, and reaches keyed tasks key by key in the order of time.
+        program_classes: Of the program's file.
     """
 
     job_id: str
@@ -142,3 +144,4 @@ class JobEnvironment:
     kept_output_bytes: int
     working_directory: str
     batch: bool = False
+    program_classes: ProgramClasses = ProgramClasses({})

@@ -208,6 +208,7 @@ class SlotProcess:
 
     def _deploy(self, deployment: Deployment) -> None:
         environment = JobEnvironment(**{**deployment.environment, "working_directory": self._directory})
+        environment.program_classes.install()
         configuration = Configuration(environment.configuration)
         initialize(configuration)
         self._local_roots = local_roots(configuration)

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from pystate.common.errors import UserFunctionError
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
 from pystate.common.type_rules import INTEGER_BITS, SCALAR_RULES, Conform, WrongValueError, as_bytes
+from pystate.common.user_code.program_classes import why_not_kept
 from pystate.core.state.values.value_format import Format, Right
 
 INT64 = (-(1 << 63), (1 << 63) - 1)
@@ -180,10 +182,15 @@ class _Pickled(Format):
         try:
             return pickle.dumps(value, protocol=4)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise self.wrong(value, f"pickle says: {error}") from error
+            raise self.wrong(value, why_not_kept(error)) from error
 
     def from_plain(self, plain: Any) -> Any:
-        return pickle.loads(plain)  # noqa: S301 - the job asked for pickle by this type
+        try:
+            return pickle.loads(plain)  # noqa: S301 - the job asked for pickle by this type
+        except (AttributeError, ImportError) as error:
+            message = f"A pickled object can't be read: {error}."
+            hint = "its class is gone: the program's file has it no more, or the module of the class isn't there"
+            raise UserFunctionError(message, hint=hint) from error
 
 
 def _scalar(made: Callable[..., Format], kind: TypeKind, *arguments: Any) -> Format:

@@ -106,12 +106,15 @@ class _KeptStage:
     def __init__(self, attempt: tuple[str, int], data: bytes) -> None:
         self.attempt = attempt
         known = set(_accumulatorRegistry)
-        self.stage = SourceStage(_PICKLER.loads(data))
+        spec: SourceStageSpec = _PICKLER.loads(data)
+        self._classes = spec.environment.program_classes
+        self.stage = SourceStage(spec)
         self._accumulators = {number: found for number, found in _accumulatorRegistry.items() if number not in known}
         self._is_open = False
 
     def begin_task(self, partition: int) -> None:
-        """Open the functions if needed, and register their accumulators with Spark, which forgets them between two tasks."""
+        """Open the functions if they aren't, and let Spark know of their accumulators: it forgets them between two tasks."""
+        self._classes.install()
         if not self._is_open:
             self._is_open = True
             self.stage.open(partition)
