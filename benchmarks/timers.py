@@ -29,7 +29,7 @@ PARTS = ("timers", "deleted", "at-once", "windows")
 
 
 def chain_of(kind, function, backend, memory=None):
-    """Return an open harness for a function behind key_by(), and what makes a batch of elements (key, time)."""
+    """Return an open harness for a function after key_by(), and what makes a batch of elements (key, time)."""
     from pystate.common import Types
     from pystate.testing import KeyedOneInputOperatorTestHarness
 

@@ -161,5 +161,5 @@ def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
     message = " ".join(message.split()).replace(" Value error, ", " ")
     number = next((word for word in words if word[:1] == "-" and word[1:2].isdigit()), None)
     if number is not None and f"No such option: {number[:2]}" in message:
-        return UsageError(message, hint=f"{path} ... -- {number}: what stands behind -- is no option")
+        return UsageError(message, hint=f"{path} ... -- {number}: what follows -- is no option")
     return UsageError(message, hint=f"{path} --help")

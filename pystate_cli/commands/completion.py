@@ -13,7 +13,7 @@ from pystate_cli.session import Session
 
 _INSTALL = {
     "bash": "for every shell: echo 'eval \"$(pystate completion bash)\"' >> ~/.bashrc",
-    "zsh": "for every shell, behind compinit: echo 'eval \"$(pystate completion zsh)\"' >> ~/.zshrc",
+    "zsh": "for every shell, after compinit: echo 'eval \"$(pystate completion zsh)\"' >> ~/.zshrc",
     "fish": "for every shell: pystate completion fish > ~/.config/fish/completions/pystate.fish",
 }
 

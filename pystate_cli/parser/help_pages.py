@@ -18,7 +18,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Savepoints": ("savepoints", "state"),
     "Serve": ("cluster", "completion", "version"),
 }
-"""The headings of the help, and the commands below each; as in README.md."""
+"""The headings of the help, and the commands below each; as in docs/features.md."""
 
 
 class SectionedGroup(TyperGroup):

@@ -11,7 +11,7 @@ ONCE = StreamGuarantee(
 )
 PRINTED = StreamGuarantee(
     "clicks of today", "clicks", "Print", "print", EndToEndGuarantee.AT_LEAST_ONCE,
-    "what comes behind the latest checkpoint when the job fails is printed again",
+    "what comes after the latest checkpoint when the job fails is printed again",
 )  # fmt: skip
 
 
@@ -19,14 +19,14 @@ def test_each_is_a_line_with_its_columns_below_each_other():
     assert guarantee_lines([ONCE, PRINTED]) == [
         "orders -> files           exactly-once   committed when a checkpoint completes",
         "clicks of today -> Print  at-least-once  "
-        "what comes behind the latest checkpoint when the job fails is printed again",
+        "what comes after the latest checkpoint when the job fails is printed again",
     ]
 
 
 def test_on_a_terminal_reasons_go_on_below_themselves():
     assert guarantee_lines([ONCE, PRINTED], 84, unicode=True) == [
         "orders → files           exactly-once   committed when a checkpoint completes",
-        "clicks of today → Print  at-least-once  what comes behind the latest checkpoint when",
+        "clicks of today → Print  at-least-once  what comes after the latest checkpoint when",
         "                                        the job fails is printed again",
     ]
 

@@ -1,4 +1,4 @@
-"""Timers and windows by the clock on real Spark: on a stream that stands still, over a killed slot and a restore."""
+"""Timers and processing-time windows on real Spark: on a stream that stands still, over a killed slot and a restore."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_keyed_process_function_has_no_place_on_a_stream_without_a_key():
         def process_element(self, value, ctx):
             yield ctx.get_current_key()
 
-    with OneInputOperatorTestHarness(Keyed()) as harness, pytest.raises(JobGraphError, match="behind key_by"):
+    with OneInputOperatorTestHarness(Keyed()) as harness, pytest.raises(JobGraphError, match="after key_by"):
         harness.open()
 
 

@@ -213,7 +213,7 @@ class Sink(ABC, Generic[IN]):
         """The reason for it, as a clause that is shown when the job starts: "committed when a checkpoint completes"."""
         if isinstance(self, SupportsCommitter):
             return "committed when a checkpoint completes"
-        return "flushed at each checkpoint; what comes behind it is written again after a failure"
+        return "flushed at each checkpoint; what comes after it is written again after a failure"
 
 
 class SupportsWriterState(ABC, Generic[IN, WriterStateT]):

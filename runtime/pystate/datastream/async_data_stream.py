@@ -112,7 +112,7 @@ def _check(function: Any, timeout_ms: int, strategy: Any, capacity: Any) -> None
         raise JobGraphError(message)
     if isinstance(function, (CheckpointedFunction, ListCheckpointed, CheckpointListener)):
         message = f"{cls} is an AsyncFunction, which takes no part in checkpoints itself."
-        raise JobGraphError(message, hint="keep state in a process function in front of it or behind it")
+        raise JobGraphError(message, hint="keep state in a process function before it or after it")
     if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
         message = f"The capacity of an AsyncFunction is a number from 1 on, not {capacity!r}."
         raise JobGraphError(message)

@@ -97,7 +97,7 @@ class ConnectedStreams(Generic[StreamT]):
         first, second = _is_keyed(self._first), _is_keyed(self._second)
         if first != second:
             message = "Of two connected streams one has a key and the other has none."
-            raise JobGraphError(message, hint="give both a key, with key_by(k1, k2) behind connect(), or neither")
+            raise JobGraphError(message, hint="give both a key, with key_by(k1, k2) after connect(), or neither")
         return first
 
     def _then(

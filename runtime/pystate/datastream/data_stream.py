@@ -443,7 +443,7 @@ class KeyedStream(DataStream):
     def name(self, name: str) -> NoReturn:
         """Not allowed, as in Flink."""
         message = f"A keyed stream takes no name ({name!r}): key_by() runs nothing of its own."
-        raise JobGraphError(message, hint="name the step in front of key_by(), or the one behind it")
+        raise JobGraphError(message, hint="name the step before key_by(), or the one after it")
 
     def shuffle(self) -> NoReturn:
         """Not allowed, as in Flink."""
@@ -476,7 +476,7 @@ class KeyedStream(DataStream):
 
 def _refuse_partitioning(method: str) -> NoReturn:
     message = f"{method}() can't take the place of a key: the stream is partitioned by key_by()."
-    raise JobGraphError(message, hint=f"call {method}() in front of key_by(), or instead of it")
+    raise JobGraphError(message, hint=f"call {method}() before key_by(), or instead of it")
 
 
 class DataStreamSink(StepSettings):

@@ -137,7 +137,7 @@ def refuse_checkpointed(function: Any) -> None:
     """
     if isinstance(function, CHECKPOINTED):
         message = f"{type(function).__name__} is a function of a join, which takes no part in checkpoints itself."
-        raise JobGraphError(message, hint="keep its state in a process function behind the join")
+        raise JobGraphError(message, hint="keep its state in a process function after the join")
 
 
 def _tag(output_tag: Any, method: str) -> OutputTag:

@@ -166,7 +166,7 @@ class WithWindow(Generic[StreamT]):
             JobGraphError: It isn't one, or it takes part in checkpoints itself.
         """
         if not isinstance(function, CoGroupFunction):
-            message = f"apply() behind co_group() takes a CoGroupFunction, not {shown(function)}."
+            message = f"apply() after co_group() takes a CoGroupFunction, not {shown(function)}."
             raise JobGraphError(message)
         return self._apply(function, function, output_type)
 
@@ -185,7 +185,7 @@ class JoinedWithWindow(WithWindow[StreamT]):
             JobGraphError: It is none of them, or it takes part in checkpoints itself.
         """
         if not isinstance(function, (JoinFunction, FlatJoinFunction)) and not _is_plain(function):
-            message = f"apply() behind join() takes a JoinFunction, or a function of two elements, not {shown(function)}."
+            message = f"apply() after join() takes a JoinFunction, or a function of two elements, not {shown(function)}."
             raise JobGraphError(message)
         return self._apply(function, JoinCoGroupFunction(function), output_type)
 

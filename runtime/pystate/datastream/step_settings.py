@@ -157,7 +157,7 @@ class StepSettings:
     def _real_step(self, what: str) -> None:
         if isinstance(self._transformation, VirtualTransformation):
             message = f"{self._transformation.name} runs nothing of its own, so it {what}."
-            raise JobGraphError(message, hint="set it behind process(), map() or another step")
+            raise JobGraphError(message, hint="set it after process(), map() or another step")
 
     def _refuse_non_parallel(self, method: str) -> None:
         if self._transformation.non_parallel:

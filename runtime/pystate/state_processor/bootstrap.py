@@ -98,7 +98,7 @@ class OneInputTransformation:
         """Set the function that writes list, union or broadcast state."""
         if not isinstance(function, (StateBootstrapFunction, BroadcastStateBootstrapFunction)):
             message = f"{function!r} writes no operator state."
-            raise StateError(message, hint="put key_by(...) in front of a KeyedStateBootstrapFunction")
+            raise StateError(message, hint="put key_by(...) before a KeyedStateBootstrapFunction")
         return OperatorStateBootstrap(self._elements, function)
 
 

@@ -52,7 +52,7 @@ class OfflineRuntimeContext(SubtaskRuntimeContext):
 
     def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
         if self._sealed and descriptor.name not in self.states:
-            message = f"State {descriptor.name!r} is declared behind open(): it must be known before the first element."
+            message = f"State {descriptor.name!r} is declared after open(): it must be known before the first element."
             raise StateError(message, where=f"uid {self._uid}", hint="declare all states in open()")
         state = super()._keyed_state(descriptor, kind)
         self.states[descriptor.name] = state

@@ -150,9 +150,7 @@ class WindowSavepointReader:
         stored = StateKind.LIST if self._evicting else kind
         if state.kind != stored.value:
             message = f"The windows of operator {uid!r} keep {state.kind} state, not {stored.value}."
-            hint = (
-                "reduce() reads windows behind reduce(...), aggregate() behind aggregate(...), process() behind the others"
-            )
+            hint = "reduce() reads windows after reduce(...), aggregate() after aggregate(...), process() after the others"
             raise SnapshotError(message, where=snapshot.location.uri, hint=f"{hint}; evictor() in front where there is one")
         namespaces = window_namespaces(self._assigner)
         if state.info.namespace != namespaces.serializer.snapshot():

@@ -67,7 +67,7 @@ def test_the_entries_of_a_map_are_chosen_by_prefix_and_the_state_of_a_window_by_
         (["sums", "a"], 2, "namespace"),
         (["query-name"], 2, "Of which key"),
         (["query-name", "1", "--watch", "--json"], 2, "--watch shows no JSON"),
-        (["query-name", "-1"], 2, "try: pystate query ... -- -1: what stands behind -- is no option"),
+        (["query-name", "-1"], 2, "try: pystate query ... -- -1: what follows -- is no option"),
         (["query-name", "1_0"], 2, "'1_0' is no key of type LONG: that is written as a whole number"),
         (["words", "\udcff"], 2, "'\\udcff' isn't text in UTF-8"),
         (["\udcff", "1"], 2, "'\\udcff' isn't text in UTF-8"),

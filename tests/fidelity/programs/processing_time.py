@@ -1,4 +1,4 @@
-"""Timers and windows by the clock, over input that comes slowly. What is due behind the last element never fires."""
+"""Timers and processing-time windows, over input that comes slowly. What is due behind the last element never fires."""
 
 from pyflink.common import Time, Types
 from pyflink.datastream import KeyedProcessFunction, RuntimeContext, TimeDomain

@@ -226,7 +226,7 @@ def test_windows_by_the_clock_make_other_upserts_of_elements_that_come_again(ope
     found = {one.sink: one for one in all_of([root], CHECKPOINTS)}
     by_clock = operation in BY_CLOCK
     assert found["upserts"].guarantee is (AT_LEAST if by_clock else EXACTLY)
-    assert ("windows by the clock (minutes)" in found["upserts"].reason) is by_clock
+    assert ("processing-time windows (minutes)" in found["upserts"].reason) is by_clock
     assert found["two phases"].guarantee is found["beside"].guarantee is EXACTLY
 
 

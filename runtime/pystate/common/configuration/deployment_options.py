@@ -36,11 +36,11 @@ class PythonOptions:
         StringType("paths with commas between them"),
         None,
         "Python files of the job that don't stand beside its program: .py, .zip, .egg and .whl files and folders, each of"
-        " them put in front of the module path of the driver and of Spark's workers; run -pyfs sets it.",
+        " them put before the module path of the driver and of Spark's workers; run -pyfs sets it.",
     )
     PYTHON_ARCHIVES = ConfigOption[str | None](
         "python.archives",
-        StringType("paths with commas between them, each with #NAME behind it or without"),
+        StringType("paths with commas between them, each with #NAME after it or without"),
         None,
         "Archives (.zip, .jar, .tar.gz, .tgz, .tar) that Spark unpacks in the working folder of each executor, into a folder"
         " NAME, or of the archive's name: data, or a whole Python environment for python.executable; run -pyarch sets it.",

@@ -191,7 +191,7 @@ class CheckpointingOptions:
         EnumType(CheckpointingMode),
         CheckpointingMode.EXACTLY_ONCE,
         "The consistency of checkpoints. On the real-time engine, AT_LEAST_ONCE lets nothing wait while barriers align,"
-        " and behind a failure some records count twice. On the micro-batch engine a barrier stands at the end of a"
+        " and after a failure some records count twice. On the micro-batch engine a barrier stands at the end of a"
         " micro-batch, where waiting for the other inputs costs nothing, so AT_LEAST_ONCE gives exactly-once as well.",
     )
     ENABLE_UNALIGNED = ConfigOption[bool](
@@ -505,7 +505,7 @@ class PystateOptions:
         StringType('names with commas between them: of a source, its uid, or what can\'t be read again, such as "socket"'),
         None,
         "Sources that a job may read though they don't give again what they gave: a job is refused that reads any other."
-        " What such a source gave behind the latest checkpoint is lost with a failure, and so it is told as at-most-once at"
+        " What such a source gave after the latest checkpoint is lost with a failure, and so it is told as at-most-once at"
         " each start.",
     )
 

@@ -53,7 +53,7 @@ class FileCommitter(Committer[dict[str, Any]]):
             outcome = files.commit(one)
         except UncommittableError as error:
             message = f"A part file can't be made visible: {error.strerror}."
-            hint = "somebody has moved or deleted it; a checkpoint behind its commit doesn't need it"
+            hint = "somebody has moved or deleted it; a checkpoint after its commit doesn't need it"
             raise CommitError(message, where=one["base"], hint=hint) from error
         if outcome is CommitOutcome.ALREADY_COMMITTED:
             request.signal_already_committed()

@@ -90,7 +90,7 @@ class KafkaSink(Sink[Any]):
         """Why the sink has this guarantee."""
         if self.settings.guarantee is DeliveryGuarantee.NONE:
             return "records are sent, and nobody waits for them to arrive"
-        return "records have arrived when a checkpoint is taken; what comes behind it is written again after a failure"
+        return "records have arrived when a checkpoint is taken; what comes after it is written again after a failure"
 
 
 class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):

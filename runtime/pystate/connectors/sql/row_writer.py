@@ -94,7 +94,7 @@ class RowWriter:
         row = None
         if failure_of(error) is Failure.ROW:
             row = self._refused_row(operations)
-            hint = "mend the rows in front of the sink, or the table; the job goes on from its latest checkpoint"
+            hint = "mend the rows before the sink, or the table; the job goes on from its latest checkpoint"
         what = "rows" if row is None else f"the row {shown_row(row)}"
         return SqlError(message.format(what), hint=hint)
 

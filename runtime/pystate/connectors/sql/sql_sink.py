@@ -54,7 +54,7 @@ class SqlSink(Sink[Any]):
         """Why it is at-least-once."""
         if self.target.key_places:
             return "upserts by key: rows that are written again after a failure leave the table the same"
-        return "batches are flushed at each checkpoint; rows behind it are written again after a failure"
+        return "batches are flushed at each checkpoint; rows after it are written again after a failure"
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return the writer of one subtask."""

@@ -101,7 +101,7 @@ class SqlSource(Source[Row, SqlSplit]):
     @property
     def unlike_again(self) -> str | None:
         """Why a split may resume with different rows: without an order, the skipped rows may not be those that were read."""
-        return None if _is_ordered(self.query) else "its query has no ORDER BY: behind a failure other rows may be skipped"
+        return None if _is_ordered(self.query) else "its query has no ORDER BY: after a failure other rows may be skipped"
 
     def splits(self) -> list[SqlSplit]:
         """Return the splits, ordered by range."""

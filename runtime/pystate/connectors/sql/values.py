@@ -57,9 +57,7 @@ def to_plain(value: Any) -> Any:
         if isinstance(value, base):
             return base(value)
     message = f"A value of {kind.__name__} can't be written to a database: {shown(value)}"
-    raise SqlError(
-        message, hint="map it to a number, text, bytes, date, time, Decimal, UUID, list or dict in front of the sink"
-    )
+    raise SqlError(message, hint="map it to a number, text, bytes, date, time, Decimal, UUID, list or dict before the sink")
 
 
 def from_plain(value: Any) -> Any:

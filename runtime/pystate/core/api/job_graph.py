@@ -532,7 +532,7 @@ class StreamGraph:
                 if not auto and step.keeps_state:
                     message = f"The operator {step.name!r} keeps state and has no uid."
                     raise JobGraphError(
-                        message, where="pipeline.auto-generate-uids = false", hint=f'add .uid("...") behind {step.name!r}'
+                        message, where="pipeline.auto-generate-uids = false", hint=f'add .uid("...") after {step.name!r}'
                     )
                 uid = self._auto_uid(step, uids)
             if uid in owners:

@@ -61,7 +61,7 @@ def parse_location(text: str) -> tuple[Any, str, str]:
         raise SnapshotError(message, hint="take a savepoint, or set execution.checkpointing.dir")
     if local is None and _OTHER_URI.match(text):
         message = f"{text!r} is neither a path nor a URL."
-        raise SnapshotError(message, hint="a URL has two slashes behind its scheme: scheme://...")
+        raise SnapshotError(message, hint="a URL has two slashes after its scheme: scheme://...")
     path = text if local is None else text[local.end() :]
     if local is not None and path.startswith("//"):
         path = path[2:]

@@ -137,7 +137,7 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
         _TASK,
         _GAUGE,
         "ms/s",
-        "Time spent waiting for room in front of the next tasks, on the real-time engine; 0 on the other.",
+        "Time spent waiting for room in the inputs of the next tasks, on the real-time engine; 0 on the other.",
     ),
     SystemMetric("accumulateBusyTimeMs", _TASK, _COUNTER, "ms", "Busy time in all."),
     SystemMetric("accumulateIdleTimeMs", _TASK, _COUNTER, "ms", "Idle time in all."),
@@ -154,7 +154,7 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
         _TASK,
         _GAUGE,
         "ms since 1970",
-        "The watermark that the task hands on; behind an assigner of its own, the assigner's.",
+        "The watermark that the task hands on; after an assigner of its own, the assigner's.",
     ),
     SystemMetric("numEpochs", _TASK, _COUNTER, "epochs", "Epochs that the subtask has finished.", ours=True),
     SystemMetric(

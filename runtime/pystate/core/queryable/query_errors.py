@@ -37,7 +37,7 @@ class UnknownKeyOrNamespaceError(QueryableStateError):
     """The state has no value for this key and namespace (Flink's UnknownKeyOrNamespaceException)."""
 
     outcome = QueryOutcome.NO_VALUE
-    remedy = "a new key shows at once with the consistency live, else behind the next checkpoint"
+    remedy = "a new key shows at once with the consistency live, else after the next checkpoint"
 
 
 class WrongKeyTypeError(QueryableStateError):

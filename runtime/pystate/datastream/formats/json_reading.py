@@ -304,7 +304,7 @@ def _instant(value: Any) -> Instant:
     if isinstance(value, (int, Number)) and not isinstance(value, bool):  # seconds, as Jackson reads them
         exact = Decimal(value)
         if abs(exact.adjusted()) > 18 or exact != round(exact, 9) or abs(exact) > _LAST_INSTANT:
-            raise _none_of(value, "instant in seconds since 1970, with up to nine digits behind the point")
+            raise _none_of(value, "instant in seconds since 1970, with up to nine digits after the point")
         nanos = int(exact * 1_000_000_000)
         return Instant(nanos // 1_000_000_000, nanos % 1_000_000_000)
     moment, fraction = _moment(value)

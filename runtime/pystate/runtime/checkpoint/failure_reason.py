@@ -15,7 +15,7 @@ class CheckpointFailureReason(Enum):
     CHECKPOINT_SUBSUMED = "A newer checkpoint completed first."
     CHECKPOINT_DECLINED = "A subtask declined the checkpoint."
     CHECKPOINT_DECLINED_SUBSUMED = "A subtask got the barrier of a newer checkpoint before all of this one's."
-    CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER = "A task in front of a subtask had cancelled the checkpoint."
+    CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER = "A task upstream of a subtask had cancelled the checkpoint."
     CHECKPOINT_COORDINATOR_SHUTDOWN = "The checkpoint coordinator shut down."
     CHECKPOINT_COORDINATOR_SUSPEND = "The checkpoint coordinator was suspended."
     TASK_CHECKPOINT_FAILURE = "A subtask could not take its part of the checkpoint."

@@ -25,7 +25,7 @@ _CONTENT = SmallFile(
     b"PYSTHELD",
     1,
     struct.Struct(">8sHI"),
-    "the note of a savepoint behind which the job ends",
+    "the note of a savepoint after which the job ends",
     "go on with the pystate version that wrote it, or a newer one",
     most_bytes=1 << 20,
 )

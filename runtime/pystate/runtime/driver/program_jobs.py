@@ -152,7 +152,7 @@ class ProgramJobs:
             BaseException: The program was interrupted; the job is CANCELED.
         """
         for other in self._running():
-            sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins behind it.\n")
+            sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins after it.\n")
         with _interrupts_spare_spark():
             self.start(job, tell=False)
             try:
@@ -196,7 +196,7 @@ class ProgramJobs:
     def wait_for_turn(self) -> None:
         """Wait until no job runs in the background."""
         for job in self._running():
-            sys.stderr.write(f"Job {job.get_job_id()} still runs; the next one begins behind it.\n")
+            sys.stderr.write(f"Job {job.get_job_id()} still runs; the next one begins after it.\n")
             _end_of(job)
 
     def wait_at_end(self) -> None:

@@ -105,13 +105,13 @@ class DeliveryGuarantees:
             return (_NONE, f"{loss}, and some of it may come twice") if self._repeats(source, sink) else (_AT_MOST, loss)
         if isinstance(source, OwnSourceTransformation):
             if not source.function.keeps_position:
-                return _NONE, "the source's function keeps no position in checkpoints, and begins anew behind a failure"
+                return _NONE, "the source's function keeps no position in checkpoints, and begins anew after a failure"
             if source.function.unlike_again is not None and self._recovery is not Recovery.START:
                 return _NONE, source.function.unlike_again
         guarantee, reason = self._of_sink_behind(source, sink)
         if self._counts_twice and guarantee in _ONCE:
             key = CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE.key
-            guarantee, reason = _ONCE[guarantee], f"{key} = AT_LEAST_ONCE: behind a failure state may count elements twice"
+            guarantee, reason = _ONCE[guarantee], f"{key} = AT_LEAST_ONCE: after a failure state may count elements twice"
         if source.from_the_end and not self._every_epoch:
             reason += "; until the first checkpoint is complete, a restart begins at what is new then"
         return guarantee, reason
@@ -161,7 +161,7 @@ class DeliveryGuarantees:
     def _again(self) -> str:
         if self._recovery is Recovery.START:
             return "there are no checkpoints: a restart begins anew, and all"
-        return "what comes behind the latest checkpoint when the job fails"
+        return "what comes after the latest checkpoint when the job fails"
 
     def _of_sink(self, sink: Sink[object], source: SourceTransformation, step: SinkTransformation) -> Verdict:
         reason = sink.guarantee_reason
@@ -175,7 +175,7 @@ class DeliveryGuarantees:
                 return _AT_LEAST, f"{reason}, but {made} of the source makes another element when it is read again"
             by_clock = _windows_by_clock(source, step)
             if by_clock:
-                return _AT_LEAST, f"{reason}, but windows by the clock ({', '.join(by_clock)}) make other ones then"
+                return _AT_LEAST, f"{reason}, but processing-time windows ({', '.join(by_clock)}) make other ones then"
             return _EXACTLY, reason
         if self._recovery is Recovery.START:
             return _AT_LEAST, "there are no checkpoints: it commits when the job ends, and a restart begins anew"
@@ -193,7 +193,7 @@ class DeliveryGuarantees:
         if source.non_deterministic:
             made = ", ".join(source.non_deterministic)
             return _AT_LEAST, f"{made} of the source makes other rows when an epoch is run again"
-        return _EXACTLY, "if the function takes an epoch once: behind a failure it comes again with the same number and rows"
+        return _EXACTLY, "if the function takes an epoch once: after a failure it comes again with the same number and rows"
 
     def _of_results(self) -> Verdict:
         if self._recovery is Recovery.START:

@@ -177,7 +177,7 @@ class JobPlanner:
             return
         if isinstance(step, SinkTransformation):
             if isinstance(step.parent, KeyByTransformation):
-                message = f"{step.name} stands directly behind key_by()."
+                message = f"{step.name} stands directly after key_by()."
                 raise JobGraphError(message, hint="put process() or map() between them")
             self._place_without_key(step)
         elif isinstance(step, OneInputTransformation) and not isinstance(step.parent, KeyByTransformation):

@@ -17,8 +17,8 @@ def timer_notices(steps: Iterable[Transformation]) -> Iterator[str]:
     for step in steps:
         if isinstance(step, (OneInputTransformation, TwoInputTransformation)) and has_on_timer(step.function):
             yield (
-                f"{step.name!r} has timers (on_timer): those of event time fire at the end of each epoch, those by "
-                "the clock at the end of the first epoch behind their time, which begins then if no rows come."
+                f"{step.name!r} has timers (on_timer): event-time timers fire at the end of each epoch, "
+                "processing-time timers at the end of the first epoch after their time, which begins then if no rows come."
             )
 
 

@@ -30,7 +30,7 @@ def checked_timestamp(timestamp: int) -> int:
     """
     if timestamp == MIN_TIMESTAMP:
         message = "An element without a timestamp came to a window of event time."
-        raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) in front of it")
+        raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) before it")
     return timestamp
 
 

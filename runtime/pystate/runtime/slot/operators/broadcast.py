@@ -95,7 +95,7 @@ class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContex
         """Return the key of the element."""
         if self._backend is None:
             message = "The data stream of this broadcast function has no key."
-            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
+            raise StateDeclarationError(message, hint="put key_by(...) before connect(...)")
         return self._backend.current_key
 
     def timer_service(self) -> TimerService:
@@ -143,7 +143,7 @@ class BroadcastSideContext(_TimeContext, KeyedBroadcastProcessFunction.Context):
         """Call `function(key, state)` for every key of this subtask that has a value in a keyed state."""
         if self._backend is None:
             message = f"There is no keyed state {state_descriptor.name!r}: the data stream has no key."
-            raise StateDeclarationError(message, hint="put key_by(...) in front of connect(...)")
+            raise StateDeclarationError(message, hint="put key_by(...) before connect(...)")
         self._backend.apply_to_all_keys(state_descriptor, function)
 
 

@@ -114,13 +114,13 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
         if self._operator.kind is OperatorKind.ASYNC_WAIT:
             message = f"The AsyncFunction of {self._operator.name!r} asks for the keyed state {state_descriptor.name!r}."
-            hint = "its calls run while other keys are the current one: keep state in a process function before or behind it"
+            hint = "its calls run while other keys are the current one: keep state in a process function before or after it"
             raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         if self._backend is None:
             message = (
                 f"{self._operator.name!r} asks for the keyed state {state_descriptor.name!r} on a stream without a key."
             )
-            hint = "put key_by(...) directly in front of it"
+            hint = "put key_by(...) directly before it"
             raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
         return self._backend.get_partitioned_state(state_descriptor)
 
@@ -214,7 +214,7 @@ class SnapshotContext(FunctionSnapshotContext):
         """Return the output for raw keyed state."""
         if self.raw_keyed is None:
             message = "Raw keyed state can't be written on a stream without a key."
-            raise StateError(message, where=self.where, hint="put key_by(...) directly in front of the operator")
+            raise StateError(message, where=self.where, hint="put key_by(...) directly before the operator")
         return self.raw_keyed
 
     def get_raw_operator_state_output(self) -> RawOperatorStateOutput:

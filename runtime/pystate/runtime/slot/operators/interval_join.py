@@ -157,7 +157,7 @@ class IntervalJoinOperator:
         timestamp = self._time.timestamp
         if timestamp is None:
             message = "An element without a timestamp came to an interval join."
-            raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) in front of it")
+            raise RecordError(message, hint="put assign_timestamps_and_watermarks(...) before it")
         if timestamp < self._time.watermark:
             if side.late_tag is None:
                 self._late_records.inc()

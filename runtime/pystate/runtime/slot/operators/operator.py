@@ -306,8 +306,8 @@ class Operator:
     def _keyed_handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
         kind, function, backend, timers = self.spec.kind, self.spec.function, self.backend, self.timers
         if backend is None or timers is None:
-            message = f"{self.spec.name!r} doesn't stand directly behind key_by()."
-            raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) in front of it")
+            message = f"{self.spec.name!r} doesn't stand directly after key_by()."
+            raise JobGraphError(message, where=f"uid {self.spec.uid}", hint="put key_by(...) before it")
         if kind is OperatorKind.INTERVAL_JOIN:
             join = IntervalJoinOperator(function, input_types, backend, self._context, self._time, timers, output)
             return join.handlers()
@@ -339,7 +339,7 @@ class Operator:
             if input_type is None or input_type.kind is TypeKind.PICKLED_BYTE_ARRAY:
                 message = f"process_batch of {self.spec.name!r} takes columns, and the elements have no type."
                 raise JobGraphError(
-                    message, where=f"uid {self.spec.uid}", hint="give the step in front of key_by() an output_type"
+                    message, where=f"uid {self.spec.uid}", hint="give the step before key_by() an output_type"
                 )
             columns = ColumnOutput(output, self.spec.output_type, f"uid {self.spec.uid}")
             self.columns = KeyedBatchHandler(function.process_batch, context, backend, self._time, output, columns)

@@ -87,4 +87,4 @@ class UnkeyedTimerService(TimerService):
 
     def _refuse(self) -> NoReturn:
         message = "Timers are for keyed streams only: a timer belongs to a key."
-        raise StateError(message, hint="put key_by(...) in front of process(), and use a KeyedProcessFunction")
+        raise StateError(message, hint="put key_by(...) before process(), and use a KeyedProcessFunction")

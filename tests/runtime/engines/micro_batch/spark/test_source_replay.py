@@ -51,7 +51,7 @@ def test_files_that_are_not_removed_yet_come_again(spark, tmp_path):
 def test_it_is_allowed_by_what_it_is_its_name_or_its_uid(spark, name):
     source, found = SourceTransformation("lines", uid="uid of lines"), replay(name)
     found.look(source, socket_of(spark))
-    assert source.not_replayable == "can't be read again (socket): what it gave behind the latest checkpoint is lost"
+    assert source.not_replayable == "can't be read again (socket): what it gave after the latest checkpoint is lost"
     assert len(found.notices()) == name.count(",")
 
 

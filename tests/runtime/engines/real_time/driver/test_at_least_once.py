@@ -1,4 +1,4 @@
-"""`AT_LEAST_ONCE`: behind a failure some records count twice, none is lost; with `EXACTLY_ONCE` each counts once."""
+"""`AT_LEAST_ONCE`: after a failure some records count twice, none is lost; with `EXACTLY_ONCE` each counts once."""
 
 from __future__ import annotations
 

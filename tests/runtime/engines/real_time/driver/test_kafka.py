@@ -153,7 +153,7 @@ def test_what_a_transaction_holds_is_seen_once_it_is_committed_and_the_end_behin
 
 
 class Fired:
-    """The times at which timers have fired, as they were printed: again behind a failure."""
+    """The times at which timers have fired, as they were printed: again after a failure."""
 
     def __init__(self, capsys):
         self._capsys = capsys

@@ -26,7 +26,7 @@ def job(tmp_path):
 
 
 def check_counts(text, total):
-    """Every count of every key was given out, up to the right one; behind a failure some twice."""
+    """Every count of every key was given out, up to the right one; after a failure some twice."""
     pairs = set(printed_pairs(text))
     expected = Counter(number % KEYS for number in range(total))
     assert pairs == {(key, count) for key, most in expected.items() for count in range(1, most + 1)}

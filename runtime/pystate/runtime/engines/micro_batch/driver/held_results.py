@@ -55,7 +55,7 @@ class CollectedResults:
             for epoch in [epoch for epoch in self._held if epoch > restored_epoch]:
                 self._drop(epoch)
             if self._handed_out > restored_epoch:
-                message = "The job is to start again behind results that the program has taken already."
+                message = "The job is to start again after results that the program has taken already."
                 hint = "checkpoints (execution.checkpointing.interval) hold results back until they are sure"
                 raise RestoreError(message, where="execute_and_collect()", hint=hint)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _REMEDY = (
-    "Make it from the row, for example by xxhash64() of columns that tell rows apart, or in a function behind key_by(), "
+    "Make it from the row, for example by xxhash64() of columns that tell rows apart, or in a function after key_by(), "
     "which counts once for each row."
 )
 _UDFS = ("PythonUDF", "PythonUDTF", "ScalaUDF", "ScalaAggregator")

@@ -170,10 +170,10 @@ def _shuffle(
         changed = [partition for partition in again if len({task.written for task in counts[partition]}) > 1]
         if changed:
             other = f"partitions {_listed(changed)} of {_name(writing)} had other rows when they were run again"
-            return Verdict(wrong=(f"{other}; something in front of key_by() is not deterministic",))
+            return Verdict(wrong=(f"{other}; something before key_by() is not deterministic",))
         if again and not repeatable:
             ran = f"partitions {_listed(again)} of {_name(writing)} were run again"
-            return Verdict(wrong=(f"{ran}, and the DataFrame in front of key_by() is not deterministic",))
+            return Verdict(wrong=(f"{ran}, and the DataFrame before key_by() is not deterministic",))
         # so does Spark if rows have moved between partitions, and subtasks that had read before keep their rows
         if again and any(len(runs) > 1 for runs in _successes(reading).values()):
             both = f"{_name(writing)} and {_name(reading)} behind it"

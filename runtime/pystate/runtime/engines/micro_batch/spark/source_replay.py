@@ -63,7 +63,7 @@ class SourceReplay:
             hint = f"{alternative}; or take losses: -D {_OPTION.key}={name}"
             raise JobGraphError(message, where=source.place or source.name, hint=hint)
         self._met.update(allowed)
-        source.not_replayable = f"{why}: what it gave behind the latest checkpoint is lost"
+        source.not_replayable = f"{why}: what it gave after the latest checkpoint is lost"
         source.gives_some_again |= name == _CLEANS  # files that have not been removed yet
 
     def notices(self) -> list[str]:
