@@ -373,27 +373,30 @@ def test_parquet_with_the_columns_of_the_files(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "types"),
+    ("names", "types", "columns"),
     [
-        (["s", "i", "gone"], [Types.STRING(), Types.INT(), Types.LONG()]),
-        (["i"], [Types.LONG()]),
-        (["i"], [Types.DOUBLE()]),
-        (["d"], [Types.DOUBLE()]),
-        (["r"], [Types.ROW_NAMED(["b", "c"], [Types.STRING(), Types.INT()])]),
-        (["l"], [Types.LIST(Types.LONG())]),
-        (["l"], [Types.LIST(Types.INT())]),
-        (["i"], [Types.STRING()]),
-        (["s"], [Types.INT()]),
-        (["x"], [Types.STRING()]),
+        (["s", "i", "gone"], [Types.STRING(), Types.INT(), Types.LONG()], "s STRING, i INT, gone BIGINT"),
+        (["t"], [Types.SQL_TIMESTAMP()], "t TIMESTAMP"),
+        (["i"], [Types.LONG()], "i BIGINT"),
+        (["i"], [Types.DOUBLE()], "i DOUBLE"),
+        (["d"], [Types.DOUBLE()], "d DOUBLE"),
+        (["r"], [Types.ROW_NAMED(["b", "c"], [Types.STRING(), Types.INT()])], "r STRUCT<b: STRING, c: INT>"),
+        (["l"], [Types.LIST(Types.LONG())], "l ARRAY<BIGINT>"),
+        (["l"], [Types.LIST(Types.INT())], "l ARRAY<INT>"),
+        (["i"], [Types.STRING()], "i STRING"),
+        (["s"], [Types.INT()], "s INT"),
+        (["x"], [Types.STRING()], "x STRING"),
     ],
 )
-def test_parquet_with_declared_columns(spark, tmp_path, names, types):
+def test_parquet_with_declared_columns(spark, tmp_path, names, types, columns):
     pq.write_table(parquet_table(), tmp_path / "a.parquet")
     parquet = ParquetColumnarRowInputFormat(Types.ROW_NAMED(names, types))
-    assert outcome(lambda: ours(parquet, tmp_path)) == outcome(lambda: sparks(spark, parquet, tmp_path))
+    assert outcome(lambda: ours(parquet, tmp_path)) == outcome(lambda: sparks(spark, "parquet", tmp_path, columns))
 
 
 def test_what_is_no_parquet_fails(spark, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
     parquet = ParquetColumnarRowInputFormat(Types.ROW_NAMED(["i"], [Types.INT()]))
-    assert outcome(lambda: ours(parquet, tmp_path)) == outcome(lambda: sparks(spark, parquet, tmp_path)) == "fails"
+    assert (
+        outcome(lambda: ours(parquet, tmp_path)) == outcome(lambda: sparks(spark, "parquet", tmp_path, "i INT")) == "fails"
+    )
