@@ -23,7 +23,7 @@ from pystate_cli.parser.other_commands import OTHER_COMMANDS
 from pystate_cli.parser.quick_parameters import let_pass_unchecked
 from pystate_cli.session import Session
 
-# typer brings click along in some versions and depends on it in others; this is its ClickException in both
+# typer brings click along in some versions and depends on it in others; this is the ClickException in both
 _ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
@@ -31,7 +31,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the application with some of its commands.
 
     Args:
-        names: Which; all where they may be listed.
+        names: The commands; all if they may be listed.
     """
     app = typer.Typer(
         name="pystate",
@@ -39,7 +39,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         help="Flink's state, checkpoints and savepoints for PySpark jobs.",
         add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # the boxes of rich cut names that don't fit
+        rich_markup_mode=None,  # rich's boxes truncate names that don't fit
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
     )
     app.callback()(root)
@@ -69,7 +69,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
 
     Args:
         words: The command line without the program's name.
-        console: Prints; default: stdout and stderr.
+        console: The console; by default on stdout and stderr.
     """
     console = console or Console()
     is_completed = COMPLETE_VARIABLE in os.environ
@@ -77,7 +77,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         prepare_completion()
     try:
         name, prepared = _prepared(list(words))
-        # all commands are needed where they are listed, or something like a name is looked for
+        # all commands are needed for listing them, or for suggesting similar names
         app = application() if name is None or is_completed else application((name,))
         command = get_command(app)
         let_pass_unchecked(command)
@@ -96,7 +96,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # nobody reads the result any more, as behind `| head`
+    except BrokenPipeError:  # the reader of the result has closed the pipe, like `| head`
         leave_stdout()
         return 1
     except OSError as error:
@@ -113,7 +113,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
                 told.__cause__ = error
                 console.error(told)
                 return told.exit_code
-        # a bug of ours; whoever sees it can't use a stack trace, whoever mends it asks for it
+        # a bug: users can't use a stack trace, developers ask for it
         message = f"{type(error).__name__}: {error}"
         unexpected = PystateError(message, where="pystate itself", hint="run it again with -v to see the stack trace")
         unexpected.__cause__ = error
@@ -125,7 +125,7 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
 
 
 def _error_of_the_machine(error: OSError) -> PystateError:
-    """Return what is said of a file that can't be read or written, where no part of a command has said it better."""
+    """Return the error for a file that can't be read or written, unless a command reported it better."""
     place = None if error.filename is None else os.fsdecode(error.filename)
     hint = "run it again with -v to see the stack trace"
     if place is not None and isinstance(error, PermissionError):
@@ -136,7 +136,7 @@ def _error_of_the_machine(error: OSError) -> PystateError:
 
 
 def _prepared(words: list[str]) -> tuple[str | None, list[str]]:
-    """Return the command that is called, None for no or an unknown one, and the words for the parser."""
+    """Return the called command, None for no or an unknown one, and the words for the parser."""
     place = next((index for index, word in enumerate(words) if not word.startswith("-")), None)
     entry = None if place is None else COMMANDS.get(words[place])
     if place is None or entry is None:
@@ -157,7 +157,7 @@ def _usage_error(error: Exception, words: Sequence[str]) -> UsageError:
         message = f"{of_flink[0]} is an option of the flink client that has no meaning here."
         return UsageError(message, hint=of_flink[1])
     message = error.format_message() if hasattr(error, "format_message") else str(error)
-    # the parser puts choices on lines of their own, and says of which class an error was
+    # the parser puts choices on separate lines, and shows the class of an error
     message = " ".join(message.split()).replace(" Value error, ", " ")
     number = next((word for word in words if word[:1] == "-" and word[1:2].isdigit()), None)
     if number is not None and f"No such option: {number[:2]}" in message:

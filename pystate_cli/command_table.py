@@ -19,7 +19,7 @@ class CommandEntry:
     Attributes:
         module: Its module below `pystate_cli.commands`.
         attribute: Its function, or its `typer.Typer` for a group.
-        words: The function of the module that prepares its words: for commands with a program's own words behind theirs.
+        words: The module's function that prepares its words, for commands followed by the arguments of a program.
     """
 
     module: str
@@ -31,7 +31,7 @@ class CommandEntry:
         return getattr(self._module(), self.attribute)
 
     def prepared(self, words: list[str]) -> list[str]:
-        """Return what is given to the parser for the words behind the command's name."""
+        """Return the words for the parser, given the words after the command's name."""
         if self.words is None:
             return words
         return list(getattr(self._module(), self.words)(words))

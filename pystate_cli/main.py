@@ -1,4 +1,4 @@
-"""The entry point. It imports next to nothing, so that Ctrl-C is heeded while the rest is being imported."""
+"""The entry point. It imports almost nothing, so that Ctrl-C works while the rest is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command needs: console, home, settings, the job manager."""
+"""The session of a command: console, home, settings, the job manager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Session:
     """One call of the command line.
 
     Args:
-        console: Prints.
+        console: The console.
     """
 
     def __init__(self, console: Console) -> None:
@@ -37,7 +37,7 @@ class Session:
         """The folder of this installation.
 
         Raises:
-            UsageError: It is a file, or would lie below one.
+            UsageError: It is a file, or would be below one.
         """
         home = PystateHome()
         there = next(path for path in (home.root, *home.root.parents) if os.path.lexists(path))
@@ -48,7 +48,7 @@ class Session:
 
     @staticmethod
     def of(context: typer.Context) -> Session:
-        """Return the session that `main` handed in."""
+        """Return the session that `main` passed."""
         return cast(Session, context.obj)
 
     def configuration(self, conf_dir: str | None = None, overrides: dict[str, str] | None = None) -> LoadedConfiguration:
@@ -65,7 +65,7 @@ class Session:
         return loaded
 
     def connect(self, address: str | None) -> RestClient:
-        """Return a client of the job manager that runs; one is started where programs run jobs themselves, to look at these.
+        """Return a client of the running job manager; one is started if there are embedded jobs to look at.
 
         Args:
             address: The value of `-m`.
@@ -90,7 +90,7 @@ class Session:
 
 
 def job_state(client: RestClient, job_id: str) -> JobStatus:
-    """Return where a job stands."""
+    """Return the state of a job."""
     return client.get(f"/jobs/{job_id}/status", JobStatusInfo).status
 
 
@@ -98,7 +98,7 @@ def job_result(client: RestClient, job_id: str) -> JobExecutionResult:
     """Return how a job has ended.
 
     Raises:
-        UnreadableAnswerError: It has not.
+        UnreadableAnswerError: It hasn't ended.
     """
     from pystate.runtime.rest.job_detail_messages import JobExecutionResultResponseBody
     from pystate.runtime.rest.message import UnreadableAnswerError
@@ -130,21 +130,21 @@ def job_failure(client: RestClient, job_id: str) -> PystateError:
 
 
 def show_plan(console: Console, client: RestClient, job_id: str) -> None:
-    """Tell what the job's plan warns of, and how often elements get through the job."""
+    """Print the warnings of the job's plan, and its delivery guarantees."""
     from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
 
     tell_plan(console, client.get(f"/jobs/{job_id}", JobDetailsInfo))
 
 
 def tell_plan(console: Console, details: JobDetailsInfo) -> None:
-    """Tell what `show_plan` does, of a job whose details are known."""
+    """Do the same as `show_plan`, for a job whose details are known."""
     for warning in details.pystate.warnings:
         console.warning(warning)
     console.guarantees([one.guarantee_of_stream() for one in details.pystate.guarantees])
 
 
 def restart_sentence(details: JobDetailsInfo, attempt: int) -> str:
-    """Say that a job was restarted, and what its attempt failed of.
+    """Return the message that a job was restarted, and why its attempt failed.
 
     Args:
         details: The answer to GET /jobs/:id.

@@ -1,1 +1,1 @@
-"""What stands behind a command's name: shared options, words that mean jobs and savepoints, their completion."""
+"""Arguments of commands: shared options, selection of jobs and savepoints, shell completion."""

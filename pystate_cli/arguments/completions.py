@@ -1,6 +1,6 @@
 """Shell completion: job ids and names, savepoints, configuration keys.
 
-A person waits for each of these with a finger on the tab key, so none of them waits long, imports much, or complains.
+Users wait for these after pressing tab, so they have short timeouts, few imports, and report no errors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-# typer looks at the types of what it calls
+# typer inspects the types of its callbacks
 import typer
 
 from pystate.common.errors import PystateError
@@ -26,7 +26,7 @@ COMPLETE_VARIABLE = "_PYSTATE_COMPLETE"
 
 _TIMEOUT_SECONDS = 1.0
 _MOST = 50
-# names that a shell would have to quote are left out: what it does with them differs, and the id is there
+# names that need quoting are left out: shells treat them differently, and the id is offered as well
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+-]*")
 _UNHARMLESS = re.compile(r"[^\w .,;@%+=/-]")
 
@@ -35,11 +35,11 @@ Completion = tuple[str, str]
 
 
 def prepare_completion() -> None:
-    """Take up what a shell has asked."""
+    """Read the completion request of a shell."""
     from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
-    os.environ["COLUMNS"] = "10000"  # a shell takes each line for an offer of its own
+    os.environ["COLUMNS"] = "10000"  # a shell takes each line as a separate suggestion
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[Completion]:
@@ -53,12 +53,12 @@ def complete_running_job(context: typer.Context, incomplete: str) -> list[Comple
 
 
 def complete_savepoint(context: typer.Context, incomplete: str) -> list[Completion]:
-    """Offer the savepoints and checkpoints that the last jobs have left."""
+    """Offer the savepoints and checkpoints of the last jobs."""
     return _offered(_savepoint_words(context), incomplete)
 
 
 def complete_queryable_state(context: typer.Context, incomplete: str) -> list[Completion]:
-    """Offer the queryable states of the job that the words so far name."""
+    """Offer the queryable states of the job in the words so far."""
     return _offered(_state_words(context), incomplete)
 
 
@@ -76,7 +76,7 @@ def _offered(words: Iterator[Completion] | Any, incomplete: str) -> list[Complet
             if word.startswith(incomplete) and _is_safe(word):
                 found.setdefault(word, meaning)
     except (PystateError, OSError, ValueError, KeyError, TypeError):
-        pass  # no job manager, or half an answer: nothing to offer
+        pass  # no job manager, or an incomplete answer: nothing to offer
     return list(found.items())[:_MOST]
 
 
@@ -103,7 +103,7 @@ def _savepoint_words(context: typer.Context) -> Iterator[Completion]:
         for entry in client.get(f"/jobs/{job.jid}/checkpoints", CheckpointingStatistics).history:
             if entry.external_path and not entry.discarded:
                 kind = "savepoint" if entry.is_savepoint else "checkpoint"
-                # bash breaks words at a colon, and a plain path means the same
+                # bash splits words at a colon, and a plain path means the same
                 path = re.sub("^file:(//)?(?=/)", "", entry.external_path)
                 yield path, _harmless(f"{kind} {entry.id} of {job.name}")
 
@@ -118,12 +118,12 @@ def _state_words(context: typer.Context) -> Iterator[Completion]:
 
 
 def _harmless(meaning: str) -> str:
-    """Return a text of somebody else's without what a shell might take for its own: zsh evaluates what it is offered."""
+    """Return an untrusted text without shell syntax: zsh evaluates suggestions."""
     return _UNHARMLESS.sub("?", meaning)
 
 
 def _client(context: typer.Context) -> RestClient:
-    """Return a client of the job manager that the command would ask, by the words so far and the settings."""
+    """Return a client of the job manager that the command would use, by the words so far and the settings."""
     from pystate.common.configuration.configuration import load_configuration
     from pystate.common.configuration.file_system_settings import initialize
     from pystate.common.configuration.service_options import ClientOptions

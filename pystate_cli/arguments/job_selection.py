@@ -23,22 +23,22 @@ Tell: TypeAlias = Callable[[str], object]
 
 
 def _say_nothing(line: str) -> None:
-    """Tell nobody."""
+    """Print nothing."""
 
 
 def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell = _say_nothing) -> str:
-    """Return the id of the job that is meant by an id, by at least 4 digits it begins with, or by its name.
+    """Return the id of a job, given the id, a prefix of at least 4 digits, or its name.
 
     Args:
         client: The job manager.
         text: The JOBID.
-        changes: Whether something is done to the job; see `choose_job`.
-        tell: Is told which of several jobs was chosen.
+        changes: Whether the command modifies the job; see `choose_job`.
+        tell: Called with the choice of which of several jobs was chosen.
 
     Raises:
-        UsageError: No job can be meant, or several may be.
-        JobNotFoundError: There is none whose id begins so.
-        JobTerminatedError: The job is to be changed, and none of the name runs.
+        UsageError: The text can't be a job, or is ambiguous.
+        JobNotFoundError: There is no job with this prefix.
+        JobTerminatedError: The command modifies the job, and no job of this name runs.
     """
     whole_id = text.strip()
     if JOB_ID.fullmatch(whole_id):
@@ -49,19 +49,19 @@ def find_job(client: RestClient, text: str, *, changes: bool = False, tell: Tell
 def connect_to_job(
     session: Session, address: str | None, text: str | None, application_id: str | None, *, changes: bool = False
 ) -> tuple[RestClient, str]:
-    """Return a client of the job manager, and the id of the job that is named by JOBID, by `-yid`, or by both.
+    """Return a client of the job manager, and the id of the job given by JOBID, `-yid`, or both.
 
     Args:
-        session: The command's.
+        session: The session of the command.
         address: The value of `-m`.
         text: The JOBID.
         application_id: The value of `-yid`, the id of the job's Spark application.
-        changes: Whether something is done to the job; see `choose_job`.
+        changes: Whether the command modifies the job; see `choose_job`.
 
     Raises:
-        UsageError: Neither is given, or they mean two jobs.
+        UsageError: Neither is given, or they are different jobs.
         JobNotFoundError: There is no such job.
-        JobTerminatedError: The job is to be changed, and it has ended.
+        JobTerminatedError: The command modifies the job, and it has ended.
         NoJobManagerError: There is no job manager.
     """
     if text is None and application_id is None:
@@ -79,11 +79,11 @@ def selected_job(
     changes: bool = False,
     tell: Tell = _say_nothing,
 ) -> str:
-    """Return the id of the job that is named by JOBID, by its Spark application, or by both; see `connect_to_job`."""
+    """Return the id of the job given by JOBID, its Spark application, or both; see `connect_to_job`."""
     if application_id is None:
         return find_job(client, text or "", changes=changes, tell=tell)
     jobs = client.get("/jobs/overview", MultipleJobsDetails).jobs
-    # a driver that takes over makes an application of its own; a word of Spark may be used twice on two machines
+    # a replacement driver has its own application; Spark's ids may be the same on two machines
     found = [job for job in jobs if job.pystate.application_id == application_id]
     if not found:
         message = f'No job is the Spark application "{printable(application_id)}".'
@@ -96,7 +96,7 @@ def selected_job(
 
 
 def may_mean_job(text: str, jobs: Iterable[JobDetails]) -> bool:
-    """Whether a word is the name of a job, or at least 4 digits that an id begins with.
+    """Return whether a word is the name of a job, or a prefix of an id with at least 4 digits.
 
     Args:
         text: The word.
@@ -107,16 +107,16 @@ def may_mean_job(text: str, jobs: Iterable[JobDetails]) -> bool:
 
 
 def choose_job(text: str, jobs: Iterable[JobDetails], *, changes: bool = False, tell: Tell = _say_nothing) -> str:
-    """Return the id of the job meant: the one that runs; where none runs, the one that ended last.
+    """Return the id of the matching job: the running one, or, if none runs, the one that ended last.
 
-    Who changes a job must not hit another one than is meant: a name is then that of a job that runs, and digits must be
-    those of one job only, whether it runs or not.
+    A command that modifies a job must not select the wrong one: a name then matches only running jobs, and a prefix must be
+        unique among all jobs.
 
     Args:
         text: The first digits of an id, or a name.
         jobs: Entries of GET /jobs/overview.
-        changes: Whether something is done to the job.
-        tell: Is told which of several ended jobs was chosen.
+        changes: Whether the command modifies the job.
+        tell: Called with the choice among several ended jobs.
     """
     jobs = list(jobs)
     named = [job for job in jobs if job.name == text]
@@ -141,7 +141,7 @@ def choose_job(text: str, jobs: Iterable[JobDetails], *, changes: bool = False, 
 
 
 def _running_or_last(text: str, found: list[JobDetails], *, changes: bool, tell: Tell) -> str:
-    """Return the one that runs, else the one that ended last; who changes a job gets only the first."""
+    """Return the running job, else the one that ended last; only the running one if the command modifies it."""
     running = _running(found)
     if len(running) > 1:
         raise _ambiguous(text, running)

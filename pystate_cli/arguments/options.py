@@ -74,10 +74,10 @@ def checked_message(text: str | None) -> str | None:
 
 
 def absolute_path(text: str) -> str:
-    """Return a path as it is meant here, for a process that runs elsewhere; a URL stays as it is.
+    """Return the absolute form of a path, for a process in another folder; a URL is unchanged.
 
     Raises:
-        UsageError: It is empty: it would mean the current folder, which nobody asks for like that; or it can be no place.
+        UsageError: It is empty, which would silently mean the current folder; or it isn't a valid place.
     """
     if not text.strip():
         message = "The path of the directory is empty: is a variable of your script not set?"

@@ -26,12 +26,12 @@ CheckpointsOption = Annotated[bool, typer.Option("--all", help="Also checkpoints
 
 
 def directories(session: Session, given: str | None, *, checkpoints: bool) -> list[str]:
-    """Return the directories to look into: the one given, or those of the settings that are there.
+    """Return the directories to search: the given one, or the existing ones of the settings.
 
     Raises:
         UsageError: None is given, and none set.
     """
-    configuration = session.configuration().configuration  # it also says how the places it names, or others, are reached
+    configuration = session.configuration().configuration  # it also configures how places are accessed
     if given is not None:
         return [absolute_path(given)]
     found = configured_directories(configuration, checkpoints=checkpoints)
@@ -42,7 +42,7 @@ def directories(session: Session, given: str | None, *, checkpoints: bool) -> li
 
 
 def configured_directories(configuration: Configuration, *, checkpoints: bool) -> list[str]:
-    """Return the savepoint directory of the settings, and the checkpoint directory where that is wanted."""
+    """Return the savepoint directory of the settings, and optionally the checkpoint directory."""
     from pystate.common.configuration.options import CheckpointingOptions
 
     options = [CheckpointingOptions.SAVEPOINT_DIRECTORY]
@@ -52,10 +52,10 @@ def configured_directories(configuration: Configuration, *, checkpoints: bool) -
 
 
 def find_snapshot(session: Session, text: str) -> SnapshotLocation:
-    """Return the snapshot that a path or an id means.
+    """Return the snapshot of a path or an id.
 
     Raises:
-        UsageError: The id may mean several.
+        UsageError: The id is ambiguous.
         SnapshotError: There is none.
     """
     configuration = session.configuration().configuration
@@ -70,7 +70,7 @@ def find_by_id(text: str, where: list[str]) -> SnapshotLocation:
     """Return the snapshot of an id.
 
     Raises:
-        UsageError: It may mean several.
+        UsageError: The id is ambiguous.
         SnapshotError: There is none.
     """
     from pystate.ops.catalog.snapshot_lookup import locate
@@ -79,11 +79,11 @@ def find_by_id(text: str, where: list[str]) -> SnapshotLocation:
 
 
 def check_starting_snapshot(path: str | None, *, here: bool) -> None:
-    """Refuse a path that no job can start from, before one is submitted.
+    """Reject a path that no job can start from, before a job is submitted.
 
     Args:
-        path: Absolute, or a URL; None for a start from nothing.
-        here: Whether the job runs on this machine; elsewhere a path of this machine means nothing.
+        path: An absolute path or a URL; None for a start without a snapshot.
+        here: Whether the job runs on this machine; otherwise a local path can't be checked.
 
     Raises:
         SnapshotError: There is no snapshot, or its metadata can't be read.
@@ -101,15 +101,15 @@ def _is_everywhere(path: str) -> bool:
 
 
 def starting_path(text: str, configuration: Configuration) -> str:
-    """Return the path of the snapshot that a path or an id means; a path need not lead to one."""
+    """Return the path of a snapshot given by path or id; a path need not exist."""
     if not means_id(text):
         return absolute_path(text)
     return find_by_id(text, configured_directories(configuration, checkpoints=True)).uri
 
 
 def means_id(text: str) -> bool:
-    """Whether a word means a snapshot by its id, not by its path."""
-    if os.sep in text or ":" in text:  # as nearly always: nothing needs to be imported to see it
+    """Return whether a word is the id of a snapshot, not a path."""
+    if os.sep in text or ":" in text:  # the usual case, which needs no imports
         return False
     from pystate.ops.catalog.snapshot_lookup import may_be_id
 

@@ -43,7 +43,7 @@ _MODES = ("NO_CLAIM", "CLAIM", "LEGACY")
 
 
 def checked_format(text: str | None) -> str:
-    """Return the value of -type as REST has it.
+    """Return the value of -type for REST.
 
     Raises:
         UsageError: There is no such format.
@@ -52,7 +52,7 @@ def checked_format(text: str | None) -> str:
 
 
 def claim_mode_property(claim_mode: str | None, restore_mode: str | None) -> list[str]:
-    """Return --claimMode, or else --restoreMode, as the `KEY=VALUE` it stands for; nothing where neither is given.
+    """Return --claimMode, or else --restoreMode, as `KEY=VALUE`; nothing if neither is given.
 
     Raises:
         UsageError: There is no such mode, or both are given.

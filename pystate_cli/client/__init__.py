@@ -1,1 +1,1 @@
-"""The way to the job manager: finding or starting it, its REST, what its answers say of failures."""
+"""The client of the job manager: finding or starting it, REST calls, errors in answers."""

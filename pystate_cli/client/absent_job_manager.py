@@ -1,4 +1,4 @@
-"""The error where no job manager answers: the state of its jobs, and how to start it again."""
+"""The error for a missing job manager: the state of its jobs, and how to start it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def absent_job_manager(home: PystateHome) -> NoJobManagerError:
     """Return the error of a home without a job manager, killed or never started."""
-    entry = read_job_manager(home)  # one that was told to end takes it with it
+    entry = read_job_manager(home)  # one that was stopped deletes it
     jobs = _jobs_left(home)
     where = None
     if entry is not None and not is_alive(entry["pid"]):
@@ -29,7 +29,7 @@ def absent_job_manager(home: PystateHome) -> NoJobManagerError:
 
 
 def has_embedded_jobs_only(home: PystateHome) -> bool:
-    """Whether there are jobs that programs run themselves, and none that a job manager would start again."""
+    """Return whether there are only embedded jobs, and none that a job manager would restart."""
     from pystate.runtime.job_folder.job_liveness import has_ended
 
     directories = _directories(home)
@@ -67,7 +67,7 @@ def _has_driver(directory: JobDirectory) -> bool:
 
     try:
         driver = DriverAddressFile.read_from(directory.driver)
-        started = None if driver is None else started_at(driver.pid)  # its number may be another process's by now
+        started = None if driver is None else started_at(driver.pid)  # its process id may have been reused
         return driver is not None and started is not None and driver.started in (None, started)
     except (OSError, PystateError):
         return False

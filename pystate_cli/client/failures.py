@@ -1,4 +1,4 @@
-"""The root cause of a job's failure, for its author."""
+"""The root cause of a job's failure, for the author of the job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pystate.runtime.rest.failure_messages import OurError
 
 
 class JobStackTrace(Exception):
-    """The cause of an error that happened in a job: the trace of there, which is worth more than ours."""
+    """The cause of an error in a job, with the remote stack trace, which is more useful than the local one."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -16,11 +16,11 @@ class JobStackTrace(Exception):
 
 
 def failure_of(ours: OurError, trace: str) -> PystateError:
-    """Return an error with its stack trace of there as the cause, and the user's own last frame in its place."""
+    """Return an error with its remote stack trace as the cause, and the last frame of user code as its place."""
     error, name = ours.error(), ours.class_name
     foreign = type(error) is PystateError and name != PystateError.__name__
     if foreign:
-        # somebody else's exception: its message alone may say little
+        # an exception of other code: its message alone may say little
         error = PystateError(f"{name}: {error.message}", where=error.where, hint=error.hint)
     if foreign or isinstance(error, UserFunctionError):
         add_user_frame(error, trace)

@@ -1,4 +1,4 @@
-"""Finds the job manager of a home, and starts one where there is none."""
+"""Finds the job manager of a home, and starts one if there is none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOG_BYTES = 64 << 10
 
 
 class VersionMismatchError(ControlError):
-    """The job manager is of another version than this command."""
+    """The job manager has another version than this command."""
 
 
 class NoLeaderError(NoJobManagerError):
@@ -50,16 +50,16 @@ class NoLeaderError(NoJobManagerError):
 def find_job_manager(
     home: PystateHome, address: str | None, timeout: float, configuration: Configuration | None = None
 ) -> RestClient:
-    """Return a client of the job manager that runs; of the one that leads, where there are several.
+    """Return a client of the running job manager, or of the leader if there are several.
 
     Args:
         home: The folder of this installation.
-        address: The value of `-m`; None looks into the home, and into the storage for high availability.
+        address: The value of `-m`; None searches the home, and the storage for high availability.
         timeout: Seconds an answer may take.
-        configuration: Says where that storage is.
+        configuration: Has the place of that storage.
 
     Raises:
-        NoJobManagerError: There is none.
+        NoJobManagerError: There is no job manager.
         VersionMismatchError: It is of another version.
     """
     if address is not None:
@@ -92,10 +92,10 @@ def ensure_job_manager(
     configuration: Configuration | None = None,
     warn: Callable[[str], object] = logger.warning,
 ) -> RestClient:
-    """Return a client of the home's job manager, or of the one that leads; start one where the home has none.
+    """Return a client of the home's job manager, or of the leader; start one if the home has none.
 
     Raises:
-        PystateError: It could not be started, or none comes to lead.
+        PystateError: It couldn't be started, or none becomes leader.
         VersionMismatchError: The one that runs is of another version.
     """
     client, _ = start_job_manager(home, rest_address, rest_port, timeout, command, configuration, warn)
@@ -104,7 +104,7 @@ def ensure_job_manager(
         try:
             leading = _leading(client, client.get("/config", StandbyConfiguration), home, configuration, timeout)
             if leading is not client:
-                leading.get("/config", StandbyConfiguration)  # it may have died, and nobody has taken over yet
+                leading.get("/config", StandbyConfiguration)  # it may have died, and no other has taken over yet
             return leading
         except NoJobManagerError:
             if deadline.has_passed():
@@ -121,16 +121,16 @@ def start_job_manager(
     configuration: Configuration | None = None,
     warn: Callable[[str], object] = logger.warning,
 ) -> tuple[RestClient, bool]:
-    """Return a client of the home's own job manager, and whether it was started just now.
+    """Return a client of the home's own job manager, and whether this call started it.
 
     Args:
         home: The folder of this installation.
-        rest_address: What it is to listen on.
+        rest_address: The address to listen on.
         rest_port: The port.
         timeout: Seconds an answer may take.
-        command: Starts it.
+        command: The command that starts it.
         configuration: Its options.
-        warn: Told what was changed so that the home is its owner's alone.
+        warn: Called with changes that made the home private to its owner.
 
     Raises:
         PystateError: It could not be started, or the home is another user's.
@@ -157,7 +157,7 @@ def start_job_manager(
     deadline = PatientDeadline(_START_SECONDS)
     while True:
         ended = process.poll()
-        running = _healthy(home, timeout)  # asked after poll(): another run's job manager may have been faster
+        running = _healthy(home, timeout)  # checked after poll(): another command's job manager may have been faster
         if running is not None:
             ours = (read_job_manager(home) or {}).get("pid") == process.pid
             if ended is None and not ours:
@@ -177,10 +177,10 @@ def start_job_manager(
 
 
 def _check_room(home: PystateHome) -> None:
-    """Make sure that a job manager that said nothing could have said something.
+    """Check that a job manager without output could have written some.
 
     Raises:
-        FileRefusedError: Its home takes no files.
+        FileRefusedError: No files can be written to its home.
     """
     from pystate.common.files.job_files import check_room
     from pystate.common.files.refused_files import refused
@@ -192,7 +192,7 @@ def _check_room(home: PystateHome) -> None:
 
 
 def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], RestClient | None] | None:
-    """Return what the home's own job manager has left in the home and, if it answers, a client of it; None without one.
+    """Return the entry of the home's own job manager and, if it answers, a client of it; None without one.
 
     Raises:
         VersionMismatchError: It is of another version.
@@ -204,22 +204,22 @@ def own_job_manager(home: PystateHome, timeout: float) -> tuple[dict[str, Any], 
         running = _healthy(home, timeout)
     except VersionMismatchError:
         raise
-    except ControlError:  # it has accepted the connection and says nothing
+    except ControlError:  # it has accepted the connection and doesn't answer
         running = None
     if running is not None:
         return read_job_manager(home) or entry, running[0]
-    # the lock says that a job manager lives; when the process began, that its number was not given to another one
+    # the lock proves that a job manager lives; the start time, that its process id wasn't reused
     if not is_served(home) or started_at(entry["pid"]) != entry.get("started"):
         return None
     return entry, None
 
 
 def stop_job_manager(entry: dict[str, Any], seconds: float) -> bool:
-    """Ask a job manager to end, and wait for that; return whether it did.
+    """Ask a job manager to end, and wait for it; return whether it did.
 
     Args:
-        entry: What it has left in the home.
-        seconds: How long it may take.
+        entry: Its entry in the home.
+        seconds: The timeout.
     """
     pid, started = int(entry["pid"]), entry.get("started")
     signal_process(pid, started, signal.SIGTERM)
@@ -232,7 +232,7 @@ def stop_job_manager(entry: dict[str, Any], seconds: float) -> bool:
 
 
 def _properties(configuration: Configuration | None) -> list[str]:
-    """Return the job manager's own options as its arguments; no others, since arguments can be seen by everybody."""
+    """Return the job manager's own options as its arguments; no others, since arguments are visible to all users."""
     if configuration is None:
         return []
     values = configuration.to_dict()
@@ -254,11 +254,11 @@ def _own_options() -> Iterator[ConfigOption[Any]]:
 
 
 def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[str]:
-    """Return which options a job manager runs without, of those that were asked for in starting it, with their values.
+    """Return the requested options, with their values, that a running job manager doesn't have.
 
     Args:
-        client: Of the job manager.
-        asked: Options and their values; those of jobs don't count.
+        client: A client of the job manager.
+        asked: The requested options and their values; those of jobs are ignored.
     """
     from pystate.common.configuration.configuration import Configuration
     from pystate.common.configuration.sensitive_keys import is_sensitive
@@ -301,13 +301,13 @@ def _leading(
     configuration: Configuration | None,
     timeout: float,
 ) -> RestClient:
-    """Return a client of the job manager that leads.
+    """Return a client of the leader.
 
     Args:
-        client: One of a job manager.
-        found: What that one answers to GET /config.
+        client: A client of any job manager.
+        found: Its answer to GET /config.
         home: The folder of this installation.
-        configuration: Says where the storage for high availability is.
+        configuration: Has the place of the storage for high availability.
         timeout: Seconds an answer may take.
     """
     leader = found.pystate_leader
@@ -323,12 +323,12 @@ def _leading(
 def _healthy(home: PystateHome, timeout: float) -> tuple[RestClient, StandbyConfiguration] | None:
     """Return a client if the home's job manager answers, and its answer to GET /config.
 
-    A stale file, or a foreign program on its port, is none.
+    A stale file, or a foreign program on its port, doesn't count.
     """
     entry = read_job_manager(home)
     if entry is None or not is_alive(entry["pid"]):
         return None
-    # who answers must show the instance's mark before it gets to see the token
+    # the peer must show the instance's mark before it gets the token
     probe = _client(entry, timeout, None)
     client = _client(entry, timeout, _token(home))
     try:
@@ -351,7 +351,7 @@ def _check_version(config: StandbyConfiguration, where: str, hint: str) -> None:
 
 
 def _client(entry: dict[str, Any], timeout: float, token: str | None) -> RestClient:
-    """Return a client of a home's own job manager, by what that one has left in the home."""
+    """Return a client of a home's own job manager, by its entry in the home."""
     tls = None
     if entry.get("scheme") == "https":
         from pystate.common.processes.rest_client_security import tls_with
@@ -377,7 +377,7 @@ def _remote_client(
     token: str | None,
     instance: str | None = None,
 ) -> RestClient:
-    """Return a client of a job manager that is not found by the home."""
+    """Return a client of a job manager that isn't found by the home."""
     if configuration is None:
         return RestClient(host, port, timeout=timeout, token=token, instance=instance)
     from pystate.common.processes.rest_client_security import configured_tls, configured_token
@@ -398,7 +398,7 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
 
     environment = {**os.environ, **settings_environment()}
     if environment.get("PYTHONPATH"):
-        # it starts in another folder, where relative entries would mean something else
+        # it starts in another folder, where relative entries would be wrong
         entries = environment["PYTHONPATH"].split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in entries)
     try:
@@ -407,7 +407,7 @@ def _start(command: list[str], home: PystateHome) -> subprocess.Popen[bytes]:
         from pystate.common.files.refused_files import refused
 
         raise refused(error, "The job manager's log can't be written") from error
-    os.set_blocking(descriptor, True)  # the process that inherits it expects that
+    os.set_blocking(descriptor, True)  # expected by the process that inherits it
     with os.fdopen(descriptor, "ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
             command,

@@ -14,7 +14,7 @@ _PIECE = 64 << 10
 
 
 def lost_sentence(count: int) -> str:
-    """Say that bytes of a job's output were deleted before they could be read."""
+    """Return the message about bytes of a job's output that were deleted before they were read."""
     return f"{count:,} bytes of the output are gone: the job prints faster than it is read; see pystate.log.max-size."
 
 
@@ -25,7 +25,7 @@ class JobOutput:
         client: The job manager.
         job_id: The job.
         name: `stdout` or `log`.
-        lost: Told how many bytes were deleted before they were read.
+        lost: Called with the number of bytes that were deleted before they were read.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class JobOutput:
         self._name = name
 
     def from_(self, offset: int, *, follow: bool) -> Iterator[bytes]:
-        """Yield what stands behind `offset`, to the end; with `follow` to the job's end."""
+        """Yield the output from `offset` to the end; with `follow`, until the job ends."""
         while True:
             data, ended, offset = self.read_on(offset)
             if data:
@@ -49,9 +49,9 @@ class JobOutput:
                 time.sleep(_POLL_SECONDS)
 
     def read_on(self, offset: int) -> tuple[bytes, bool, int]:
-        """Return the next bytes, whether they are the last ones, and where they begin.
+        """Return the next bytes, whether they are the last ones, and their offset.
 
-        That is behind `offset` where what stood there has been deleted meanwhile: the job prints faster than it is read.
+        The offset is later than `offset` if bytes were deleted meanwhile, since the job prints faster than it is read.
         """
         while True:
             try:
@@ -63,15 +63,15 @@ class JobOutput:
             offset = max(offset, first)
 
     def begin(self) -> int:
-        """Return the first offset that is left: a log that has grown very large loses its beginning."""
+        """Return the first available offset: a very large log loses its beginning."""
         return self._extent()[0]
 
     def offset_of_last(self, lines: int) -> int:
-        """Return where the last so many lines begin, without reading what stands in front of them."""
+        """Return the offset of the last lines, without reading the lines before them."""
         first, size = self._extent()
         start, tail = size, b""
         while start > first:
-            # a newline at the very end ends the last line and begins none
+            # a newline at the very end doesn't begin a new line
             newlines = tail.count(b"\n", 0, max(0, len(tail) - 1))
             if tail and newlines >= lines:
                 break

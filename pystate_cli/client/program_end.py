@@ -1,4 +1,4 @@
-"""Failures of a program behind its execute(): the job has FINISHED all the same."""
+"""Failures of a program after its execute(): the job has FINISHED nevertheless."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def exception_of(entry: RootExceptionInfo) -> PystateError:
 
 
 def program_failure(client: RestClient, job_id: str, seconds: float = _END_SECONDS) -> PystateError | None:
-    """Return what a program has failed of behind its job that has FINISHED; None where it has not, so far.
+    """Return the failure of a program after its FINISHED job; None if it hasn't failed so far.
 
     Args:
         client: The job manager.
         job_id: The job.
-        seconds: How long to wait for the program's end, where it goes on.
+        seconds: How long to wait for the program's end, if it is still running.
     """
     details = client.get(f"/jobs/{job_id}", JobDetailsInfo)
     if details.state is not JobStatus.FINISHED:
@@ -36,7 +36,7 @@ def program_failure(client: RestClient, job_id: str, seconds: float = _END_SECON
     while True:
         goes_on = client.get(
             f"/pystate/jobs/{job_id}", DriverInfo
-        ).driver_running  # asked first: its last words are then there
+        ).driver_running  # checked first: its last output exists then
         failures = client.get(f"/jobs/{job_id}/exceptions", JobExceptionsInfoWithHistory).exception_history
         last = next(iter(failures.entries), None)
         if last is not None and last.timestamp >= details.end_time:

@@ -33,18 +33,18 @@ _WHERE_IT_IS = "pystate cluster status shows where this home's is; -m HOST:PORT 
 
 
 class SilentJobManagerError(ControlError):
-    """The job manager doesn't answer: what it was asked for may have been done."""
+    """The job manager doesn't answer; the request may have been processed."""
 
 
 class NoJobManagerError(SilentJobManagerError):
-    """Nobody, or somebody else, answers where the job manager should be."""
+    """No process, or another program, answers at the job manager's address."""
 
 
 class RestError(PystateError):
-    """The job manager's answer is an error without one of ours in it.
+    """An error answer of the job manager without a pystate error in it.
 
     Args:
-        message: What it says.
+        message: The message.
         status: The HTTP status code.
     """
 
@@ -91,7 +91,7 @@ class RestClient:
         self._connection = self._new_connection()
 
     def another(self) -> RestClient:
-        """Return a client with a connection of its own, for another thread."""
+        """Return a client with its own connection, for another thread."""
         host, port = self._peer
         return RestClient(
             host,
@@ -105,10 +105,10 @@ class RestClient:
         )
 
     def is_there(self) -> bool:
-        """Return whether the job manager answers, with its mark, whatever it says.
+        """Return whether the job manager answers with its mark, even with an error.
 
         Raises:
-            ControlError: Somebody accepts the connection and says nothing.
+            ControlError: The connection is accepted, but there is no answer.
         """
         try:
             self.get("/config", StandbyConfiguration)
@@ -121,15 +121,15 @@ class RestClient:
         return True
 
     def get(self, path: str, kind: type[Message]) -> Message:
-        """Return what is at a path."""
+        """Return the resource at a path."""
         return kind.from_plain(self._json("GET", path, None))
 
     def get_list(self, path: str, kind: type[Message]) -> list[Message]:
-        """Return the elements of what is at a path."""
+        """Return the elements of the resource at a path."""
         return [kind.from_plain(one) for one in self._json("GET", path, None)]
 
     def post(self, path: str, body: RestMessage, kind: type[Message]) -> Message:
-        """Send something and return the answer."""
+        """Send a POST and return the answer."""
         return kind.from_plain(self._json("POST", path, body.to_plain()))
 
     def patch(self, path: str) -> None:
@@ -158,7 +158,7 @@ class RestClient:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         if method != "GET":
-            self._connection.close()  # a kept connection may be stale, and only a GET can be sent twice
+            self._connection.close()  # a kept connection may be stale, and only a GET may be repeated
         try:
             try:
                 response, content = self._send(method, path, data, headers)
@@ -174,7 +174,7 @@ class RestClient:
             raise SilentJobManagerError(message, hint=hint) from error
         except (OSError, http.client.HTTPException) as error:
             message = f"No job manager answers at {self.address}: {error}"
-            if self._instance is None:  # somebody's, who is only known by his address
+            if self._instance is None:  # of a peer that is known only by its address
                 raise NoJobManagerError(message, hint=_WHERE_IT_IS) from error
             told = f"{message}. {_JOBS_GO_ON}"
             raise NoJobManagerError(told, hint=BACK_AGAIN) from error
@@ -193,7 +193,7 @@ class RestClient:
             response = self._connection.getresponse()
             return response, response.read()
         except BaseException:
-            # half an exchange, cut by Ctrl-C for one, stays in the connection's buffer even when it is closed
+            # an incomplete exchange, e.g. after Ctrl-C, stays in the connection's buffer even when it is closed
             self._connection.close()
             self._connection = self._new_connection()
             raise

@@ -78,7 +78,7 @@ def cancel(
 
 
 def check_arguments(arguments: list[str], with_savepoint: bool) -> None:
-    """Refuse what can't be a job and, with -s, a directory.
+    """Check that the arguments can be a job and, with -s, a directory.
 
     Raises:
         UsageError: There are too many arguments, or one is empty.
@@ -95,21 +95,22 @@ def check_arguments(arguments: list[str], with_savepoint: bool) -> None:
 
 
 def split_beside_application(arguments: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
-    """Return job and directory where the job is named by its application already: a single argument is one or the other."""
+    """Return job and directory if the job is already given by its application: a single argument may be either."""
     if len(arguments) == 1 and not JOB_ID.fullmatch(arguments[0]) and not means_job(arguments[0]):
         return None, arguments[0]
     return split_arguments(arguments, means_job) if arguments else (None, None)
 
 
 def split_arguments(arguments: list[str], means_job: Callable[[str], bool]) -> tuple[str | None, str | None]:
-    """Return job and directory, which may stand in either order.
+    """Return job and directory, which may be in either order.
 
     Args:
-        arguments: No more than two.
-        means_job: Whether an argument begins a job's id, or is a job's name; isn't asked where one of two is a whole id.
+        arguments: At most two arguments.
+        means_job: Returns whether an argument is the prefix of a job's id or a job's name; not called if one of two is a
+            whole id.
 
     Raises:
-        UsageError: Both of two arguments mean jobs.
+        UsageError: Both arguments are jobs.
     """
     if len(arguments) < 2:
         return (arguments[0] if arguments else None), None
@@ -119,7 +120,7 @@ def split_arguments(arguments: list[str], means_job: Callable[[str], bool]) -> t
         one, other = arguments
         message = f'Both "{printable(one)}" and "{printable(other)}" mean jobs; one of them must be a directory.'
         raise UsageError(message, hint=f"write the directory as a path: ./{one} or ./{other}")
-    # in Flink's order the job is the last argument: of two ids, and where neither means a job
+    # Flink's order has the job last: used for two ids, and if neither is a job
     job, directory = arguments if first and not second else reversed(arguments)
     return job, directory
 
@@ -165,7 +166,7 @@ def _cancel_with_savepoint(
     if as_json:
         session.console.result_json({"jobId": job_id, "state": state.value, "location": path})
     else:
-        session.console.result(path)  # the savepoint is there, however the job ended
+        session.console.result(path)  # the savepoint exists, however the job ended
     _check_cancelled(session, client, job_id, state)
     session.console.info(f"Cancelled job {job_id}. Savepoint stored in {path}.")
 

@@ -78,26 +78,26 @@ def checkpoints(
 
 
 class _View(Protocol):
-    """What was asked for, from one answer."""
+    """The requested view, of one answer."""
 
     @property
     def is_final(self) -> bool:
-        """Whether it can't change any more, although the job goes on."""
+        """Whether it can't change any more, although the job continues."""
 
     def json(self) -> Any:
-        """Return what `--json` prints."""
+        """Return the output of `--json`."""
 
     def plain(self) -> list[str]:
         """Return the lines for a pipe."""
 
     def sentence(self) -> str:
-        """Return what is told aside of a pipe."""
+        """Return a sentence for stderr beside a pipe."""
 
     def waits(self) -> list[str]:
-        """Say aside of a pipe which of them wait for the end of an epoch."""
+        """Return which of them wait for the end of an epoch, for stderr beside a pipe."""
 
     def parts(self, width: int, height: int | None, *, unicode: bool) -> list[RenderableType]:
-        """Return what a terminal of that size shows; one without a height has room for everything."""
+        """Return the output for a terminal of that size; without a height it is unlimited."""
 
 
 class _List:
@@ -129,7 +129,7 @@ class _List:
         if height is not None:
             paths = paths[: max(0, height - _OTHER_LINES - len(rows))]
             if paths and paths[-1].endswith(":"):
-                paths.pop()  # its path stands below it and was cut
+                paths.pop()  # its path is shown below it and was truncated
         parts: list[RenderableType] = [CHECKPOINTS.table(rows, width, unicode=unicode), Text("")] if rows else []
         return [*parts, *(Text(line, overflow="fold") for line in (self.sentence(), *paths))]
 
@@ -205,7 +205,7 @@ def _show(console: Console, view: _View) -> None:
 
 
 class _Look:
-    """A view at one moment."""
+    """A view at one point in time."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class _Look:
     ) -> None:
         self._job_id = job_id
         self._unicode = unicode
-        self._state: JobStatus = job_state(client, job_id)  # asked first: the last answer is that behind the end
+        self._state: JobStatus = job_state(client, job_id)  # checked first: the last answer is one after the end
         self._view = read()
 
     @property

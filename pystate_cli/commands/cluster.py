@@ -176,7 +176,7 @@ def _facts(
 
 
 def _spare_drivers(client: RestClient) -> dict[str, int] | None:
-    """Return how many spare drivers are ready, are to be, and their memory; None where there are to be none."""
+    """Return the number of ready and of wanted spare drivers, and their memory; None if none are wanted."""
     found = client.get("/pystate/spare-drivers", SpareDriversInfo)
     if not found.size:
         return None
@@ -185,7 +185,7 @@ def _spare_drivers(client: RestClient) -> dict[str, int] | None:
 
 
 def _role(client: RestClient | None) -> tuple[str, str | None]:
-    """Return leader or standby and, for a standby, where the leader is."""
+    """Return leader or standby and, for a standby, the address of the leader."""
     if client is None:
         return "unknown", None
     leader = client.get("/config", StandbyConfiguration).pystate_leader
@@ -193,7 +193,7 @@ def _role(client: RestClient | None) -> tuple[str, str | None]:
 
 
 def _jobs_of_leader(session: Session, configuration: Configuration) -> dict[str, int] | None:
-    """Return the jobs by state; None where the leader does not answer: what ours says of itself holds without it."""
+    """Return the jobs by state; None if the leader doesn't answer, since the other facts are valid without it."""
     try:
         client = find_job_manager(session.home, None, min(_timeout(configuration), _LEADER_TIMEOUT_SECONDS), configuration)
         counts = Counter(job.status for job in client.get("/jobs", JobIdsWithStatusOverview).jobs)

@@ -19,7 +19,7 @@ _INSTALL = {
 
 
 class Shell(str, Enum):
-    """Shells that can be completed in."""
+    """Shells with completion."""
 
     BASH = "bash"
     ZSH = "zsh"

@@ -71,7 +71,7 @@ def show_config(
 
 
 def _below(loaded: LoadedConfiguration) -> str:
-    """Say what lies below the file, where something of it is in force."""
+    """Return what applies below the file, if anything does."""
     from pystate.common.configuration.configuration import OriginKind
 
     count = sum(origin.kind is OriginKind.BUILT_IN for _, _, origin in loaded.configuration.items())

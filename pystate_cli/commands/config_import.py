@@ -83,7 +83,7 @@ def _tell(session: Session, imported: Imported) -> None:
 
 
 def _is_in_force(target: Path) -> bool:
-    """Return whether a command given in this folder reads the file."""
+    """Return whether a command run in this folder reads the file."""
     from pystate.common.configuration.configuration import find_file
     from pystate.common.errors import ConfigurationError
 

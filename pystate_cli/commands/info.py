@@ -109,7 +109,7 @@ def info(
     settings += claim_mode_property(claim_mode, restore_mode)  # checked, as run checks it
     configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
     starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
-    check_starting_snapshot(starting, here=True)  # what the program does on its way to execute() may take its time
+    check_starting_snapshot(starting, here=True)  # the program may take long until its execute()
     request = {
         "job_file": str(path),
         "arguments": program_arguments,
@@ -130,7 +130,7 @@ def info(
         console.result_json(said if restore is None else {**said, "restore": restore})
     elif not console.is_terminal:
         if restore is None:
-            console.result_text(json.dumps({"nodes": nodes}, indent=2))  # to the letter what Flink prints
+            console.result_text(json.dumps({"nodes": nodes}, indent=2))  # exactly Flink's output
             console.guarantees(guarantees)
     else:
         console.render(plan_view(answer, console.width, unicode=console.has_unicode))
@@ -164,15 +164,15 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
 
 
 def info_arguments(arguments: list[str]) -> list[str]:
-    """Return the arguments of `info` with the value of Flink's `-py` as the positional it stands for."""
+    """Return the arguments of `info` with the value of Flink's `-py` as a positional argument."""
     return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "info")
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan, from a process of its own: the program may do with that what it likes.
+    """Return the plan, from a separate process, which the program may affect in any way.
 
     Raises:
-        PystateError: The program fails in front of its execute().
+        PystateError: The program fails before its execute().
     """
     with tempfile.TemporaryDirectory(prefix="pystate-info-") as folder:
         asked, answered = Path(folder, "request.json"), Path(folder, "answer.json")

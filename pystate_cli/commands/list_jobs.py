@@ -71,7 +71,7 @@ def list_jobs(
 
 
 class _Look:
-    """The jobs at one moment."""
+    """The jobs at one point in time."""
 
     is_last = False  # somebody may run another one
 
@@ -94,7 +94,7 @@ class _Look:
 
 
 def first_jobs(groups: JobGroups, count: int) -> tuple[JobGroups, int]:
-    """Return the first `count` jobs, in their groups, and how many are left out."""
+    """Return the first `count` jobs, in groups, and the number of omitted ones."""
     room = count
     kept = []
     for group in (groups.running, groups.scheduled, groups.terminated):
@@ -105,7 +105,7 @@ def first_jobs(groups: JobGroups, count: int) -> tuple[JobGroups, int]:
 
 
 def group_jobs(jobs: list[JobDetails], *, running: bool, scheduled: bool, terminated: bool) -> JobGroups:
-    """Sort the entries of GET /jobs/overview into the groups that are asked for, each by start time."""
+    """Sort the entries of GET /jobs/overview into the requested groups, each ordered by start time."""
     groups = JobGroups([] if running else None, [] if scheduled else None, [] if terminated else None)
     for job in sorted(jobs, key=lambda entry: (entry.start_time, entry.jid)):
         is_scheduled, has_ended = job.state in _SCHEDULED, job.state.is_terminal

@@ -59,7 +59,7 @@ def logs(
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield whole lines, and what stands behind the last newline at the end."""
+    """Yield whole lines, and at the end the rest after the last newline."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

@@ -64,10 +64,10 @@ def metrics(
 
 
 class _Look:
-    """The metrics at one moment.
+    """The metrics at one point in time.
 
     Args:
-        answer: The job manager's.
+        answer: The answer of the job manager.
         pattern: The value of --filter.
         unicode: Whether the terminal shows more than ASCII.
     """
@@ -91,7 +91,7 @@ class _Look:
         return METRICS.plain(self.rows)
 
     def view(self, width: int, height: int | None) -> RenderableType:
-        """Return what a terminal of that size shows; one without a height has room for everything."""
+        """Return the output for a terminal of that size; without a height it is unlimited."""
         from rich.console import Group
         from rich.text import Text
 

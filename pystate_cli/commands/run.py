@@ -187,7 +187,7 @@ def run(
             state = DetachedStart(session.console, client, job_id, start_timeout).wait()
             show_plan(session.console, client, job_id)
             failure = None if state is JobStatus.RUNNING else program_failure(client, job_id)
-        except SilentJobManagerError as silent:  # an error would have a script start the job once more
+        except SilentJobManagerError as silent:  # an error would make a script start the job again
             go_on = f"Job {job_id} was submitted, and goes on; pystate wait {job_id} --for running tells how it starts."
             session.console.warning(f"{silent.message} {go_on}")
         if as_json:
@@ -208,5 +208,5 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def run_arguments(arguments: list[str]) -> list[str]:
-    """Return the arguments of `run` with the value of Flink's `-py` as the positional it stands for."""
+    """Return the arguments of `run` with the value of Flink's `-py` as a positional argument."""
     return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "run")

@@ -1,4 +1,4 @@
-"""`pystate savepoints`: what there is, where it comes from, what is in it, what may go."""
+"""`pystate savepoints`: list, lineage, contents, disposal."""
 
 from __future__ import annotations
 

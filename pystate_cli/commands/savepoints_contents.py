@@ -1,4 +1,4 @@
-"""`pystate savepoints inspect|verify|diff`: what is in a savepoint, whether it is whole, how two of them differ."""
+"""`pystate savepoints inspect|verify|diff`: contents, verification and differences of savepoints."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _diff_keys(session: Session, before: str, after: str, uid: str, name: str, *
 
 
 def _plain(key: Any) -> Any:
-    """Return a key as JSON has it; what JSON can't say as Python's text of it."""
+    """Return a key as JSON, or its Python text if JSON can't represent it."""
     return key if isinstance(key, (str, int, float, bool, type(None))) else repr(key)
 
 

@@ -1,4 +1,4 @@
-"""`pystate savepoints dispose PATH|ID` and `pystate savepoints gc [DIR]`: what may go."""
+"""`pystate savepoints dispose PATH|ID` and `pystate savepoints gc [DIR]`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def dispose_savepoint(
 
 
 def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bool = False) -> None:
-    """Delete the savepoint that a path or an id means; by the job manager where one runs.
+    """Delete the savepoint of a path or an id, through the job manager if one runs.
 
     Raises:
-        PystateError: There is none, a job needs it, or it can't be deleted.
+        PystateError: It doesn't exist, a job needs it, or it can't be deleted.
     """
     from pystate.ops.jobmanager.savepoint_disposal import dispose as delete
 
@@ -47,7 +47,7 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
     except NoJobManagerError:
         if job_manager is not None:
             raise
-        client = None  # jobs may run without one: what they need stands in their files
+        client = None  # jobs may run without one: their files tell what they need
     try:
         if client is None:
             delete(session.home, location)

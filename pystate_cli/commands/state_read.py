@@ -27,7 +27,7 @@ state = typer.Typer(name="state", help="Look into the state of checkpoints and s
 
 
 class StateFormat(str, Enum):
-    """How rows are written."""
+    """The output format of rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -111,7 +111,7 @@ def _write_text(selection: Selection, console: Console, output: Path | None, for
 
 @contextmanager
 def _sink(console: Console, output: Path | None) -> Iterator[Write]:
-    """Give what takes text: of stdout, or of a file that gets its name when all is in it."""
+    """Yield a text sink: stdout, or a file that gets its name when it is complete."""
     if output is None:
         yield lambda text: console.raw(text.encode("utf-8", "backslashreplace"))
         return

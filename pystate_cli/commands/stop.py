@@ -78,7 +78,7 @@ def stop(
     if as_json:
         console.result_json({"jobId": job_id, "location": path, "state": state.value})
     else:
-        console.result(path)  # the savepoint is there, however the job ended
+        console.result(path)  # the savepoint exists, however the job ended
     if state is JobStatus.FAILED:
         raise job_failure(client, job_id)
     if state is not JobStatus.FINISHED:

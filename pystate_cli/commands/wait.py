@@ -31,7 +31,7 @@ class Event(str, Enum):
 
     @property
     def not_yet(self) -> str:
-        """What is said of a job that it has not happened to."""
+        """The message for a job that the event hasn't happened to."""
         return {"end": "not ended yet", "running": "not RUNNING yet", "checkpoint": "no checkpoint completed yet"}[
             self.value
         ]
@@ -97,16 +97,16 @@ def wait(
 
 @dataclass
 class _Fate:
-    """What became of a job.
+    """The outcome of waiting for a job.
 
     Attributes:
         job_id: The job.
-        event: What is waited for.
-        state: How it ended, or was when it had happened; until then as it was at the last look.
-        is_decided: Whether nothing is left to wait for.
-        failure: What is said of a job that ended otherwise.
-        checkpoint_id: The checkpoint that was waited for.
-        program_failure: What its program failed of behind a job that FINISHED.
+        event: The awaited event.
+        state: Its final state, or the state at the event; before that the last known state.
+        is_decided: Whether waiting is over.
+        failure: The error of a job that ended otherwise.
+        checkpoint_id: The awaited checkpoint.
+        program_failure: The failure of its program after the job FINISHED.
     """
 
     job_id: str
@@ -119,23 +119,23 @@ class _Fate:
 
     @property
     def is_good(self) -> bool:
-        """Whether what was waited for has happened."""
+        """Whether the event has happened."""
         return self.is_decided and self.failure is None
 
     @property
     def told(self) -> str:
-        """What stdout says."""
+        """The output on stdout."""
         assert self.state is not None  # noqa: S101 - told of what is decided
         words = [self.job_id, self.state.value, *([] if self.checkpoint_id is None else [str(self.checkpoint_id)])]
         return " ".join(words)
 
     def look(self, client: RestClient) -> bool:
-        """Return whether it has just been decided."""
+        """Poll the job; return whether the outcome was just decided."""
         self.is_decided = self._decide(client)
         return self.is_decided
 
     def look_behind(self, client: RestClient) -> None:
-        """Look whether the program has failed behind its job."""
+        """Check whether the program failed after its job."""
         if self.is_good and self.event is Event.END:
             self.program_failure = program_failure(client, self.job_id)
 
@@ -179,7 +179,7 @@ class _Fate:
 def _await_all(
     session: Session, client: RestClient, ids: list[str], event: Event, deadline: float | None, *, tell: bool
 ) -> list[_Fate]:
-    """Return what became of each job, or has not at the deadline; each is told as it comes."""
+    """Return the outcome of each job, even if undecided at the deadline; each is printed once decided."""
     fates = [_Fate(job_id, event) for job_id in ids]
     with session.console.waiting(f"Waiting for {len(ids)} jobs" if len(ids) > 1 else "Waiting for the job"):
         while True:

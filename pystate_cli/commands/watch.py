@@ -50,7 +50,7 @@ def watch(
 
 
 class _Looks:
-    """One look after the other, also over the end of a job manager whose successor goes on."""
+    """Samples of a job, which continue across the restart of the job manager."""
 
     def __init__(
         self, session: Session, client: RestClient, address: str | None, history: JobHistory, *, unicode: bool
@@ -82,7 +82,7 @@ class _Looks:
 
 
 class _Look:
-    """The job at one moment."""
+    """The job at one point in time."""
 
     def __init__(self, look: JobSample, silence: str | None, *, unicode: bool, header: bool) -> None:
         self._look = look

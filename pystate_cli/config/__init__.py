@@ -1,1 +1,1 @@
-"""Settings taken over from a Flink."""
+"""Import of Flink's settings."""

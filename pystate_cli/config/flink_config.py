@@ -1,4 +1,4 @@
-"""Reading the configuration files of Flink: `flink-conf.yaml` of 1.x and `config.yaml` of 2.x."""
+"""Reads the configuration files of Flink: `flink-conf.yaml` of 1.x and `config.yaml` of 2.x."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FIRST_WORD = re.compile(r"[^\s=:]{0,60}")
 
 @dataclass(frozen=True)
 class FlinkFile:
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         settings: Key -> text.
-        unread: The lines that set nothing, and are no comments: their numbers, from 1, and what they begin with.
+        unread: The lines that are neither settings nor comments: their numbers, from 1, and their beginnings.
     """
 
     settings: dict[str, str]
@@ -37,14 +37,14 @@ class FlinkFile:
 
 @dataclass
 class Imported:
-    """What becomes of a file's settings.
+    """The result of importing a file's settings.
 
     Attributes:
-        taken: Today's key -> text, in the file's order.
-        renamed: Older key -> today's.
-        without_effect: Key -> why it means nothing here.
-        refused: Key -> what is wrong with its value.
-        unknown: Keys that nobody here knows.
+        taken: Current key -> text, in the file's order.
+        renamed: Older key -> current key.
+        without_effect: Key -> why it has no effect here.
+        refused: Key -> why its value is invalid.
+        unknown: Unknown keys.
     """
 
     taken: dict[str, str] = field(default_factory=dict)
@@ -55,11 +55,11 @@ class Imported:
 
 
 def read_flink_file(path: Path) -> FlinkFile:
-    """Return what is in a file of either kind: by its name, or where that says nothing by its content.
+    """Read a file of either kind, determined by its name, or else by its content.
 
     Raises:
         UsageError: It can't be read.
-        ConfigurationError: It isn't what it seems to be.
+        ConfigurationError: It isn't a valid file of its kind.
     """
     try:
         with path.open("rb") as file:  # it may be a pipe
@@ -77,9 +77,9 @@ def read_flink_file(path: Path) -> FlinkFile:
 
 
 def read_flat(text: str) -> FlinkFile:
-    """Return key -> text by Flink's own rules: what is behind a # is left out, and so is a line without `: `.
+    """Return key -> text by Flink's own rules: text after a # is ignored, and so is a line without `: `.
 
-    Of two lines with one key the later one counts.
+    Of two lines with the same key, the later one wins.
     """
     settings: dict[str, str] = {}
     unread = []
@@ -90,7 +90,7 @@ def read_flat(text: str) -> FlinkFile:
             settings.pop(key.strip(), None)
             settings[key.strip()] = value.strip()
         elif content not in ("", "---"):
-            # no more than its first word: behind it may be a secret
+            # only its first word: the rest may be a secret
             unread.append((number, _FIRST_WORD.match(content).group()))  # type: ignore[union-attr]
     return FlinkFile(settings, tuple(unread))
 
@@ -99,7 +99,7 @@ def read_nested(text: str, where: str) -> dict[str, str]:
     """Return key -> text of standard YAML, with the keys of nested tables joined by dots.
 
     Raises:
-        ConfigurationError: It is no YAML, or there is no YAML parser.
+        ConfigurationError: It isn't YAML, or there is no YAML parser.
     """
     try:
         yaml: Any = importlib.import_module("yaml")
@@ -124,9 +124,9 @@ def read_nested(text: str, where: str) -> dict[str, str]:
 
 
 def _plain_loader(yaml: Any) -> Any:
-    """Return a safe loader that leaves all scalars as they are written: `1.10` is no number, `on` no truth value.
+    """Return a safe loader that keeps all scalars as strings: `1.10` isn't a number, `on` isn't a boolean.
 
-    What is nested deeper than any setting, and what few aliases could blow up to gigabytes, is no YAML to it.
+    It rejects YAML that is nested too deeply, or that aliases would expand to gigabytes.
     """
 
     class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
@@ -165,7 +165,7 @@ def _flattened(data: Mapping[Any, Any], above: str, where: str) -> Iterator[tupl
 
 
 def sort_settings(settings: Mapping[str, str]) -> Imported:
-    """Say what becomes of each setting here."""
+    """Classify each setting."""
     result = Imported()
     for key, value in settings.items():
         refusal = None if is_known(key) else refusal_of(key, value)
@@ -197,7 +197,7 @@ def sort_settings(settings: Mapping[str, str]) -> Imported:
 
 
 def _is_nested(text: str) -> bool:
-    """Whether there is a table: a line that ends with a colon, with something indented below it."""
+    """Return whether there is a nested table: a line that ends with a colon, followed by an indented one."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return any(
         line.rstrip().endswith(":") and below.startswith((" ", "\t")) for line, below in zip(lines, lines[1:], strict=False)

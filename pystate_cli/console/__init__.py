@@ -1,1 +1,1 @@
-"""What is printed, and how: stdout and stderr, a terminal's live lines, numbers and keys as they are written."""
+"""Output: stdout and stderr, live regions of a terminal, formats of numbers and keys."""

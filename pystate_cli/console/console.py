@@ -1,10 +1,10 @@
 """Output of the commands: the only module that prints.
 
-stdout carries the result of a command and nothing else: an id, a path, a table, what an attached job prints. What is told on
-the way goes to stderr.
+stdout has only the result of a command: an id, a path, a table, the output of an attached job. Everything else goes to
+    stderr.
 
-Names, messages and values come from snapshots, jobs and files of others. So all text loses here what would steer a terminal
-or begin another line, whatever a view has made of it. Bytes that a job has printed go into a pipe as they are.
+Names, messages and values come from untrusted snapshots, jobs and files. So control characters and line breaks are removed
+from all text here, whatever view it comes from. The output of a job goes to a pipe unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_UNFINISHED_BYTES = 1 << 20
 
 
 class OutputError(PystateError):
-    """stdout takes no more: it is closed, or the disk behind it is full."""
+    """stdout can't be written: it is closed, or its disk is full."""
 
 
 class Console:
@@ -58,12 +58,12 @@ class Console:
         self._unfinished_line = b""
         self._filter: TerminalFilter | None = None
         for stream in (self._stdout, self._stderr):
-            if hasattr(stream, "reconfigure"):  # a name of a job must not be able to break a terminal without UTF-8
+            if hasattr(stream, "reconfigure"):  # the name of a job must not break a terminal without UTF-8
                 stream.reconfigure(errors="backslashreplace")
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person looks at stdout."""
+        """Whether stdout is a terminal."""
         return self._stdout.isatty()
 
     # -- stdout
@@ -87,7 +87,7 @@ class Console:
             self._stdout.flush()
 
     def result_json(self, data: Any) -> None:
-        """Print the result as JSON, with our spelling of its keys."""
+        """Print the result as JSON, with camelCase keys."""
         import json
 
         from pystate.common.text.plain_data import to_plain
@@ -96,15 +96,15 @@ class Console:
         self.result_text(json.dumps(with_our_keys(to_plain(data)), indent=2).replace(_DELETE, _DELETE_IN_JSON))
 
     def result_json_line(self, data: Any) -> None:
-        """Print one of many results as JSON, in a line."""
+        """Print one of many results as JSON, on one line."""
         import json
 
         self.result(json.dumps(data).replace(_DELETE, _DELETE_IN_JSON))
 
     def raw(self, data: bytes) -> None:
-        """Hand on what a job has printed: into a pipe as it is, to a terminal what can't steer it.
+        """Write the output of a job: unchanged to a pipe, filtered to a terminal.
 
-        Above a live view on the same terminal come only whole lines, and a very long one broken.
+        Above a live view on the same terminal only whole lines are printed, very long ones in pieces.
         """
         if self._region is not None and self._stdout.isatty():
             whole, newline, rest = (self._unfinished_line + data).rpartition(b"\n")
@@ -119,14 +119,14 @@ class Console:
             self._stdout.buffer.flush()
 
     def render(self, renderable: RenderableType) -> None:
-        """Print something of rich."""
+        """Print a renderable of rich."""
         with self._writing():
-            # a path that is longer than a line must not be broken: the terminal goes on below, and it can be copied
+            # a path longer than a line must not be broken: the terminal wraps it, and it can be copied
             self._rich(self._stdout).print(renderable, soft_wrap=True)
 
     @contextlib.contextmanager
     def redrawn_result(self) -> Iterator[LiveRegion]:
-        """Give a result that is redrawn in place on the terminal; its last drawing stays."""
+        """Yield a result that is redrawn in place on the terminal; its last drawing stays."""
         from pystate_cli.console.live_region import LiveRegion
 
         with LiveRegion(self._stdout, self._rich(self._stdout), keep=True) as region:
@@ -134,7 +134,7 @@ class Console:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """The number of columns of the terminal."""
         return max(_MIN_WIDTH, int(self._rich(self._stdout).width))
 
     @property
@@ -146,7 +146,7 @@ class Console:
 
     @property
     def can_redraw(self) -> bool:
-        """Whether a person looks at stderr, on a terminal whose cursor can be moved."""
+        """Whether stderr is a terminal whose cursor can be moved."""
         return self._stderr.isatty() and not _is_dumb()
 
     @property
@@ -156,7 +156,7 @@ class Console:
 
     @contextlib.contextmanager
     def live_view(self) -> Iterator[LiveRegion]:
-        """Give a view below everything else that is printed meanwhile; it is gone at the end."""
+        """Yield a view below everything else that is printed meanwhile; it is erased at the end."""
         from pystate_cli.console.live_region import LiveRegion
 
         with LiveRegion(self._stderr, self._rich(self._stderr), keep=False) as region:
@@ -171,11 +171,11 @@ class Console:
                     self.raw(rest + b"\n")
 
     def info(self, line: str) -> None:
-        """Tell what happens, in one line."""
+        """Print an informational line."""
         self._tell(steady_line(line))
 
     def guarantees(self, guarantees: Sequence[StreamGuarantee]) -> None:
-        """Tell how often elements get through a job; on a terminal in lines that fit it."""
+        """Print the delivery guarantees of a job; wrapped on a terminal."""
         from pystate.common.stream_guarantee import guarantee_lines
 
         width = max(_MIN_WIDTH, int(self._rich(self._stderr).width)) if self._stderr.isatty() else None
@@ -183,7 +183,7 @@ class Console:
             self.info(line)
 
     def warning(self, line: str) -> None:
-        """Tell what should be changed; on a terminal in lines that fit it, broken between words."""
+        """Print a warning; wrapped between words on a terminal."""
         head = "warning:"
         lines = _indented(f"{head} {line}")
         if self._stderr.isatty():
@@ -195,7 +195,7 @@ class Console:
         self._tell("\n".join([self._style(_YELLOW, head) + first.removeprefix(head), *rest]))
 
     def error(self, error: PystateError) -> None:
-        """Tell what went wrong, where, and what to do."""
+        """Print an error: what happened, where, and what to do."""
         first, *rest = _indented(str(error) or type(error).__name__)
         self._tell("\n".join([f"{self._style(_RED, 'error:')} {first}", *rest]))
         if self.verbose:
@@ -207,17 +207,17 @@ class Console:
 
     @property
     def can_ask(self) -> bool:
-        """Whether there is a person who can answer a question."""
+        """Whether a user can answer a question."""
         return sys.stdin.isatty() and self._stderr.isatty()
 
     def confirm(self, question: str) -> bool:
-        """Ask on stderr, and return whether the answer is yes; nothing typed is no."""
+        """Ask on stderr, and return whether the answer is yes; an empty answer is no."""
         self.info(f"{question} [y/N]")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     @contextlib.contextmanager
     def waiting(self, text: str) -> Iterator[None]:
-        """Show on a terminal that something takes its time."""
+        """Show a waiting indicator on a terminal."""
         if not self.can_redraw:
             yield
             return
@@ -230,11 +230,11 @@ class Console:
 
     @contextlib.contextmanager
     def progress(self, text: str, *, waiter: str | None = None) -> Iterator[ShowProgress | None]:
-        """Give what moves a bar of acknowledgements on a terminal.
+        """Yield a function that updates a progress bar of acknowledgements on a terminal.
 
         Args:
-            text: What is waited for.
-            waiter: Where no bar can be drawn a line says once that this waits for an epoch's end; nothing is said for None.
+            text: What the bar is for.
+            waiter: Without a bar, a line reports once that this waits for an epoch's end; None for no line.
         """
         if not self.can_redraw:
             yield None if waiter is None else self._tell_wait(waiter)
@@ -246,7 +246,7 @@ class Console:
 
     @contextlib.contextmanager
     def bytes_progress(self, text: str, total: int) -> Iterator[Callable[[int], object]]:
-        """Give what moves a bar of bytes on a terminal."""
+        """Yield a function that updates a progress bar of bytes on a terminal."""
         if not self.can_redraw:
             yield lambda _: None
             return
@@ -255,7 +255,7 @@ class Console:
         with bytes_bar(self._rich(self._stderr), text, total, unicode=self.info_has_unicode) as show:
             yield show
 
-    # -- inner workings
+    # -- internals
 
     def _tell(self, text: str) -> None:
         with self._above_region():
@@ -275,14 +275,14 @@ class Console:
         def show(acknowledged: int, total: int, size: int, waits: str) -> None:
             nonlocal seen
             seen = seen + 1 if waits or seen >= 2 else 0
-            if seen == 2:  # not at once: an epoch that ends by the next look kept nobody waiting
+            if seen == 2:  # not at once: a wait that is over by the next poll isn't worth a line
                 self.info(f"{waiter} {waits}.")
 
         return show
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn what stdout refuses into our error; that nobody reads it any more stays a signal of its own."""
+        """Convert errors of stdout to `OutputError`, except a closed pipe."""
         with self._above_region():
             try:
                 yield
@@ -319,7 +319,7 @@ class Console:
 
 
 def _indented(text: str) -> list[str]:
-    """Return the lines of a text; those behind the first are indented, so that none looks like a message of its own."""
+    """Return the lines of a text; all but the first are indented, so that none looks like a separate message."""
     first, *rest = steady_text(text).split("\n")
     return [first, *(line if line.startswith(_INDENT) else _INDENT + line for line in rest)]
 

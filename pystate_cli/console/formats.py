@@ -25,12 +25,12 @@ def format_size(size: int | None) -> str:
 
 
 def format_count(count: int | None) -> str:
-    """Return a count with its thousands apart: `1,234,567`."""
+    """Return a count with thousands separators: `1,234,567`."""
     return UNKNOWN if count is None or count < 0 else f"{count:,}"
 
 
 def format_millis(millis: int | None) -> str:
-    """Return a length of time in the two units that fit: `110 ms`, `2.3 s`, `4 m 05 s`, `1 h 02 m`, `3 d 04 h`."""
+    """Return a duration in the two units that fit: `110 ms`, `2.3 s`, `4 m 05 s`, `1 h 02 m`, `3 d 04 h`."""
     if millis is None or millis < 0:
         return UNKNOWN
     if millis < 1000:
@@ -45,21 +45,21 @@ def format_millis(millis: int | None) -> str:
 
 
 def known_epoch(number: int | None) -> int | None:
-    """Return the number of an epoch, and None for -1: no epoch has ended yet."""
+    """Return the number of an epoch; None for -1, when no epoch has ended yet."""
     return None if number is None or number < 0 else number
 
 
 def waiting_text(epoch: int | None, since: int | None, now: int, running: int | None = None) -> str | None:
-    """Say that a checkpoint's barrier waits for the end of an epoch.
+    """Return the message that a checkpoint's barrier waits for the end of an epoch.
 
     Args:
-        epoch: Which, `waits_for_epoch` in REST.
-        since: Since when, ms since 1970.
+        epoch: The epoch, `waits_for_epoch` in REST.
+        since: When the wait began, ms since 1970.
         now: Milliseconds since 1970.
-        running: For how many ms the epoch has run.
+        running: How long the epoch has run, ms.
 
     Returns:
-        `waits for the end of epoch 2, since 9.0 s`, or `, which has run for 9.0 s` of a savepoint's progress; None where it
+        `waits for the end of epoch 2, since 9.0 s`, or `, which has run for 9.0 s` for a savepoint's progress; None if it
         doesn't wait.
     """
     if epoch is None:
@@ -75,7 +75,7 @@ def local_time(millis: int) -> datetime:
 
 
 def format_moment(millis: int | None, now_millis: int) -> str:
-    """Return an instant for a table: the time alone where it was today, else with the date."""
+    """Return an instant for a table: only the time if it was today, else with the date."""
     if millis is None or millis < 0:
         return UNKNOWN
     moment = local_time(millis)
@@ -85,14 +85,15 @@ def format_moment(millis: int | None, now_millis: int) -> str:
 
 
 def format_watermark(watermark: int | None, now_millis: int) -> str:
-    """Return event time: `12:00:05, 3.2 s behind`, with its date where that isn't today's.
+    """Return event time: `12:00:05, 3.2 s behind`, with its date unless that is today.
 
     Args:
-        watermark: Milliseconds since 1970; None where it isn't known.
-        now_millis: By the clock, ms since 1970.
+        watermark: Milliseconds since 1970; None if unknown.
+        now_millis: The processing time, ms since 1970.
 
     Returns:
-        With how far it is behind the clock, or ahead of it; `none yet` and `at its end` for Flink's least and largest.
+        The time with its lag or lead relative to processing time; `none yet` and `at its end` for Flink's minimum and
+        maximum.
     """
     if watermark is None:
         return UNKNOWN
@@ -104,7 +105,7 @@ def format_watermark(watermark: int | None, now_millis: int) -> str:
     distance = f"{format_millis(abs(behind))} {'behind' if behind >= 0 else 'ahead'}"
     try:
         moment = local_time(watermark)
-    except (OverflowError, OSError, ValueError):  # no year that a calendar has
+    except (OverflowError, OSError, ValueError):  # not a year of the calendar
         return f"{watermark} ms, {distance}"
     pattern = "%H:%M:%S" if moment.date() == local_time(now_millis).date() else "%Y-%m-%d %H:%M:%S"
     return f"{moment.strftime(pattern)}, {distance}"
@@ -123,5 +124,5 @@ def format_iso(millis: int | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a name on one line and without what would steer a terminal."""
+    """Return a name on one line, without control characters."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

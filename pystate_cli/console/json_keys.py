@@ -1,7 +1,7 @@
-"""The keys of JSON that commands print: camelCase, whatever the REST answer or the file that they come from has.
+"""The keys of JSON that commands print: camelCase, whatever the spelling in the REST answer or the file.
 
 Flink's REST mixes three spellings (`start-time`, `end_to_end_duration`, `exceptionHistory`), and a job's id is `jid`
-here and `job_id` there. Who reads what our commands print has one.
+here and `job_id` there. The output of commands has only one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DATA_KEYED = frozenset({"configuration", "taken", "renamed", "withoutEffect", "r
 
 
 def camel_case(name: str) -> str:
-    """Return a key in our spelling; what is no word in one of the three spellings stays as it is."""
+    """Return a key in camelCase; keys in none of the three spellings are unchanged."""
     if name in _NAMES:
         return _NAMES[name]
     if not _WORDS.fullmatch(name):
@@ -26,7 +26,7 @@ def camel_case(name: str) -> str:
 
 
 def with_our_keys(data: Any) -> Any:
-    """Return JSON-able data with all keys in our spelling."""
+    """Return JSON-able data with all keys in camelCase."""
     if isinstance(data, dict):
         return {
             (ours := camel_case(str(name))): value if ours in DATA_KEYED else with_our_keys(value)

@@ -16,7 +16,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 class LiveRegion:
-    """A few lines that are redrawn in place. The cursor rests below them; whoever prints erases them first.
+    """A few lines that are redrawn in place. The cursor rests below them; other output has to erase them first.
 
     Args:
         stream: The terminal.
@@ -28,7 +28,7 @@ class LiveRegion:
         self._stream = stream
         self._screen = screen
         self._keep = keep
-        self._drawn: list[int] = []  # the length of each line on the terminal
+        self._drawn: list[int] = []  # the length of each line as drawn
         self._lines: list[str] = []
         self._handler: Any = None
 
@@ -40,7 +40,7 @@ class LiveRegion:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if not self._keep:
             self.erase()
         self._write(_SHOW_CURSOR)
@@ -49,23 +49,23 @@ class LiveRegion:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """The number of columns of the terminal."""
         return int(self._screen.width)
 
     @property
     def height(self) -> int:
-        """How many lines can be drawn; the cursor needs one of its own."""
+        """The number of lines that can be drawn; the cursor needs one more."""
         return max(1, int(self._screen.height) - 1)
 
     def draw(self, renderable: RenderableType) -> None:
-        """Show something of rich in the place of what was shown before. What is too high for the terminal is cut."""
+        """Replace the previous drawing by a renderable of rich, truncated to the height of the terminal."""
         with self._screen.capture() as captured:
             self._screen.print(renderable, no_wrap=True, overflow="ellipsis", crop=True)
         self._lines = captured.get().rstrip("\n").split("\n")[: self.height]
         self._show(self._erasing())
 
     def erase(self) -> None:
-        """Take the lines off the terminal, to print something in their place."""
+        """Erase the lines, to print something in their place."""
         self._write(self._erasing())
         self._drawn = []
 
@@ -80,7 +80,7 @@ class LiveRegion:
         self._write(before + "".join(f"{line}\n" for line in self._lines))
 
     def _erasing(self) -> str:
-        # a terminal that was made narrower has wrapped what it shows
+        # a terminal that was made narrower has wrapped the lines
         width = max(1, self.width)
         rows = sum(max(1, -(-length // width)) for length in self._drawn)
         return f"\x1b[{rows}A\r{_ERASE_BELOW}" if rows else ""

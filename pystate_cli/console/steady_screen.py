@@ -1,4 +1,4 @@
-"""A screen of rich on which no text steers the terminal, whatever view it comes from."""
+"""A console of rich that neutralizes control characters in all text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SteadyScreen(Console):
     """Renders as rich does; but a text is one line, and control characters in it are shown as `?`."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the pieces of something of rich."""
+        """Yield the segments of a renderable."""
         if isinstance(renderable, str):
             renderable = Text(renderable)
         if isinstance(renderable, Text):

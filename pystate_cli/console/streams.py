@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, or broken pipes."""
+"""Handles standard streams that are closed, full, or broken pipes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 def open_closed_streams() -> None:
-    """Put something in the place of streams that were closed when this process was started: `pystate list >&-`.
+    """Replace standard streams that were closed when this process was started: `pystate list >&-`.
 
-    Else the first file or connection that is opened would take the place, and be written into. What is written to a
-    closed stdout fails, as the system's own commands have it; what is told on stderr is for nobody.
+    Otherwise the first opened file or connection would get the descriptor, and be written to. Writes to a closed stdout
+    fail, as in the system's own commands; writes to a closed stderr are dropped.
     """
     for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -27,5 +27,5 @@ def open_closed_streams() -> None:
 
 
 def leave_stdout() -> None:
-    """Write nothing to stdout any more: Python would try again at its end, and complain."""
+    """Disable stdout: otherwise Python would retry at its exit, and report an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

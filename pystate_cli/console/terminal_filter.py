@@ -1,4 +1,4 @@
-"""What a job has printed, made harmless for a terminal: text, line ends, tabs and colours get through."""
+"""Makes the output of a job safe for a terminal: text, line ends, tabs and colours pass."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _RESET = "\x1b[m"
 class TerminalFilter:
     """Filters the bytes of one output, piece by piece.
 
-    Colours, bold and the like get through and end with their line; hidden text does not. A carriage return ends a line.
-    All other control characters are shown as `?`, bytes that are no UTF-8 as the sign for that.
+    Colours, bold and the like pass and end with their line; hidden text does not. A carriage return ends a line.
+    All other control characters are shown as `?`, invalid UTF-8 as the replacement character.
 
     Args:
-        encoding: The terminal's.
+        encoding: The encoding of the terminal.
     """
 
     def __init__(self, encoding: str | None) -> None:
@@ -32,7 +32,7 @@ class TerminalFilter:
         self._unfinished = ""
 
     def __call__(self, data: bytes) -> bytes:
-        """Return what the terminal may be given of the next bytes."""
+        """Return the next bytes as safe text for the terminal."""
         text = self._unfinished + self._decoder.decode(data)
         unfinished = _UNFINISHED.search(text)
         self._unfinished = "" if unfinished is None else unfinished[0]

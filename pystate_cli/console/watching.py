@@ -23,7 +23,7 @@ DEFAULT_INTERVAL = 2.0
 
 
 def refuse_watched_json(watched: bool, as_json: bool) -> None:
-    """Refuse `--watch` beside `--json`.
+    """Reject `--watch` together with `--json`.
 
     Raises:
         UsageError: Both were given.
@@ -34,7 +34,7 @@ def refuse_watched_json(watched: bool, as_json: bool) -> None:
 
 
 class Watched(Protocol):
-    """What a command shows at one moment."""
+    """The output of a command at one point in time."""
 
     @property
     def is_last(self) -> bool:
@@ -44,19 +44,19 @@ class Watched(Protocol):
         """Return the lines for a pipe; a block like the one before is not printed."""
 
     def view(self, width: int, height: int) -> RenderableType:
-        """Return what a terminal of that size shows."""
+        """Return the output for a terminal of that size."""
 
 
 def watch(console: Console, look: Callable[[], Watched], seconds: float, *, gap: bool = True) -> None:
     """Show what `look` returns, redrawn in place on a terminal, a block per change in a pipe.
 
-    It ends with the last look, with q and with Ctrl-C; neither of them is a failure.
+    It ends with the last sample, with q and with Ctrl-C; none of these is a failure.
 
     Args:
-        console: Prints.
-        look: Looks again.
-        seconds: How long to wait between two looks.
-        gap: Put an empty line between the blocks in a pipe.
+        console: The console.
+        look: Takes a sample.
+        seconds: The time between two samples.
+        gap: Whether to print an empty line between blocks in a pipe.
     """
     with ExitStack() as stack:
         keyboard = stack.enter_context(Keyboard())

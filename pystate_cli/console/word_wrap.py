@@ -1,4 +1,4 @@
-"""Lines of text in a terminal."""
+"""Word wrapping for a terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from __future__ import annotations
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Return a line of text as lines that fit a terminal, broken between words.
 
-    A word that is longer than a line, such as a path, stays whole: the terminal goes on below, and it can be copied.
+    A word that is longer than a line, such as a path, isn't broken: the terminal wraps it, and it can be copied.
 
     Args:
         text: Without line ends.
         width: Columns of the terminal.
-        indent: Stands in front of all lines but the first.
+        indent: The prefix of all lines but the first.
     """
     from rich.cells import cell_len
 

@@ -1,1 +1,1 @@
-"""What `pystate doctor` looks at: one module per place where something can be wrong."""
+"""The checks of `pystate doctor`, one module per area."""

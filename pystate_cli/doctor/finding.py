@@ -20,10 +20,10 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        name: What was looked at.
-        health: How bad it is.
-        text: What was found.
-        hint: The next command, where something should be done.
+        name: The checked thing.
+        health: The severity.
+        text: The result.
+        hint: The next command, if there is something to do.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Finding:
     hint: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it for programs."""
+        """Return it as plain data."""
         return {"name": self.name, "status": self.health.value, "text": self.text, "hint": self.hint}
 
 

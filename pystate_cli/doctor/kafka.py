@@ -1,4 +1,4 @@
-"""What jobs that read or write Kafka need."""
+"""Checks for jobs that read or write Kafka."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEEDS = {"spark-token-provider-kafka-0-10": "spark-token-provider-kafka", "kafk
 
 
 def check_kafka(configuration: Configuration) -> Finding:
-    """Look whether the settings name Spark's connector, in a version that fits, and whether the client is installed."""
+    """Check that the settings name a fitting version of Spark's connector, and that the client is installed."""
     client = "writing: confluent-kafka is installed"
     if importlib.util.find_spec("confluent_kafka") is None:
         client = "writing: pip install 'pystate[kafka]'"

@@ -10,7 +10,7 @@ from pystate_cli.console.formats import format_size
 
 
 def low_disks(client: RestClient) -> list[str]:
-    """Return a sentence for each disk with less room than configured; none where the job manager has no word for them."""
+    """Return a sentence for each disk with less free space than configured; none if the job manager doesn't report disks."""
     found: dict[tuple[int, int], list[DiskInfo]] = {}
     try:
         disks = client.get("/pystate/disks", DisksInfo).disks

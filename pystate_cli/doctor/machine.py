@@ -1,4 +1,4 @@
-"""This machine: Python, packages, Java, Spark, cores, disks, clock."""
+"""Checks of this machine: Python, packages, Java, Spark, cores, disks, clock."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ session.stop()
 
 
 def check_python() -> Finding:
-    """Look at the interpreter."""
+    """Check the interpreter."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < _OLDEST_PYTHON:
         return fail("python", f"Python {version} is too old", "use Python 3.10 or newer")
@@ -76,7 +76,7 @@ def check_open_files() -> Finding:
 
 
 def check_packages() -> Finding:
-    """Look whether everything is installed that pystate needs."""
+    """Check that all required packages are installed."""
     missing = [name for name in PACKAGES if not _version(name)]
     if missing:
         return fail(
@@ -86,7 +86,7 @@ def check_packages() -> Finding:
 
 
 def check_java(home: PystateHome) -> Finding:
-    """Look for a Java that Spark can run on."""
+    """Check that there is a Java for Spark."""
     from pystate.common.processes.java import find_java
 
     try:
@@ -97,7 +97,7 @@ def check_java(home: PystateHome) -> Finding:
 
 
 def check_spark(*, start: bool) -> Finding:
-    """Look at Spark's version; with `start` run a job in it."""
+    """Check Spark's version; with `start` also run a job."""
     version = _version("pyspark")
     if not version:
         return fail("spark", "PySpark is not installed", f"{sys.executable} -m pip install pyspark")
@@ -129,7 +129,7 @@ def check_spark(*, start: bool) -> Finding:
 
 
 def check_cores(configuration: Configuration) -> Finding:
-    """Compare what Spark may use with what the parallelism needs."""
+    """Compare Spark's cores with those that the parallelism needs."""
     from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
     from pystate.common.configuration.options import CoreOptions, SparkOptions
     from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
@@ -159,7 +159,7 @@ def check_cores(configuration: Configuration) -> Finding:
 
 
 def check_authentication(configuration: Configuration) -> Iterator[Finding]:
-    """Look who may speak to the Spark of jobs; a local master of ours with its own settings is not worth a line."""
+    """Check the authentication of Spark's connections; nothing is reported for a local master with default settings."""
     from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
     from pystate.common.configuration.execution_target import local_threads
     from pystate.common.configuration.options import SparkOptions
@@ -178,12 +178,12 @@ def check_authentication(configuration: Configuration) -> Iterator[Finding]:
 
 
 def check_disks(home: PystateHome, places: list[str], limit: int) -> Iterator[Finding]:
-    """Look at the space left where pystate writes on this machine, each disk once.
+    """Check the free space where pystate writes on this machine, once per disk.
 
     Args:
         home: The installation.
         places: The configured folders.
-        limit: With less than so many bytes free it warns; 0 for never.
+        limit: Warn below this many free bytes; 0 for never.
     """
     seen: dict[int, None] = {}
     for name in (str(home.root), tempfile.gettempdir(), *places):
@@ -208,7 +208,7 @@ def check_disks(home: PystateHome, places: list[str], limit: int) -> Iterator[Fi
 
 
 def check_clock() -> Finding:
-    """Look whether the clock can be right."""
+    """Check that the clock is plausible."""
     now = time.time()
     if now < _RELEASED:
         return fail(

@@ -1,4 +1,4 @@
-"""The home and its job manager."""
+"""Checks of the home and its job manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_home(home: PystateHome) -> Finding:
-    """Look whether the home is ours alone."""
+    """Check that the home is private to this user."""
     root = home.root
     if not root.exists():
         parent = next(folder for folder in root.parents if folder.exists())
@@ -34,7 +34,7 @@ def check_home(home: PystateHome) -> Finding:
 
 
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
-    """Ask the job manager, and where there is none look at the port it would take."""
+    """Check the job manager, or, if there is none, the port it would use."""
     from pystate.common.configuration.service_options import ClientOptions, RestOptions
     from pystate.runtime.rest.job_messages import MultipleJobsDetails
     from pystate_cli.client.job_manager import find_job_manager
@@ -65,7 +65,7 @@ def check_job_manager(home: PystateHome, configuration: Configuration, address: 
 
 
 def check_port(address: str, port: int) -> Finding:
-    """Look whether the job manager could listen there."""
+    """Check that the job manager could listen on its port."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:

@@ -1,4 +1,4 @@
-"""The configured storage: reachable, and a file can be written, read and deleted there."""
+"""Checks of the configured storage: it is reachable, and a file can be written, read and deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = (
 
 
 def check_storage(configuration: Configuration) -> Iterator[Finding]:
-    """Try every configured place."""
+    """Check every configured place."""
     for name, key in KEYS:
         place = configuration.get_string(key, "")
         if place:
@@ -37,7 +37,7 @@ def check_storage(configuration: Configuration) -> Iterator[Finding]:
 
 
 def local_places(configuration: Configuration) -> list[str]:
-    """Return the configured places that are folders of this machine."""
+    """Return the configured places that are local folders."""
     places = [configuration.get_string(key, "") for _, key in KEYS]
     return [place.removeprefix("file://").removeprefix("file:") for place in places if place.startswith(("/", "file:"))]
 
@@ -66,7 +66,7 @@ def _try(name: str, key: str, place: str) -> Finding:
         skew = _skew(fs, probe, before, after)
         step = "deleted from"
         fs.rm_file(probe)
-    except Exception as error:  # each file system has errors of its own
+    except Exception as error:  # each file system has its own errors
         with contextlib.suppress(Exception):
             fs.rm_file(probe)
         _remove(fs, made)
@@ -82,7 +82,7 @@ def _try(name: str, key: str, place: str) -> Finding:
 
 
 def _missing(fs: Any, path: str) -> list[str]:
-    """Return the folders that are not there, the deepest first; a look must not leave any."""
+    """Return the missing folders, deepest first; the check must not leave any."""
     missing = []
     while path.strip("/") and not fs.exists(path):
         missing.append(path)
@@ -92,18 +92,18 @@ def _missing(fs: Any, path: str) -> list[str]:
 
 def _remove(fs: Any, folders: list[str]) -> None:
     for folder in folders:
-        with contextlib.suppress(Exception):  # somebody has put something there meanwhile, or there are no folders
+        with contextlib.suppress(Exception):  # they aren't empty any more, or there are no folders
             fs.rmdir(folder)
 
 
 def _skew(fs: Any, path: str, before: float, after: float) -> float:
-    """Return by how many seconds the storage's clock is off; 0 where it doesn't say."""
+    """Return the clock skew of the storage in seconds; 0 if unknown."""
     try:
         modified = fs.modified(path)
     except Exception:  # not every file system has it
         return 0.0
     stamp = modified.timestamp() if isinstance(modified, datetime) else float(modified)
-    # some say it in whole seconds
+    # some report it in whole seconds
     return stamp - before if stamp < before - 1 else stamp - after if stamp > after + 1 else 0.0
 
 

@@ -1,1 +1,1 @@
-"""How typer is bent to Flink's ways: its flags, its help, a group with a default command."""
+"""Adapts typer to Flink's command line: flags, help, groups with a default command."""

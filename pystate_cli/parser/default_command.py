@@ -10,10 +10,10 @@ DEFAULT = "show"
 
 
 class DefaultCommandGroup(TyperGroup):
-    """Puts the name of the default command in front of words that begin with no command's name."""
+    """Inserts the name of the default command before words that don't begin with a command's name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words behind the group's name."""
+        """Parse the words after the group's name."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""Options of Flink's client that have no meaning here, each refused with what to do instead."""
+"""Options of Flink's client without a meaning here, each rejected with an alternative."""
 
 from __future__ import annotations
 

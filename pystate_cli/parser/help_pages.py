@@ -1,4 +1,4 @@
-"""The layout of `--help`: plain lines without cut names or sentences, and the commands by what one wants to do."""
+"""The layout of `--help`: plain lines without cut names or sentences, and the commands grouped by purpose."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class SectionedGroup(TyperGroup):
 
 
 def show_whole_sentences(command: Any) -> None:
-    """Let a list of commands show the whole first sentence of each, and usage lines name arguments as they are typed.
+    """Make lists of commands show whole first sentences, and usage lines show arguments as typed.
 
-    typer cuts the sentences, and writes `{JOB.PY} [[ARGUMENTS]]...`.
+    typer truncates the sentences, and writes `{JOB.PY} [[ARGUMENTS]]...`.
 
     Args:
-        command: What `typer.main.get_command` gives; with all below.
+        command: The result of `typer.main.get_command`; applied to all its subcommands.
     """
     for below in getattr(command, "commands", {}).values():
         show_whole_sentences(below)

@@ -1,4 +1,4 @@
-"""Commands of other tools that are none here, each answered with the one that does the same."""
+"""Commands of other tools that don't exist here, each with its equivalent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Parameters without pydantic: text and None are taken as they are, numbers are read here.
+"""Parses parameters without pydantic: strings and None are passed through, numbers are parsed here.
 
-typer checks each value with pydantic, whose import takes longer than all that `pystate list` does, and whose sentences are
-written for programmers. It isn't asked where there is nothing to check: for flags typer does so itself, for texts, defaults
-and numbers it is done here.
+typer validates each value with pydantic, whose import takes longer than all of `pystate list`, and whose messages are
+    written for programmers. It is skipped where there is nothing to validate: typer does so for flags; strings, defaults and
+    numbers are handled here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _UNCHECKED = object()
 
 
 def let_pass_unchecked(command: Any) -> None:
-    """Make a command of typer, with those below it, leave out checks that can't fail.
+    """Make a typer command and its subcommands skip validation that can't fail.
 
-    With a typer that doesn't say what a parameter's values are, nothing is changed.
+    If a version of typer doesn't expose the types of parameters, nothing is changed.
 
     Args:
-        command: What `typer.main.get_command` gives.
+        command: The result of `typer.main.get_command`.
     """
     for below in getattr(command, "commands", {}).values():
         let_pass_unchecked(below)
@@ -49,10 +49,10 @@ def _processed(parameter: Any, check: Callable[[Any, Any], Any]) -> Callable[[An
 
 
 def _passed(parameter: Any, value: Any, context: Any) -> Any:
-    """Return what the check would return, and `_UNCHECKED` where it is needed.
+    """Return the validated value, or `_UNCHECKED` if validation is needed.
 
     Raises:
-        typer.BadParameter: The value is no number, or out of the parameter's range.
+        typer.BadParameter: The value isn't a number, or is out of the parameter's range.
     """
     wanted = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if wanted is None or parameter.required and parameter.value_is_missing(value):
@@ -70,10 +70,10 @@ def _passed(parameter: Any, value: Any, context: Any) -> Any:
 
 
 def _number(wanted: type[int] | type[float], text: str, parameter: Any, context: Any) -> int | float:
-    """Read a number, and compare it with the parameter's range.
+    """Parse a number, and check the parameter's range.
 
     Raises:
-        typer.BadParameter: It is none, or out of range.
+        typer.BadParameter: It isn't a number, or is out of range.
     """
     try:
         number = wanted(text)

@@ -1,1 +1,1 @@
-"""The program of a job: its words on the command line, a first look at its file, the files of a new one."""
+"""Programs of jobs: their arguments, a syntax check, templates of new projects."""

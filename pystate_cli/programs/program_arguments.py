@@ -68,7 +68,7 @@ COMMON_WITH_VALUE = frozenset(
 
 
 def python_properties(files: str | None, archives: str | None, executable: str | None) -> list[str]:
-    """Return the KEY=VALUE settings that the Python options of a command stand for."""
+    """Return the Python options of a command as KEY=VALUE settings."""
     given = {"python.files": files, "python.archives": archives, "python.executable": executable}
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 
@@ -76,14 +76,14 @@ def python_properties(files: str | None, archives: str | None, executable: str |
 def with_job_file_behind_options(
     arguments: Sequence[str], flags: Collection[str], with_value: Collection[str], command: str
 ) -> list[str]:
-    """Return the arguments of a command with the value of Flink's `-py` as the positional it stands for.
+    """Return the arguments of a command with the value of Flink's `-py` as a positional argument.
 
     As in Flink, the first argument that is neither an option of the command nor its value begins the program's arguments.
 
     Args:
-        arguments: What follows the command's name.
+        arguments: The words after the command's name.
         flags: The names of its options that take no value.
-        with_value: The names of those that take one.
+        with_value: The names of its options that take a value.
         command: Its name, for the help.
 
     Raises:
@@ -115,22 +115,22 @@ def with_job_file_behind_options(
 
 
 def _is_joined(argument: str, with_value: Collection[str]) -> bool:
-    """Whether an argument is a short option with its value: -p2."""
+    """Return whether an argument is a short option joined with its value: -p2."""
     return argument[:2] in with_value and argument[:2] != "--"
 
 
 def check_program_arguments(
     console: Console, job_file: str, arguments: Sequence[str], options: Collection[str]
 ) -> list[str]:
-    """Return the program's arguments; where some look like options of the command, ask whether they are the program's.
+    """Return the program's arguments; if some look like options of the command, ask whether they are meant for the program.
 
     As in Flink, everything after the program's file is the program's, so `run job.py -p 2` leaves the parallelism as it is.
-    Without a terminal there is a warning. `--` right after the file says that what follows is meant so.
+    Without a terminal there is a warning. `--` right after the file confirms it.
 
     Args:
-        console: Asks, or warns.
-        job_file: The program, as it was typed.
-        arguments: What follows it.
+        console: The console for the question or the warning.
+        job_file: The program, as typed.
+        arguments: The words after it.
         options: The names of the command's options.
 
     Raises:

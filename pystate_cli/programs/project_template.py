@@ -46,11 +46,11 @@ class ProjectTemplate:
     """A kind of project. In its texts `{name}` stands for the project's name, `{module}` for that of its program.
 
     Attributes:
-        about: What its program does, as the rest of a sentence.
+        about: The purpose of its program, as the rest of a sentence.
         job: The program.
         test: Its test.
         first_run: The command that runs it for the first time.
-        commands: How it is run, each with a remark.
+        commands: The commands to run it, each with a remark.
         files: More files, by path.
         settings: More lines of its settings; `{spark}` is Spark's version there.
     """
@@ -70,7 +70,7 @@ def project_files(name: str, template: ProjectTemplate, spark_version: str = "")
     Args:
         name: Its name: letters, digits, `-`, `_` and `.`.
         template: Its kind.
-        spark_version: That of the installed Spark.
+        spark_version: The version of the installed Spark.
     """
     module = module_name(name)
     commands = "\n".join(f"    {command} # {remark}" for command, remark in template.commands)
@@ -88,13 +88,13 @@ def project_files(name: str, template: ProjectTemplate, spark_version: str = "")
 
 
 def module_name(name: str) -> str:
-    """Return the name of the project's program as Python can import it."""
+    """Return the project's module name, which Python can import."""
     plain = "".join(character if character.isalnum() else "_" for character in name.lower())
     return f"job_{plain}" if not plain[:1].isalpha() else plain
 
 
 def filled_in(text: str, words: Mapping[str, str]) -> str:
-    """Return a text with words for their names in braces; other braces stay."""
+    """Return a text with placeholders in braces replaced; other braces stay."""
     text = textwrap.dedent(text)
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)
@@ -102,7 +102,7 @@ def filled_in(text: str, words: Mapping[str, str]) -> str:
 
 
 def _aligned(text: str) -> str:
-    """Put the remarks behind commands under each other, whatever the names in front of them are."""
+    """Align the remarks after commands."""
     commands = [line.split(" # ") for line in text.splitlines() if line.startswith("    ") and " # " in line]
     width = max((len(command.rstrip()) for command, *_ in commands), default=0)
     for command, *remark in commands:

@@ -1,1 +1,1 @@
-"""What goes on while a command waits: an attached job, a start, a rescale, an operation that was triggered."""
+"""Long-running commands: an attached job, a start, a rescale, a triggered operation."""

@@ -27,13 +27,13 @@ SECOND_THOUGHT_SECONDS = 3.0
 
 
 class AttachedRun:
-    """Follows one job to its end.
+    """Follows one job until its end.
 
     Args:
-        console: Prints.
+        console: The console.
         client: The job manager.
         job_id: The job.
-        shutdown_on_exit: Whether the job is cancelled at the first Ctrl-C.
+        shutdown_on_exit: Whether the first Ctrl-C cancels the job.
     """
 
     def __init__(self, console: Console, client: RestClient, job_id: str, *, shutdown_on_exit: bool = False) -> None:
@@ -48,10 +48,10 @@ class AttachedRun:
         self._next_news = 0.0
 
     def follow(self) -> int:
-        """Hand the job's output on until its driver has ended; return the exit code.
+        """Print the job's output until its driver has ended; return the exit code.
 
         Raises:
-            PystateError: The job failed, or was cancelled by somebody else.
+            PystateError: The job failed, or was cancelled by another client.
         """
         try:
             if self._console.can_redraw:
@@ -61,10 +61,10 @@ class AttachedRun:
         except KeyboardInterrupt:
             return self._interrupted()
         except BrokenPipeError:
-            # nobody reads the output any more, as behind `| head`
+            # the reader of the output has closed the pipe, like `| head`
             self._cancel()
             raise
-        except OutputError:  # the disk that the output goes to may be full
+        except OutputError:  # the disk of the output may be full
             self._console.info(f"Let go of job {self._job_id}, which goes on: its output can't be written here.")
             raise
         return self._report()
@@ -79,7 +79,7 @@ class AttachedRun:
             sampler.stop()
 
     def _copy_output(self, view: _View | None) -> None:
-        """Copy until the driver has ended: programs print behind execute(), too."""
+        """Copy until the driver has ended: programs print after execute(), too."""
         while True:
             data, ended, self._offset = self._output.read_on(self._offset)
             if data:
@@ -94,7 +94,7 @@ class AttachedRun:
                 time.sleep(_POLL_SECONDS)
 
     def _tell_news(self) -> None:
-        """Tell what is known of the plan once the job runs, and each restart."""
+        """Print the plan's warnings once the job runs, and each restart."""
         now = time.monotonic()
         if now < self._next_news:
             return
@@ -129,7 +129,7 @@ class AttachedRun:
 
     def _interrupted(self) -> int:
         try:
-            if job_state(self._client, self._job_id).is_terminal:  # the program goes on behind its job
+            if job_state(self._client, self._job_id).is_terminal:  # the program continues after its job
                 return INTERRUPTED
             if not self._shutdown_on_exit and self._lets_go():
                 return INTERRUPTED
@@ -146,7 +146,7 @@ class AttachedRun:
         return INTERRUPTED
 
     def _lets_go(self) -> bool:
-        """Leave the job alone, as Flink's client does; False where a second Ctrl-C comes soon."""
+        """Detach from the job, like Flink's client; False if a second Ctrl-C follows soon."""
         try:
             self._console.info(
                 f"Let go of job {self._job_id}, which goes on. "
@@ -160,12 +160,12 @@ class AttachedRun:
         return True
 
     def _cancel(self) -> None:
-        with contextlib.suppress(PystateError):  # it may have ended in this moment
+        with contextlib.suppress(PystateError):  # it may have just ended
             self._client.patch(f"/jobs/{self._job_id}?mode=cancel")
 
 
 class _View:
-    """The live view, drawn often enough for a person."""
+    """The live view, redrawn at a readable rate."""
 
     def __init__(self, region: LiveRegion, sampler: JobSampler, *, unicode: bool) -> None:
         self._region = region

@@ -1,4 +1,4 @@
-"""`run -d`, detached: waits for the job to be RUNNING and prints errors of its start."""
+"""`run -d`, detached: waits until the job is RUNNING, and reports errors of its start."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NEWS_SECONDS = 1.0
 
 
 class DetachedStart:
-    """Waits until a job is past its initialisation, so that an error in it is the command's error.
+    """Waits until a job is initialized, so that an error in it fails the command.
 
     Args:
-        console: Prints.
+        console: The console.
         client: The job manager.
         job_id: The job.
         timeout: Seconds to wait; None for as long as it takes.
@@ -39,7 +39,7 @@ class DetachedStart:
         """Return RUNNING once the job runs, or FINISHED if it has ended.
 
         Raises:
-            PystateError: It failed or was cancelled, or does not run in time; then it goes on.
+            PystateError: It failed, was cancelled, or doesn't run in time; in the last case it continues.
         """
         try:
             with self._console.waiting("The job is starting"):
@@ -72,7 +72,7 @@ class DetachedStart:
         raise AssertionError(self._job_id)
 
     def _tell_news(self, state: JobStatus) -> None:
-        """Tell of each attempt that has failed since the last look, and of what the job waits for."""
+        """Print each attempt that failed since the last poll, and what the job waits for."""
         now = time.monotonic()
         if now < self._next_news and state is not JobStatus.RUNNING:
             return

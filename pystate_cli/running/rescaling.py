@@ -1,7 +1,7 @@
-"""Rescaling: stop with a savepoint, start from it with another parallelism, and back where that fails.
+"""Rescaling: stop with a savepoint, start from it with a new parallelism, and revert if that fails.
 
-What a driver needs is kept by the job manager from before the stop until the successor runs, with what was wanted. So
-whoever comes after a command that died half way finds the job, its savepoint, and the way on.
+The job manager keeps the data to resubmit the job from before the stop until the successor runs, with the wanted
+parallelism. So after a command that died half-way, another command can find the job and its savepoint, and continue.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _BEFORE_RUNNING = (*_STARTING, JobStatus.RESTARTING)
 
 
 class Rescaling:
-    """One job on its way to another parallelism.
+    """The rescaling of one job.
 
     Args:
-        session: The command's.
+        session: The session of the command.
         client: The job manager.
         job_id: The job.
-        parallelism: What it shall have.
-        timeout: Seconds that the successor may take until it runs.
+        parallelism: The new parallelism.
+        timeout: The timeout for the start of the successor in seconds.
     """
 
     def __init__(self, session: Session, client: RestClient, job_id: str, parallelism: int, timeout: float) -> None:
@@ -61,13 +61,13 @@ class Rescaling:
         self._go_on = f"pystate rescale {job_id} -p {parallelism}"
 
     def run(self, directory: str | None) -> str:
-        """Return the id of the job that has the new parallelism.
+        """Rescale, and return the id of the job with the new parallelism.
 
         Args:
             directory: Where the savepoint goes; None for the configured directory.
 
         Raises:
-            PystateError: It has not; the message says which job runs now.
+            PystateError: It failed; the message names the job that runs now.
         """
         try:
             return self._run(directory)
@@ -94,7 +94,7 @@ class Rescaling:
     # -- before anything is done
 
     def _check(self) -> bool:
-        """Refuse what can't work while the job still runs; return whether there is anything to do."""
+        """Check what can be checked while the job still runs; return whether there is anything to do."""
         details = self._settled()
         wanted = self._parallelism
         if details.state is not JobStatus.RUNNING:
@@ -121,7 +121,7 @@ class Rescaling:
         return True
 
     def _settled(self) -> JobDetailsInfo:
-        """Return where the job stands, once it is neither about to run nor to run again."""
+        """Return the state of the job, once it is neither starting nor restarting."""
         details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
         if details.state not in _BEFORE_RUNNING:
             return details
@@ -154,7 +154,7 @@ class Rescaling:
                 state = job_state(self._client, self._job_id)
                 if not state.is_terminal:
                     self._take_back()
-                    # it may end all the same: another command may be stopping or cancelling it
+                    # it may still end: another command may be stopping or cancelling it
                     nothing = "Nothing was changed by this command."
                     self._console.info(f"{nothing} Job {self._job_id} was {state.value} behind that.")
             raise
@@ -165,7 +165,7 @@ class Rescaling:
         return path
 
     def _resumed(self) -> tuple[str, str | None]:
-        """Take up what another command has begun; return the savepoint, and the successor where one runs."""
+        """Continue what another command has begun; return the savepoint, and the successor if one runs."""
         try:
             kept = self._client.get(self._kept, ResubmissionInfo)
         except PystateError as error:
@@ -181,7 +181,7 @@ class Rescaling:
         return last.external_path, self._followed(kept.successor, kept.parallelism)
 
     def _successor_of_another(self) -> str | None:
-        """Return the successor that another command has started meanwhile, once it runs; None for none."""
+        """Return the successor that another command started meanwhile, once it runs; None if there is none."""
         try:
             kept = self._client.get(self._kept, ResubmissionInfo)
         except PystateError:
@@ -189,10 +189,10 @@ class Rescaling:
         return self._followed(kept.successor, kept.parallelism)
 
     def _followed(self, successor: str | None, parallelism: int) -> str | None:
-        """Return the successor that another command has started, once it runs; None where none is alive.
+        """Return the successor that another command started, once it runs; None if none is alive.
 
         Raises:
-            UsageError: It is to have another parallelism.
+            UsageError: Its wanted parallelism is different.
         """
         if successor is None:
             return None
@@ -219,7 +219,7 @@ class Rescaling:
         if failure is None and successor is not None:
             self._done(successor)
             return successor
-        if successor is None:  # another command may have been faster
+        if successor is None:  # another command may have done it already
             of_another = self._successor_of_another()
             if of_another is not None:
                 return of_another
@@ -248,7 +248,7 @@ class Rescaling:
         raise JobExecutionError(message, hint=f"once the reason is out of the way: {self._go_on}")
 
     def _resubmitted(self, savepoint: str, parallelism: int | None) -> tuple[str | None, PystateError | None]:
-        """Start the job; return its id, and why it does not run."""
+        """Resubmit the job; return its id, and why it doesn't run."""
         body = ResubmitRequestBody(savepoint_path=savepoint, parallelism=parallelism)
         try:
             resubmit = f"/pystate/jobs/{self._job_id}/resubmit"
@@ -261,11 +261,11 @@ class Rescaling:
         return successor, self._await_running(successor, patient=parallelism is None)
 
     def _await_running(self, job_id: str, *, patient: bool = False) -> PystateError | None:
-        """Wait until all state is restored and the job runs; end it and return the reason where it does not get there.
+        """Wait until all state is restored and the job runs; otherwise end it and return the reason.
 
         Args:
             job_id: The job.
-            patient: Don't end one that is only slow.
+            patient: Whether to leave a slow job running.
         """
         deadline = time.monotonic() + self._timeout
         with self._console.waiting("The job restores its state"):
@@ -277,13 +277,13 @@ class Rescaling:
                 if state.is_terminal:
                     return JobExecutionError(f"Job {job_id} ended before it ran: {state.value}.")
                 cause = details.pystate.failure
-                # what always comes back, such as too little memory for so many slots, is no chance
+                # a permanent failure, such as too little memory for the slots, would be repeated
                 outside = (
                     cause is not None and cause.class_name in _FROM_OUTSIDE and details.pystate.attempt < _MOST_ATTEMPTS
                 )
                 if state is JobStatus.RUNNING and (outside or not details.pystate.attempt):
                     return None
-                if not (state in _STARTING or outside):  # RESTARTING: what fails at its start would go on failing
+                if not (state in _STARTING or outside):  # RESTARTING: a job that fails at its start would continue to fail
                     reason = self._reason(job_id, details)
                     break
                 if time.monotonic() > deadline:
@@ -317,16 +317,16 @@ class Rescaling:
         self._client.delete(self._kept)
 
     def _take_back(self) -> None:
-        """Need no more what is kept; another command may, which rescales the job at the same time."""
+        """Release the kept data; a concurrent command may still need it."""
         self._client.delete(f"{self._kept}?keeper={self._keeper}")
 
 
 class _StillStartsError(JobExecutionError):
-    """The job did not run in time, and was left to start.
+    """The job didn't run in time, and was left to start.
 
     Args:
-        message: What happened.
-        state: Where it stands.
+        message: The message.
+        state: The state of the job.
         hint: What to do next.
     """
 

@@ -28,15 +28,15 @@ IN_PROGRESS = "IN_PROGRESS"
 
 
 def refuse_beside_trigger_id(trigger_id: str | None, wait: bool, others: dict[str, bool]) -> None:
-    """Refuse what makes no sense together.
+    """Reject conflicting options.
 
     Args:
         trigger_id: The value of --trigger-id.
         wait: The value of --wait.
-        others: What triggers something new: how it is written, and whether it was given.
+        others: The options that trigger a new operation, and whether they were given.
 
     Raises:
-        UsageError: Names what doesn't go together.
+        UsageError: Names the conflicting options.
     """
     if trigger_id is None:
         if wait:
@@ -58,12 +58,12 @@ def tell_operation(
     """Print the result of a triggered operation, or that it is in progress.
 
     Args:
-        session: The command's.
+        session: The session of the command.
         client: The job manager.
-        path: Where it answers for the operation.
-        kind: What it answers.
-        wait: Wait until it is complete.
-        as_json: Print the whole answer.
+        path: The REST path of the operation.
+        kind: The class of the answer.
+        wait: Whether to wait until it is complete.
+        as_json: Whether to print the whole answer.
 
     Raises:
         PystateError: It failed, or there is no such operation.
@@ -92,7 +92,7 @@ def tell_operation(
 
 
 def tell_trigger_id(session: Session, what: str, request_id: str, command: str, job_id: str, *, as_json: bool) -> None:
-    """Print the id of something that goes on without us, and which command asks for its result."""
+    """Print the trigger id of a continuing operation, and the command that queries its result."""
     session.console.info(f"Successfully trigger {what}, triggerId: {request_id}")
     session.console.info(f"Its result: pystate {command} {job_id} --trigger-id {request_id}")
     if as_json:

@@ -26,13 +26,13 @@ def await_operation(client: RestClient, path: str, kind: type[Result], show: Sho
 
     Args:
         client: The job manager.
-        path: Where it answers for the operation.
-        kind: What it answers.
-        show: Is told how far it is.
+        path: The REST path of the operation.
+        kind: The class of the answer.
+        show: Called with the progress.
 
     Raises:
         PystateError: It failed.
-        ControlError: The job manager answers no more. What the job does goes on without it, and the error says so.
+        ControlError: The job manager no longer answers. The operation continues in the job, as the error says.
     """
     for pause in pauses():
         try:
@@ -54,9 +54,9 @@ def await_operation(client: RestClient, path: str, kind: type[Result], show: Sho
 def _tell_that_it_goes_on(
     error: ControlError, path: str, kind: type[SavepointResult | CheckpointResult | DisposalResult]
 ) -> None:
-    """Add to the error of a silent job manager that the job may do what was asked for, and how to ask for its result."""
+    """Add to the error that the operation may continue in the job, and how to query its result."""
     command = {SavepointResult: "savepoint", CheckpointResult: "checkpoint"}.get(kind)
-    if command is None:  # what the job manager does itself
+    if command is None:  # operations of the job manager itself
         return
     _, _, job_id, _, trigger_id = path.split("/")
     error.message += f" The {command} was triggered, and may be completed all the same."
@@ -65,7 +65,7 @@ def _tell_that_it_goes_on(
 
 
 def progress_waits(progress: OperationProgress) -> str | None:
-    """Say what the barrier of a snapshot under way waits for; None where it doesn't."""
+    """Return what the barrier of a snapshot in progress waits for; None if it doesn't wait."""
     epoch, since, running = progress.waits_for_epoch, progress.waits_since, progress.epoch_running
     return waiting_text(epoch, since, current_time_ms(), running)
 
@@ -81,7 +81,7 @@ def await_end(client: RestClient, job_id: str) -> JobStatus:
 
 
 def pauses() -> Iterator[float]:
-    """Yield how long to wait between two looks, in seconds: longer from look to look."""
+    """Yield increasing pauses between two polls, in seconds."""
     pause = _FIRST_PAUSE
     while True:
         yield pause

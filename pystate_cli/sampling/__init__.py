@@ -1,1 +1,1 @@
-"""A job looked at again and again: figures over time for the live views."""
+"""Periodic sampling of a job for the live views."""

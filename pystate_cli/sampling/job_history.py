@@ -18,7 +18,7 @@ _KEPT = 240
 
 @dataclass(frozen=True)
 class OperatorFigures:
-    """One vertex of a job at one moment. Rates are rows per second, None for what is not known."""
+    """One vertex of a job at one point in time. Rates are in rows per second, None if unknown."""
 
     name: str
     parallelism: int
@@ -31,19 +31,19 @@ class OperatorFigures:
 
 @dataclass(frozen=True)
 class JobSample:
-    """A job at one moment, and how it came there.
+    """A job at one point in time, with its history.
 
     Attributes:
         job_id: The job.
         progress: The answer to GET /pystate/jobs/:id/progress.
         statistics: The answer to GET /jobs/:id/checkpoints.
         operators: Its vertices.
-        rate_in: Rows per second, of each look so far, the newest last.
+        rate_in: Rows per second of each sample so far, newest last.
         rate_out: Rows per second.
-        backlog: Rows that the sources have and nobody has read.
-        epochs: How long the last epochs took, in ms, the newest last.
+        backlog: The number of unread rows of the sources.
+        epochs: The durations of the last epochs in ms, newest last.
         max_parallelism: The number of key groups.
-        busy: The share of the time in which an epoch ran, 0 to 1.
+        busy: The fraction of time in which an epoch ran, 0 to 1.
     """
 
     job_id: str
@@ -59,11 +59,11 @@ class JobSample:
 
 
 class JobHistory:
-    """Looks at one job again and again, and remembers.
+    """Samples one job periodically, and keeps the history.
 
     Args:
         job_id: The job.
-        window: Seconds over which rates are taken: epochs come in bursts.
+        window: The window of rates in seconds: epochs come in bursts.
     """
 
     def __init__(self, job_id: str, window: float = 5.0) -> None:
@@ -75,7 +75,7 @@ class JobHistory:
         self._running: deque[bool] = deque(maxlen=_KEPT)
 
     def look(self, client: RestClient, moment: float | None = None) -> JobSample:
-        """Ask for the job's figures.
+        """Take a sample of the job.
 
         Args:
             client: The job manager.
@@ -106,7 +106,7 @@ class JobHistory:
         )
 
     def _operator(self, vertex: JobVertexDetails, moment: float) -> OperatorFigures:
-        # what its driver has not told is 0 there, and said not to be complete
+        # unknown figures of the driver are 0 there, and marked as incomplete
         read = vertex.metrics.read_records if vertex.metrics.read_records_complete else None
         written = vertex.metrics.write_records if vertex.metrics.write_records_complete else None
         return OperatorFigures(
@@ -125,7 +125,7 @@ class JobHistory:
         return meter.rate
 
     def _busy(self, progress: JobProgress) -> float | None:
-        """Return the share of looks that met an epoch under way: what is between epochs is idle."""
+        """Return the fraction of samples during an epoch: between epochs the job is idle."""
         if progress.epoch is None:
             return None
         self._running.append(progress.epoch_running is not None)

@@ -32,11 +32,11 @@ class JobSampler(threading.Thread):
         self.latest: RunSample | None = None
 
     def stop(self) -> None:
-        """Take no further sample. An answer that is still awaited is awaited for nothing."""
+        """Take no further sample. A pending answer is ignored."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Sample until stopped; what can't be learnt now is asked for again."""
+        """Sample until stopped; failed requests are retried."""
         statistics: CheckpointingStatistics | None = None
         number = 0
         while True:
@@ -46,7 +46,7 @@ class JobSampler(threading.Thread):
                 if number % _CHECKPOINTS_EVERY == 0:
                     statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics)
             except PystateError:
-                # whoever follows the job learns of it where it matters
+                # the command that follows the job reports it where it matters
                 pass
             else:
                 number += 1

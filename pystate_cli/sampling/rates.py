@@ -15,7 +15,7 @@ class RateMeter:
     """Rows per second from a counter, over the last seconds: epochs come in bursts.
 
     Args:
-        window: Seconds.
+        window: The window in seconds.
     """
 
     def __init__(self, window: float = _WINDOW_SECONDS) -> None:
@@ -23,13 +23,12 @@ class RateMeter:
         self._samples: deque[tuple[float, int]] = deque()
 
     def add(self, moment: float, count: int | None, *, under_way: bool = False) -> None:
-        """Take a sample; a counter that went back begins anew.
+        """Add a sample; a counter that decreased restarts.
 
         Args:
             moment: Monotonic seconds.
-            count: What has been counted; None where it isn't known.
-            under_way: More is on its way that is counted at once: an epoch runs. Until it ends the rate stays as the last
-                ones have left it.
+            count: The counter; None if unknown.
+            under_way: Whether an epoch runs, which is counted at once at its end. Until then the rate stays unchanged.
         """
         if count is None or (under_way and self._samples and count == self._samples[-1][1]):
             return
@@ -50,7 +49,7 @@ class RateMeter:
 
 @dataclass(frozen=True)
 class RunSample:
-    """What is known of a job at a moment.
+    """A sample of a job at one point in time.
 
     Attributes:
         job_id: The job.

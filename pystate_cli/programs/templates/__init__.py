@@ -1,1 +1,1 @@
-"""The projects that `pystate new` makes, one module each."""
+"""The project templates of `pystate new`, one module each."""

@@ -1,4 +1,4 @@
-"""Which projects `pystate new` can make."""
+"""The catalog of project templates of `pystate new`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystate_cli.programs.templates import count, files, kafka, windows
 
 
 class TemplateName(str, Enum):
-    """What people call them."""
+    """The names of templates."""
 
     COUNT = "count"
     FILES = "files"
