@@ -1,21 +1,21 @@
-"""Bars and sparklines out of characters."""
+"""Bars and sparklines made of characters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-_LEVELS = "▁▂▃▄▅▆▇"  # not the whole line's height: lines stand below each other
+_LEVELS = "▁▂▃▄▅▆▇"  # not the full height of a line: lines are adjacent
 _ASCII_LEVELS = "_.-=+*#"
 _FULL, _HALF, _REST = "━", "╸", "╌"
 _ASCII_FULL, _ASCII_REST = "#", "."
 
 
 def sparkline(values: Sequence[float | None], width: int, *, unicode: bool) -> str:
-    """Return the last values as a line of small columns, the newest on the right; a gap for one that is not known.
+    """Return the last values as a line of small columns, the newest on the right; a gap for an unknown one.
 
     Args:
-        values: 0 or more, the oldest first.
-        width: How many columns it has.
+        values: The values, 0 or more, oldest first.
+        width: The number of columns.
         unicode: Whether the terminal shows more than ASCII.
     """
     levels = _LEVELS if unicode else _ASCII_LEVELS
@@ -36,12 +36,12 @@ def progress(done: float, total: float, width: int, *, unicode: bool) -> tuple[s
     share = 0.0 if total <= 0 else max(0.0, min(1.0, done / total))
     count = int(share * width)
     if share and not count:
-        count = 1  # something has been done
+        count = 1  # at least something is done
     return full * count, rest * (width - count)
 
 
 def magnitude(value: float | None, most: float, width: int, *, unicode: bool) -> str:
-    """Return a bar that is as long as a value is large beside the largest, in steps of half a character."""
+    """Return a bar whose length is proportional to a value relative to the largest, in half characters."""
     if not value or value < 0 or most <= 0:
         return ""
     share = min(1.0, value / most) * width

@@ -1,4 +1,4 @@
-"""A column of a table: its value, its heading, and how it is written on a terminal, in a pipe and in JSON."""
+"""A column of a table: its value, its heading, and its formats on a terminal, in a pipe and in JSON."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column: what its value is, what it is called, how it is written.
+    """One column of a table.
 
     Attributes:
-        name: What it is found by.
-        value: Gets the value of a row, as programs need it: bytes, ms; None for one that is not known.
-        kind: How it is written.
-        heading: What stands above it on a terminal; None: it isn't shown there.
-        short: The heading where there is little room; None: the same.
-        plain: What it is called in a pipe; None: it isn't shown there.
-        width: Characters it takes up in a pipe, where they are fixed; None: as many as its cells.
-        json: Where `--json` has the value: keys in our spelling with dots between; None: derived from what has one.
-        shown: What a terminal shows where the kind alone doesn't say it.
-        style: The style of the cell, of rich.
-        left: Whether its cells begin on the left; None: as the kind has it.
-        least: To how many characters its cells may give way; None: never, they'd be of no use.
-        most: How many characters it gets at most.
-        keeps_end: Cells that give way lose their beginning: names in groups differ at their ends.
-        only_if_any: A terminal doesn't show it where no row has a value but 0.
-        wide_only: It is the first that goes where there is no room for all.
-        priority: A terminal that is still too narrow leaves columns out in this order, the highest number last; None: never.
+        name: Its identifier.
+        value: Returns the exact value for a row: bytes, ms; None if unknown.
+        kind: The format of its values.
+        heading: The heading on a terminal; None: not shown there.
+        short: The heading on a narrow terminal; None: the same.
+        plain: The heading in a pipe; None: not shown there.
+        width: The fixed width in a pipe; None: that of its cells.
+        json: The path of the value in `--json`: camelCase keys joined by dots; None: not in JSON.
+        shown: The text on a terminal, if the kind alone doesn't determine it.
+        style: The rich style of the cell.
+        left: Whether its cells are left-aligned; None: as its kind.
+        least: The minimum width to shorten its cells to; None: never shortened.
+        most: The maximum width.
+        keeps_end: Whether shortened cells lose their beginning: names in groups differ at their ends.
+        only_if_any: Whether a terminal hides it if all values are 0 or unknown.
+        wide_only: Whether it is the first to be left out on a narrow terminal.
+        priority: A still narrower terminal leaves columns out in this order, the highest number last; None: never.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Column(Generic[Row]):
 
     @property
     def is_left(self) -> bool:
-        """Whether its cells begin on the left."""
+        """Whether its cells are left-aligned."""
         return self.kind.left if self.left is None else self.left
 
     def text(self, row: Row, look: Look) -> str:
-        """Return the cell for people."""
+        """Return the cell for display."""
         return self.kind.shown(self.value(row), look) if self.shown is None else self.shown(row, look)
 
     def text_style(self, row: Row) -> str:

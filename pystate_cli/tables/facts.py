@@ -12,7 +12,7 @@ _GAP = 3
 
 
 def flowing(facts: Iterable[Text], width: int) -> list[Text]:
-    """Put facts beside each other for as long as there is room, and then below."""
+    """Lay out facts next to each other while there is room, then on the next line."""
     from rich.text import Text
 
     lines = [Text()]
@@ -27,9 +27,9 @@ def flowing(facts: Iterable[Text], width: int) -> list[Text]:
 
 
 def labelled(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Return lines of label and text: side by side, or one above the other where the terminal is too narrow for them.
+    """Return lines of label and text: side by side, or stacked if the terminal is too narrow.
 
-    So a path never breaks, and can be copied.
+    So a path is never broken, and can be copied.
     """
     label_width = max((len(label) for label, _ in pairs), default=0)
     if all(label_width + 2 + len(text) <= width for _, text in pairs):

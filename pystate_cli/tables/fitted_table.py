@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: the widest layout there is room for."""
+"""Tables that fit the terminal, with the widest possible layout."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def fitted_tables(
     width: int,
     style: Callable[[Row], str],
 ) -> list[Table]:
-    """Return several tables with the same columns in the first layout that fits; the last one is taken as it is.
+    """Return several tables with the same columns in the first layout that fits, else in the last one.
 
     Args:
-        layouts: What may be shown, from the most to the least.
+        layouts: The possible layouts, widest first.
         groups: The rows of each table.
         width: Columns of the terminal.
-        style: The style of a whole row, of rich.
+        style: The rich style of a whole row.
     """
     for columns, look in layouts:
         cells = [[[column.text(row, look) for column in columns] for row in rows] for rows in groups]
@@ -84,7 +84,7 @@ def _table(
 
 
 def shortened(text: str, size: int, *, unicode: bool) -> str:
-    """Return a text that takes up no more than `size` places of a terminal, with a mark where it was cut."""
+    """Shorten a text to at most `size` cells of a terminal, with a mark where it was cut."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= size:
@@ -94,7 +94,7 @@ def shortened(text: str, size: int, *, unicode: bool) -> str:
 
 
 def shortened_in_front(text: str, size: int, *, unicode: bool) -> str:
-    """Return the end of a text that takes up no more than `size` places of a terminal, with a mark where it was cut."""
+    """Shorten a text to its last `size` cells of a terminal, with a mark where it was cut."""
     from rich.cells import cell_len
 
     if cell_len(text) <= size:

@@ -1,4 +1,4 @@
-"""Formats of a column's values: rounded for people, exact for programs."""
+"""Formats of a column's values: rounded for display, exact for programs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TIME_LENGTH = len("08:56:52")
 
 @dataclass(frozen=True)
 class Look:
-    """What a table's cells may depend on beside their row.
+    """What the cells of a table may depend on, besides their row.
 
     Attributes:
         now: Milliseconds since 1970.
         unicode: Whether the terminal shows more than ASCII.
-        wide: Long headings and words, or short headings and marks.
-        brief: The shortest names.
+        wide: Whether to use long headings and words, or short headings and marks.
+        brief: Whether to use the shortest names.
     """
 
     now: int
@@ -39,12 +39,12 @@ class Look:
 
 @dataclass(frozen=True)
 class Kind:
-    """How values of one kind are written; None is a value that is not known.
+    """The format of one kind of values; None is an unknown value.
 
     Attributes:
-        shown: For people.
+        shown: For display.
         plain: For programs.
-        left: Whether they begin on the left; numbers end on the right.
+        left: Whether they are left-aligned; numbers are right-aligned.
     """
 
     shown: Callable[[Any, Look], str]
@@ -53,12 +53,12 @@ class Kind:
 
 
 def plain_number(number: float | None) -> str:
-    """Return a number, or a dash for one that is not known."""
+    """Return a number, or a dash if unknown."""
     return UNKNOWN if number is None or number < 0 else f"{number:g}" if isinstance(number, float) else str(number)
 
 
 def moment_cell(millis: int | None, look: Look) -> str:
-    """Return an instant for a table; where there is little room without year and seconds, unless it was today."""
+    """Return an instant for a table; on a narrow terminal without year and seconds, unless it was today."""
     text = format_moment(millis, look.now)
     return text if look.wide or len(text) <= _TIME_LENGTH else text[5:16]
 

@@ -25,8 +25,8 @@ class TableSpec(Generic[Row]):
 
     Attributes:
         columns: From left to right.
-        style: The style of a whole row on a terminal, of rich.
-        plain_order: The names of the columns in a pipe, where their order is another one.
+        style: The rich style of a whole row on a terminal.
+        plain_order: The names of the columns in a pipe, if the order differs.
     """
 
     columns: tuple[Column[Row], ...]
@@ -41,10 +41,10 @@ class TableSpec(Generic[Row]):
         """Return the table with these columns only."""
         return replace(self, columns=tuple(column for column in self.columns if column.name in names))
 
-    # -- for people
+    # -- for display
 
     def table(self, rows: Iterable[Row], width: int, *, unicode: bool, now: int | None = None) -> Table:
-        """Return the table for a terminal of that width; a narrow one gets marks for words, short names, then fewer columns.
+        """Return the table for a terminal of that width; narrow ones get marks, short names, then fewer columns.
 
         Args:
             rows: The rows.
@@ -55,7 +55,7 @@ class TableSpec(Generic[Row]):
         return self.tables([list(rows)], width, unicode=unicode, now=now)[0]
 
     def tables(self, groups: Sequence[Sequence[Row]], width: int, *, unicode: bool, now: int | None = None) -> list[Table]:
-        """Return a table per group of rows, all with the same columns, to stand one below the other."""
+        """Return a table per group of rows, all with the same columns, to be stacked."""
         look = Look(current_time_ms() if now is None else now, unicode)
         shown = self.without(*self._columns_of_nothing(groups))
         return fitted_tables(shown.layouts(look), groups, width, self.style)
@@ -65,7 +65,7 @@ class TableSpec(Generic[Row]):
         return [column.name for column in seldom if not any(column.value(row) for rows in groups for row in rows)]
 
     def layouts(self, look: Look) -> Iterator[tuple[tuple[Column[Row], ...], Look]]:
-        """Yield what a terminal may show, from the most to the least."""
+        """Yield the possible layouts for a terminal, widest first."""
         left = tuple(column for column in self.columns if column.heading is not None)
         yield left, look
         for one in [column for column in left if column.wide_only]:
@@ -91,7 +91,7 @@ class TableSpec(Generic[Row]):
         return ["  ".join(f"{cell:<{size}}" for cell, size in zip(line, widths, strict=True)).rstrip() for line in lines]
 
     def facts(self, row: Row) -> list[tuple[str, str]]:
-        """Return name and value of each column of a single row, to stand one below the other."""
+        """Return name and value of each column of a single row, one per line."""
         return [(column.plain or "", column.plain_text(row)) for column in self._plain_columns()]
 
     def tabbed(self, rows: Iterable[Row]) -> list[str]:
@@ -104,7 +104,7 @@ class TableSpec(Generic[Row]):
         return [named[name] for name in self.plain_order if name in named] if self.plain_order else list(named.values())
 
     def json(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """Return an object per row, of the columns that have a key."""
+        """Return an object per row, with the columns that have a key."""
         return [self.json_object(row) for row in rows]
 
     def json_object(self, row: Row) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class TableSpec(Generic[Row]):
 
 
 def value_at(data: Mapping[str, Any], path: str) -> Any:
-    """Return what stands at a path of keys with dots between; None where nothing does."""
+    """Return the value at a path of keys joined by dots; None if there is none."""
     found: Any = data
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None

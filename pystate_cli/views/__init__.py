@@ -1,1 +1,1 @@
-"""What commands show: a table for terminals, plain lines for pipes."""
+"""The output of commands: tables for terminals, plain lines for pipes."""

@@ -41,7 +41,7 @@ _SUBTASK_STATUS = {"completed": "COMPLETED", "pending_or_failed": "IN_PROGRESS"}
 
 @dataclass(frozen=True)
 class SubtaskRow:
-    """What a subtask measured, or one figure of all subtasks of an operator. `index` is a number, or min, avg, max."""
+    """The figures of a subtask, or one statistic of all subtasks of an operator. `index` is a number, or min, avg, max."""
 
     index: str
     status: str
@@ -52,7 +52,7 @@ class SubtaskRow:
 
 @dataclass(frozen=True)
 class OperatorRow:
-    """An operator's part of a checkpoint: sums of sizes, the longest times, and its subtasks."""
+    """An operator's part of a checkpoint: sums of sizes, maximum times, and its subtasks."""
 
     vertex_id: str
     name: str
@@ -88,9 +88,9 @@ class CheckpointDetails:
 
     Attributes:
         row: The checkpoint.
-        epoch: Where its barrier stands.
-        savepoint_format: How a savepoint is written; None for a checkpoint.
-        restored: When the job last started from it; None where it never did.
+        epoch: The epoch of its barrier.
+        savepoint_format: The format of a savepoint; None for a checkpoint.
+        restored: When the job last started from it; None if never.
         operators: In the order of the job.
     """
 
@@ -128,7 +128,7 @@ def _subtask(entry: CompletedSubtaskCheckpointStatistics | PendingSubtaskCheckpo
 
 def _figures(entry: TaskCheckpointStatisticsWithSubtaskDetails) -> tuple[SubtaskRow, ...]:
     summary = entry.summary
-    # an alignment that no subtask knows has a summary of nothing
+    # an alignment that no subtask knows has an empty summary
     completed = [one for one in entry.subtasks if isinstance(one, CompletedSubtaskCheckpointStatistics)]
     knows_alignment = any(one.alignment.duration >= 0 for one in completed)
     rows = []
@@ -153,7 +153,7 @@ def _figures(entry: TaskCheckpointStatisticsWithSubtaskDetails) -> tuple[Subtask
 
 @dataclass(frozen=True)
 class DetailsRow:
-    """A line: all of an operator, one figure of all its subtasks, or a subtask of it."""
+    """A line: an operator's total, one statistic of its subtasks, or one subtask."""
 
     checkpoint_status: str
     operator: OperatorRow
@@ -161,41 +161,41 @@ class DetailsRow:
 
     @property
     def is_figure(self) -> bool:
-        """Whether it is the least, the average or the most of all subtasks."""
+        """Whether it is the minimum, average or maximum of all subtasks."""
         return self.one is not None and not self.one.status
 
     @property
     def status(self) -> str | None:
-        """As REST has it; None for a figure."""
+        """The status as in REST; None for a statistic."""
         return self.checkpoint_status if self.one is None else self.one.status or None
 
     @property
     def subtask_status(self) -> str:
-        """The status of a subtask in the words of a checkpoint's; empty for all else."""
+        """The status of a subtask, in the terms of a checkpoint; empty for all others."""
         found = "" if self.one is None else _SUBTASK_STATUS.get(self.one.status, "")
-        # Flink has one word for those that still write and those that never will
+        # Flink has one status for subtasks that are still writing and those that never will
         return "FAILED" if found == "IN_PROGRESS" and self.checkpoint_status != "IN_PROGRESS" else found
 
     @property
     def acknowledged(self) -> str | None:
-        """How many of how many subtasks have acknowledged; None for a figure."""
+        """The number of acknowledged subtasks and their total; None for a statistic."""
         if self.one is None:
             return f"{self.operator.acknowledged}/{self.operator.count}"
         return None if self.is_figure else "1/1" if self.one.status == "completed" else "0/1"
 
     @property
     def latest_ack(self) -> int | None:
-        """When the last of them did."""
+        """When the last one acknowledged."""
         return self.operator.latest_ack if self.one is None else self.one.ack_timestamp
 
     @property
     def duration(self) -> int | None:
-        """From the trigger to that."""
+        """The time from the trigger to the last acknowledgement."""
         return self.operator.duration if self.one is None else self.one.duration
 
     @property
     def measured(self) -> Measured:
-        """What was measured."""
+        """The measurements."""
         return self.operator.measured if self.one is None else self.one.measured
 
 
@@ -257,7 +257,7 @@ SUBTASKS = DETAILS.only("subtask", "status", "ack", "duration", *MEASURED)
 
 
 def plain_lines(details: CheckpointDetails) -> list[str]:
-    """Return a header, and for each operator a line for all of it, lines for min, avg and max, and one per subtask."""
+    """Return a header, and for each operator lines for its total, for min, avg and max, and one per subtask."""
     return DETAILS.plain(
         DetailsRow(details.row.status, operator, one)
         for operator in details.operators
@@ -266,13 +266,13 @@ def plain_lines(details: CheckpointDetails) -> list[str]:
 
 
 def header_line(details: CheckpointDetails) -> str:
-    """Say in a sentence what it is and how it went."""
+    """Return a sentence about its kind and its result."""
     row = details.row
     sentence = f"{row.full_kind} {row.checkpoint_id} {row.status}, {row.acknowledged}/{row.subtasks} acknowledged"
     return f"{sentence}: {row.failure.splitlines()[0]}" if row.failure else sentence
 
 
-# -- for people
+# -- for display
 
 
 def details_view(
@@ -284,7 +284,7 @@ def details_view(
         details: The checkpoint.
         width: Columns of the terminal.
         unicode: Whether it shows more than ASCII.
-        height: How many lines there are; subtasks that have no room are counted. None: as many as it takes.
+        height: The number of lines; omitted subtasks are counted. None for no limit.
         now: Milliseconds since 1970.
     """
     from rich.console import Group
@@ -301,7 +301,7 @@ def details_view(
     ]
     left_out = 0
     if height is not None:
-        # behind the table of operators, whose heading takes two lines
+        # after the table of operators, whose heading takes two lines
         groups, left_out = _first_lines(groups, height - len(parts) - 1 - len(details.operators))
     tables = SUBTASKS.tables(groups, width, unicode=unicode, now=now)
     for operator, table, group in zip(details.operators, tables, groups, strict=True):
@@ -313,7 +313,7 @@ def details_view(
 
 
 def _first_lines(groups: list[list[DetailsRow]], room: int) -> tuple[list[list[DetailsRow]], int]:
-    """Return of each group what there is room for, and how many lines are left out: that takes a line to say."""
+    """Return the lines of each group that fit, and the number of omitted ones, whose notice takes a line."""
     if sum(map(len, groups)) + _LINES_ABOVE * len(groups) <= room:
         return groups, 0
     room -= 1

@@ -20,7 +20,7 @@ _WORDS = {"CHECKPOINT": "checkpoint", "UNALIGNED_CHECKPOINT": "unaligned", "SAVE
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """One checkpoint or savepoint. Times in ms, sizes in bytes, None for what is not known."""
+    """One checkpoint or savepoint. Times in ms, sizes in bytes, None if unknown."""
 
     checkpoint_id: int
     is_savepoint: bool
@@ -59,20 +59,20 @@ class CheckpointRow:
 
     @property
     def kind(self) -> str:
-        """Return what it is, in a word."""
+        """Return its kind, in a word."""
         return "savepoint" if self.is_savepoint else "checkpoint"
 
     @property
     def full_kind(self) -> str:
-        """Return what it is, and whether its barrier has overtaken records."""
+        """Return its kind, and whether its barrier has overtaken records."""
         return "unaligned checkpoint" if self.type == "UNALIGNED_CHECKPOINT" else self.kind
 
     def duration_so_far(self, now: int) -> int | None:
-        """Return how long it took, or has taken: what REST has of one under way ends with the last acknowledgement."""
+        """Return its duration, or that so far: in REST, one in progress ends with the last acknowledgement."""
         return now - self.trigger_timestamp if self.status == "IN_PROGRESS" else self.duration
 
     def waits(self, now: int) -> str | None:
-        """Say which epoch's end it waits for; None where it doesn't."""
+        """Return which epoch's end it waits for; None if it doesn't wait."""
         return waiting_text(self.waits_for_epoch, self.waits_since, now)
 
 
@@ -89,9 +89,9 @@ def summary_line(counts: CheckpointCounts) -> str:
 def path_lines(
     rows: Sequence[CheckpointRow], restored: RestoredCheckpointStatistics | None, width: int, now: int | None = None
 ) -> list[str]:
-    """Say where each snapshot that can be restored is, what others wait for or failed of, and what the job began with.
+    """Return the paths of restorable snapshots, what others wait for or why they failed, and the job's initial snapshot.
 
-    Label and text stand side by side, or one above the other where the terminal is too narrow for a path to copy.
+    Label and text are side by side, or stacked if the terminal is too narrow for a path.
     """
     pairs = []
     now = current_time_ms() if now is None else now
@@ -154,7 +154,7 @@ CHECKPOINTS: TableSpec[CheckpointRow] = TableSpec(
         ),
         Column(
             "location", lambda row: None if row.discarded else row.path, TEXT, "Location",
-            plain="path", shown=_shown_location, wide_only=True,  # JSON has it also where `discarded` is true
+            plain="path", shown=_shown_location, wide_only=True,  # JSON has it even if `discarded` is true
         ),
     ),
     style=lambda row: "dim" if row.discarded else "",

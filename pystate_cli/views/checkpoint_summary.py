@@ -11,7 +11,7 @@ from pystate_cli.tables.table_spec import TableSpec
 
 _WINDOW = 10_000
 
-# name in REST -> what people call it, where there is room and where there is little, and how it is written
+# name in REST -> long and short display name, and format
 _FIGURES: dict[str, tuple[str, str, Kind]] = {
     "end_to_end_duration": ("End-to-end duration", "Duration", MILLIS),
     "state_size": ("Full size", "Full", SIZE),
@@ -30,34 +30,34 @@ _UNITS = {"ms": MILLIS, "bytes": SIZE}
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One figure over all completed checkpoints, as `name` in REST; no values where none has completed."""
+    """One statistic over all completed checkpoints, as `name` in REST; without values if none has completed."""
 
     name: str
     values: StatsSummaryDto | None
 
     @property
     def kind(self) -> Kind:
-        """How its values are written."""
+        """The format of its values."""
         return _FIGURES[self.name][2]
 
     @property
     def name_with_unit(self) -> str:
-        """What it is called in a pipe."""
+        """Its name in a pipe."""
         return f"{self.name}_{next(unit for unit, kind in _UNITS.items() if kind is self.kind)}"
 
 
 def summary_rows(summary: CheckpointsSummary, *, all_figures: bool = False) -> list[SummaryRow]:
-    """Return a row per figure.
+    """Return a row per statistic.
 
     Args:
         summary: That of GET /jobs/:id/checkpoints.
-        all_figures: Also those that are of no use to people: nothing was in flight.
+        all_figures: Whether to include uninteresting ones: nothing was in flight.
     """
     rows = []
     for name in _FIGURES:
         figures: StatsSummaryDto = getattr(summary, name)
         if all_figures or name not in _ONLY_IF_ANY or figures.max:
-            # of nothing percentiles are "NaN", and minimum, average and maximum 0, which they are not
+            # without values, percentiles are "NaN", and minimum, average and maximum are wrongly 0
             rows.append(SummaryRow(name, figures if figures.has_percentiles else None))
     return rows
 
@@ -94,7 +94,7 @@ SUMMARY: TableSpec[SummaryRow] = TableSpec(
 
 
 def summary_title(completed: int) -> str:
-    """Say of how many checkpoints the summary is."""
+    """Return a title with the number of checkpoints."""
     if not completed:
         return "No checkpoint has completed yet."
     if completed == 1:

@@ -1,4 +1,4 @@
-"""The job manager at a glance: facts, one below the other."""
+"""The status of the job manager, as a list of facts."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class ClusterStatus:
 
     Attributes:
         status: `running`, or `unresponsive`.
-        role: `leader`, `standby`, or `unknown` of one that doesn't answer.
-        address: Where it listens.
-        pid: Its process.
-        version: Of which it is.
-        uptime_ms: Since when it runs, in ms.
+        role: `leader`, `standby`, or `unknown` if it doesn't answer.
+        address: The address it listens on.
+        pid: Its process id.
+        version: Its version.
+        uptime_ms: How long it has run, in ms.
         home: Its home.
-        leader: Where the leader is, of a standby.
-        jobs: How many are in which state; None where nobody says.
-        spare_drivers: How many are warm, and how many there are to be; None where there are to be none.
+        leader: The address of the leader, for a standby.
+        jobs: The number of jobs by state; None if unknown.
+        spare_drivers: The number of warm and of wanted spare drivers; None if none are wanted.
     """
 
     status: str
@@ -91,7 +91,7 @@ STATUS: TableSpec[ClusterStatus] = TableSpec(
 
 
 def spec_for(one: ClusterStatus) -> TableSpec[ClusterStatus]:
-    """Return what is told: of a leader not where it is once more, and of spare drivers where there are to be some."""
+    """Return the specification of facts: a leader's address isn't repeated, and spare drivers are shown only if wanted."""
     spec = STATUS.without("leader") if one.leader is None else STATUS
     return spec.without("spares") if one.spare_drivers is None else spec
 
@@ -102,7 +102,7 @@ def status_lines(one: ClusterStatus) -> list[str]:
 
 
 def status_table(one: ClusterStatus, width: int, *, unicode: bool) -> RenderableType:
-    """Return the facts for a terminal: in a box, or below each other without one where the home's path would break in it.
+    """Return the facts for a terminal: in a box, or without one if the home's path would be broken.
 
     Args:
         one: The job manager.

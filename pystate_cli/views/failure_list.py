@@ -25,7 +25,7 @@ _MESSAGE_CHARACTERS = 600
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One failure. `place` and `hint` are what the user can do with it."""
+    """One failure. `place` and `hint` help the user to act."""
 
     attempt: int
     timestamp: int
@@ -53,31 +53,31 @@ class FailureRow:
 
     @property
     def told(self) -> str:
-        """What has happened, and where."""
+        """The error and its place."""
         return self.message if self.place is None else f"{self.message}\nat: {self.place}"
 
 
 def trace_lines(row: FailureRow, now: int | None = None) -> list[str]:
-    """Return the stack trace of a failure below a line that says of which."""
+    """Return the stack trace of a failure below a heading."""
     now = current_time_ms() if now is None else now
     title = f"attempt {row.attempt}, {format_moment(row.timestamp, now)}:"
     return ["", title, *(f"  {line}" for line in _harmless(row.stack_trace))]
 
 
 def hint_lines(rows: Sequence[FailureRow]) -> list[str]:
-    """Return what can be done about the failures, each once."""
+    """Return the hints of the failures, without duplicates."""
     return [f"try: {hint}" for hint in dict.fromkeys(row.hint for row in rows) if hint]
 
 
 def shortened(message: str) -> str:
-    """Return the beginning of a message that would fill the screen; a stack trace ends with all that was kept of it."""
+    """Return the beginning of a very long message; a stack trace has its full kept length."""
     lines = message.splitlines()
     short = "\n".join(lines[:_MESSAGE_LINES])[:_MESSAGE_CHARACTERS]
     return message if len(short) == len(message) else f"{short} ... (-v shows more)"
 
 
 def _harmless(text: str) -> list[str]:
-    """Return the lines of a text without what would steer a terminal."""
+    """Return the lines of a text without control characters."""
     return ["".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.splitlines()]
 
 
@@ -93,7 +93,7 @@ FAILURES: TableSpec[FailureRow] = TableSpec(
 
 
 def failure_lines(rows: Sequence[FailureRow], width: int, now: int | None = None) -> Iterator[Text]:
-    """Yield the failures for a terminal, one below the other; a path in them stays whole and can be copied.
+    """Yield the failures for a terminal; paths in them are never broken.
 
     Args:
         rows: The failures.

@@ -40,7 +40,7 @@ def view(finding: Finding, width: int, *, unicode: bool) -> RenderableType:
 
 
 def _wrapped(text: str, first: int, others: int) -> list[str]:
-    """Break between words only: a path must stay whole to be copied."""
+    """Break between words only, so that paths can be copied."""
     lines: list[str] = []
     room, line = first, ""
     for word in text.split():
@@ -53,7 +53,7 @@ def _wrapped(text: str, first: int, others: int) -> list[str]:
 
 
 def verdict(findings: Iterable[Finding]) -> str:
-    """Say how many things are wrong."""
+    """Return a sentence with the number of problems."""
     found: Sequence[Finding] = list(findings)
     failed, warned = (sum(one.health is health for one in found) for health in (Health.FAIL, Health.WARN))
     if failed:

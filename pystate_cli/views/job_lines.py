@@ -1,4 +1,4 @@
-"""The list of jobs as lines for programs, without what a terminal's table needs: `pystate list` is called often."""
+"""The list of jobs as lines for programs, without the imports of tables: `pystate list` is called often."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pystate.runtime.rest.job_messages import JobDetails
 from pystate_cli.console.formats import format_flink_time, printable
 
-_WIDTH = 62  # of the flink client's rules
+_WIDTH = 62  # of the flink client's separators
 
 
 @dataclass(frozen=True)
 class JobGroups:
-    """Entries of GET /jobs/overview; None for a group nobody asked for."""
+    """Entries of GET /jobs/overview; None for a group that wasn't requested."""
 
     running: list[JobDetails] | None
     scheduled: list[JobDetails] | None
@@ -51,7 +51,7 @@ def _block(title: str, jobs: list[JobDetails]) -> list[str]:
 
 
 def embedded_in(job: JobDetails) -> str | None:
-    """Return where the program is that runs a job itself; None for a job of the job manager's."""
+    """Return the location of an embedded job's program; None for a job of the job manager."""
     program = job.pystate.embedded
     return None if program is None else f"process {program.pid} on {printable(program.host)}"
 

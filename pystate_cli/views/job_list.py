@@ -33,7 +33,7 @@ def _shown_state(job: JobDetails, look: Look) -> str:
 
 JOBS: TableSpec[JobDetails] = TableSpec(
     (
-        Column("id", lambda job: job.jid, TEXT, "Job ID", json="jobId"),  # half an id would be of no use
+        Column("id", lambda job: job.jid, TEXT, "Job ID", json="jobId"),  # a partial id would be useless
         Column("name", lambda job: job.name, TEXT, "Name", json="name", least=8, most=96,
                shown=lambda job, _: printable(job.name)),
         Column("state", lambda job: job.state.value, TEXT, "State", json="state", shown=_shown_state,

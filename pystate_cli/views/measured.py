@@ -1,4 +1,4 @@
-"""What is measured of a checkpoint as a whole, of an operator's part and of a subtask's: the columns that tables share."""
+"""Measurements of a checkpoint, of an operator's part and of a subtask's: the columns that tables share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASCII_MARKS = {"COMPLETED": "ok", "FAILED": "no", "IN_PROGRESS": ".."}
 
 @dataclass(frozen=True)
 class Measured:
-    """Sizes in bytes, times in ms; None for what is not known."""
+    """Sizes in bytes, times in ms; None if unknown."""
 
     full_size: int | None
     incremental_size: int | None
@@ -60,10 +60,10 @@ class Measured:
 
 
 def measured_columns(of: Callable[[Row], Measured]) -> tuple[Column[Row], ...]:
-    """Return the columns of what is measured; of a terminal too narrow for them they go from the third place on.
+    """Return the columns of measurements; a narrow terminal leaves them out, with priorities from 3 on.
 
     Args:
-        of: Gets the figures of a row.
+        of: Returns the measurements of a row.
     """
     return (
         Column(

@@ -1,4 +1,4 @@
-"""The metrics of a job: what its subtasks do, what its functions measure, and any of them by name."""
+"""The metrics of a job: of its subtasks, of its functions, and by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MetricRow:
 
     @property
     def where(self) -> str:
-        """What it belongs to: a task, `task / operator`, or the job."""
+        """Its owner: a task, `task / operator`, or the job."""
         parts = [part for part in (self.task, self.operator) if part is not None]
         return " / ".join(map(printable, parts)) or "job"
 
@@ -51,7 +51,7 @@ class MetricRow:
         return self.operator is not None and self.unit is None
 
     def shown(self) -> str:
-        """Return the value for people."""
+        """Return the value for display."""
         value = self.value
         if isinstance(value, bool):
             return str(value).lower()
@@ -69,12 +69,12 @@ class MetricRow:
             return f"{value / 10:.0f} %"
         if isinstance(value, float):
             return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-        # no thousands in what is a number only by chance
+        # no thousands separators in strings that look like numbers
         return str(value) if self.unit in ("id", "epoch") or value < 0 else format_count(value)
 
 
 def matching(rows: Iterable[MetricRow], pattern: str | None) -> list[MetricRow]:
-    """Return the metrics whose name, or whose name with task or operator in front, matches a pattern; all without one."""
+    """Return the metrics whose name, or whose name with task or operator prefixed, matches a pattern; all without one."""
     if pattern is None:
         return list(rows)
     wanted = pattern.lower()
@@ -89,10 +89,10 @@ def matching(rows: Iterable[MetricRow], pattern: str | None) -> list[MetricRow]:
 
 
 def head_line(answer: JobMetrics, rows: Iterable[MetricRow]) -> str:
-    """Return what is to be said of the job as a whole."""
+    """Return the line about the job as a whole."""
     job = {row.name: row for row in rows if row.subtask is None}
     parts = [f"{printable(answer.name)}: {answer.state.value}"]
-    if not answer.up and not answer.state.is_terminal:  # else nobody is there to answer
+    if not answer.up and not answer.state.is_terminal:  # otherwise there is no process to answer
         parts.append("its driver does not answer")
     if "numRestarts" in job and job["numRestarts"].value:
         parts.append(f"{job['numRestarts'].shown()} restarts")
@@ -165,7 +165,7 @@ SUBTASKS: TableSpec[MeasuredSubtask] = TableSpec(
 
 
 def subtask_table(subtasks: Iterable[MeasuredSubtask]) -> TableSpec[MeasuredSubtask]:
-    """Return the table for these subtasks: without event time where none of them has it."""
+    """Return the table for these subtasks: without event time if none of them has it."""
     timed = any("currentInputWatermark" in one.metrics for one in subtasks)
     return SUBTASKS if timed else SUBTASKS.without("currentInputWatermark")
 

@@ -1,4 +1,4 @@
-"""What belongs to no snapshot: the list of `pystate savepoints gc`."""
+"""The list of orphans of `pystate savepoints gc`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORPHANS: TableSpec[Orphan] = TableSpec(
             shown=lambda one, _: one.kind.value, least=12,
         ),
         Column("size", lambda one: one.size, SIZE, "Size", plain="size_bytes", json="bytes"),
-        Column("path", lambda one: one.uri, TEXT, "Path", plain="path", json="path"),  # half a path would be of no use
+        Column("path", lambda one: one.uri, TEXT, "Path", plain="path", json="path"),  # a partial path would be useless
     )
 )  # fmt: skip
 """JSON is an entry of `orphans`."""

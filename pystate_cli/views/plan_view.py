@@ -1,4 +1,4 @@
-"""The plan of a program as a tree: what feeds what, and how elements travel."""
+"""The plan of a program as a tree, with the partitioning of elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASCII = {_TEE: "+- ", _CORNER: "`- ", _BAR: "|  "}
 def plan_view(answer: Mapping[str, Any], width: int, *, unicode: bool) -> RenderableType:
     """Return the tree for a terminal of that width.
 
-    A step that several others feed is drawn below the first of them; the others name it.
+    A step with several inputs is drawn below the first of them; the others refer to it.
 
     Args:
         answer: `name`, `parallelism`, and `plan` with Flink's `nodes`.
@@ -61,7 +61,7 @@ def _in_ascii(prefix: str) -> str:
 
 
 class _Tree:
-    """Nodes by what they feed."""
+    """Nodes by their downstream nodes."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         self._nodes = nodes
@@ -72,7 +72,7 @@ class _Tree:
         self._drawn: set[int] = set()
 
     def lines(self) -> Iterator[tuple[str, dict[str, Any], str | None, bool]]:
-        """Yield prefix, node, how elements get to it, and whether it was drawn before."""
+        """Yield prefix, node, partitioning of its input, and whether it was drawn before."""
         for node in self._nodes:
             if not node.get("predecessors"):
                 yield "", node, None, False

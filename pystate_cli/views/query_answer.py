@@ -1,4 +1,4 @@
-"""What a query has found, as rows, and as one JSON object."""
+"""The answer of a query, as rows, and as one JSON object."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PASSING = (UnknownKeyOrNamespaceError, UnknownLocationError, QueriesOverloadedE
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """The pages of an answer, put together; the rows are as `pystate state read` has them.
+    """The combined pages of an answer; the rows are like those of `pystate state read`.
 
     Attributes:
-        columns: Of the rows.
-        cells: Of each row.
-        content: What JSON says besides key and version.
-        key: As it was typed.
-        version: Of what.
-        is_whole: Whether nothing was left out.
+        columns: The columns of the rows.
+        cells: The cells of each row.
+        content: The JSON besides key and version.
+        key: The key, as typed.
+        version: The version of the state.
+        is_whole: Whether it is complete.
     """
 
     columns: Sequence[str]
@@ -42,7 +42,7 @@ class QueryAnswer:
 
     @staticmethod
     def of(key: str, namespace: str | None, pages: Sequence[KvStateAnswer]) -> QueryAnswer:
-        """Put pages together."""
+        """Combine pages."""
         last = pages[-1]
         assert last.version is not None  # noqa: S101 - answers with a value have one
         where = {"key": key} if namespace is None else {"key": key, "namespace": namespace}
@@ -63,7 +63,7 @@ class QueryAnswer:
 
     @property
     def rows(self) -> Iterator[Sequence[Any]]:
-        """The rows, for who writes tables."""
+        """The rows, for writing tables."""
         return iter(self.cells)
 
     def lines(self) -> list[str]:
@@ -73,14 +73,14 @@ class QueryAnswer:
         return "".join(written).splitlines()
 
     def json(self) -> bytes:
-        """Return one object in a line: what keys and values are called stays as it is."""
+        """Return one object on a line; names inside keys and values are unchanged."""
         version = self.version
         shown = {"epoch": version.epoch, "checkpointId": version.checkpoint_id, "timestamp": version.timestamp}
         line = json_text({**self.content, "version": {**shown, "age": version.age}})
         return f"{line}\n".encode("utf-8", "backslashreplace")
 
     def story(self) -> str:
-        """Say which version this is."""
+        """Return a sentence about the version."""
         version = self.version
         name = f"checkpoint {version.checkpoint_id}"
         if version.checkpoint_id is None:
@@ -90,13 +90,13 @@ class QueryAnswer:
 
 
 class QueryLook:
-    """A query at one moment, for `--watch`.
+    """A query at one point in time, for `--watch`.
 
     Args:
-        ask: Asks.
+        ask: Runs the query.
 
     Raises:
-        PystateError: It will be no better another time.
+        PystateError: It fails permanently.
     """
 
     is_last = False
@@ -110,14 +110,14 @@ class QueryLook:
             self._missing = error
 
     def block(self) -> list[str]:
-        """Return the lines for a pipe, without the version: a block says that the value has changed."""
+        """Return the lines for a pipe, without the version: a new block means that the value has changed."""
         if self._found is None:
             assert self._missing is not None  # noqa: S101 - one of them is there
             return [self._missing.message]
         return self._found.lines()
 
     def view(self, width: int, height: int) -> RenderableType:
-        """Return what a terminal of that size shows."""
+        """Return the output for a terminal of that size."""
         from rich.console import Group
         from rich.text import Text
 

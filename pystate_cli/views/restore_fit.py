@@ -1,4 +1,4 @@
-"""What a program would make of a snapshot: its operators and sources beside those of the program."""
+"""The result of a restore check: the operators and sources of a snapshot and of a program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _position(one: Entry) -> str:
 
 
 def _sides(field: str, name: str, heading: str, short: str) -> tuple[Column[Entry], ...]:
-    """Return the columns of what the snapshot and the program say of a field: one for people, two for programs."""
+    """Return the columns of a field in the snapshot and in the program: one for display, two for programs."""
 
     def side(which: str) -> Callable[[Entry], int | None]:
         return lambda one: value_at(one, f"{which}.{field}")
@@ -85,10 +85,10 @@ SOURCES: TableSpec[Entry] = TableSpec(
 
 
 def restore_parts(restore: Mapping[str, Any], width: int, *, unicode: bool) -> Iterator[RenderableType]:
-    """Yield what a terminal of that width shows.
+    """Yield the parts for a terminal of that width.
 
     Args:
-        restore: What `RestoreCheck.to_json` gives.
+        restore: The result of `RestoreCheck.to_json`.
         width: Columns of the terminal.
         unicode: Whether it shows more than ASCII.
     """
@@ -108,7 +108,7 @@ def restore_lines(restore: Mapping[str, Any]) -> list[str]:
 
 
 def problem_lines(restore: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what does not fit, and what to do then."""
+    """Yield the problems, and what to do about them."""
     for what in ("operators", "sources"):
         for one in restore[what]:
             if one["problem"] is not None:

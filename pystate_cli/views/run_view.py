@@ -1,4 +1,4 @@
-"""What an attached run shows of its job on a terminal."""
+"""The live view of an attached run on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two savepoints differ."""
+"""The differences of two savepoints."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STYLES = {"added": "green", "removed": "red", "changed": "yellow", "same": "dim
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A state in two snapshots; without one, all of the operator."""
+    """A state in two snapshots; without a state, the whole operator."""
 
     operator: OperatorDifference
     state: StateDifference | None = None
 
     @property
     def change(self) -> str:
-        """What has become of it."""
+        """How it changed."""
         return (self.operator if self.state is None else self.state).change.value
 
     @property
@@ -43,11 +43,11 @@ class ChangeRow:
 
     @property
     def known(self) -> list[StateFigures]:
-        """The sides that have it."""
+        """The existing sides."""
         return [side for side in self.sides if side is not None]
 
     def told(self, arrow: str) -> str:
-        """Say what it is, or was: the type of a state, what is new of an operator."""
+        """Return a description: the type of a state, or the changes of an operator."""
         if self.state is None:
             return "; ".join(_operator_changes(self.operator, arrow))
         return arrow.join(dict.fromkeys(f"{kind_text(side)} of {side.type}" for side in self.known))
@@ -64,7 +64,7 @@ def _style(row: ChangeRow) -> str:
 def _sides(
     name: str, heading: str, kind: Kind, value: Callable[[StateFigures], int | None]
 ) -> tuple[Column[ChangeRow], ...]:
-    """Return the columns of a figure before and after: one for people, two for programs."""
+    """Return the columns of a figure before and after: one for display, two for programs."""
 
     def side(place: int) -> Callable[[ChangeRow], int | None]:
         def of(row: ChangeRow) -> int | None:
@@ -76,7 +76,7 @@ def _sides(
     def changed(row: ChangeRow, look: Look) -> str:
         values = list(dict.fromkeys(value(figures) for figures in row.known))
         texts = [kind.shown(each, look) for each in values]
-        if len(set(texts)) < len(texts):  # the same but for what was rounded away
+        if len(set(texts)) < len(texts):  # the same after rounding
             texts = [COUNT.shown(each, look) for each in values]
         return _arrow(look).join(texts)
 
@@ -126,7 +126,7 @@ def change_parts(
     *,
     unicode: bool,
 ) -> Iterator[RenderableType]:
-    """Yield what a terminal of that width shows."""
+    """Yield the parts for a terminal of that width."""
     from rich.text import Text
 
     for name, side in (("A", before), ("B", after)):

@@ -1,4 +1,4 @@
-"""What is in one savepoint."""
+"""The contents of one savepoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StateRow:
 
     @property
     def kind(self) -> str:
-        """Its kind as people say it."""
+        """Its kind, for display."""
         return kind_text(self.state)
 
 
@@ -61,7 +61,7 @@ _END_OF_TIME = (1 << 63) - 1
 
 
 def time_text(millis: int | None) -> str:
-    """Return the time of a timer for people; what no calendar has is a number."""
+    """Return the time of a timer for display; a number if it is outside of the calendar."""
     if millis is None:
         return UNKNOWN
     if millis == _END_OF_TIME:
@@ -98,7 +98,7 @@ TIMERS: TableSpec[TimerRow] = TableSpec(
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that is told of one snapshot; `owner` is the id of the job that has claimed it, None for nobody."""
+    """The inspection of one snapshot; `owner` is the id of the job that has claimed it, None for none."""
 
     summary: SnapshotSummary
     metadata: CheckpointMetadata
@@ -146,7 +146,7 @@ def _facts(inspection: Inspection) -> list[tuple[str, str]]:
 
 
 def details_parts(inspection: Inspection, width: int, *, unicode: bool) -> Iterator[RenderableType]:
-    """Yield what a terminal of that width shows."""
+    """Yield the parts for a terminal of that width."""
     from rich.text import Text
 
     yield from _fact_lines(_facts(inspection))
@@ -190,14 +190,14 @@ def _operator_facts(operator: OperatorFigures) -> Iterator[tuple[str, str]]:
 
 
 def kind_text(state: StateFigures) -> str:
-    """Return a state's kind as people say it."""
+    """Return a state's kind, for display."""
     return f"{state.kind.lower()}, ttl" if state.ttl else state.kind.lower()
 
 
 def plain_details(inspection: Inspection) -> list[str]:
     """Return the lines for a pipe."""
     facts = [*_facts(inspection), ("taken", format_iso(inspection.summary.timestamp_ms))]
-    told = dict(facts)  # the instant with its offset takes the place of the local one
+    told = dict(facts)  # the instant with its offset replaces the local one
     lines = [f"{name}: {value}" for name, value in told.items()]
     rows = [StateRow(operator, state) for operator in inspection.operators for state in operator.states]
     lines.append("")

@@ -22,7 +22,7 @@ _LEAST_DIGITS = 6
 
 @dataclass(frozen=True)
 class SavepointRow:
-    """A snapshot, or what is left of a damaged one; `abbreviations` are those of all ids of the list."""
+    """A snapshot, possibly a damaged one; `abbreviations` are those of all ids of the list."""
 
     kind: str
     path: str
@@ -50,7 +50,7 @@ class SavepointRow:
             one.size,
             one.format,
             one.parallelism,
-            # there is one, and its id isn't known
+            # there is one, but its id is unknown
             "?" if one.parent_id is None and one.parent is not None else one.parent_id,
             one.job_id,
             one.job_name,
@@ -60,7 +60,7 @@ class SavepointRow:
 
     @staticmethod
     def of_damaged(one: DamagedSnapshot) -> SavepointRow:
-        """Return the row of a damaged one: its message is what is wrong with it."""
+        """Return the row of a damaged snapshot, with the reason as its message."""
         return SavepointRow("damaged", one.uri, one.problem)
 
     def abbreviated(self, name: str | None) -> str:
@@ -116,7 +116,7 @@ SAVEPOINTS: TableSpec[SavepointRow] = TableSpec(
 
 
 def abbreviations(ids: Iterable[str]) -> dict[str, str]:
-    """Return for each id the least number of its first digits, from 6 on, that tell it from all others."""
+    """Return for each id its shortest unique prefix of at least 6 digits."""
     ids = set(ids)
     found = {}
     for one in ids:
@@ -134,18 +134,18 @@ def savepoint_rows(snapshots: Sequence[SnapshotSummary]) -> list[SavepointRow]:
 
 
 def spec_for(rows: Sequence[SavepointRow], *, kinds: bool) -> TableSpec[SavepointRow]:
-    """Return the table for a terminal: no column is empty, and none says the same of all.
+    """Return the table for a terminal, without empty columns and columns with equal values.
 
     Args:
-        rows: What is shown.
-        kinds: Whether there may be checkpoints among them.
+        rows: The rows.
+        kinds: Whether there may be checkpoints among the rows.
     """
     said = any(row.message for row in rows)
     return SAVEPOINTS.without(*([] if kinds else ["kind"]), *([] if said else ["message"]))
 
 
 def damaged_lines(damaged: Sequence[DamagedSnapshot], width: int) -> list[str]:
-    """Say what can't be read, and why: path and problem side by side where there is room for them."""
+    """Return the damaged snapshots and the reasons: path and problem side by side if there is room."""
     return labelled([(one.uri, printable(one.problem)) for one in damaged], width)
 
 
@@ -167,5 +167,5 @@ def _counted(count: int, what: str) -> str:
 
 
 def plain_lines(catalog: Catalog) -> list[str]:
-    """Return a header and a line per snapshot for programs, damaged ones behind the others."""
+    """Return a header and a line per snapshot for programs, damaged ones last."""
     return SAVEPOINTS.plain([*savepoint_rows(catalog.snapshots), *map(SavepointRow.of_damaged, catalog.damaged)])

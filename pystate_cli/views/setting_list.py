@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """One option. `value` is None for one without a value, `place` empty where the kind of origin says all."""
+    """One option. `value` is None for one without a value, `place` is empty if the kind of origin is enough."""
 
     key: str
     value: str | None
@@ -39,7 +39,7 @@ class SettingRow:
 
     @property
     def bare(self) -> str:
-        """The value alone for programs, empty for none, unless it is a secret."""
+        """The plain value for programs, empty for none, unless it is a secret."""
         return HIDDEN if self.value is not None and self.is_set and self.is_secret else self.value or ""
 
     @property
@@ -55,7 +55,7 @@ class SettingRow:
 
 def _shown_origin(row: SettingRow, look: Look) -> str:
     file, comma, place = row.place.rpartition(", ")
-    # the file is the same for all, and said below the table
+    # the file is the same for all, and shown below the table
     return place if comma and not look.wide else f"{os.path.basename(file)}, {place}" if comma else row.origin
 
 

@@ -1,4 +1,4 @@
-"""Rows of state as text: a table, JSON lines, CSV. They are written as they are read, a batch at a time."""
+"""Rows of state as text: a table, JSON lines, CSV. Rows are written batch by batch while they are read."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Rows(Protocol):
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell for people: a text as it is, unless it would break or turn the line; all else as JSON, None as null."""
+    """Return a cell for display: a string unchanged unless it has control characters; all else as JSON, None as null."""
     return value if isinstance(value, str) and value.isprintable() else _printable(json_text(value))
 
 
 def _printable(text: str) -> str:
-    """Return JSON with escapes for what a terminal doesn't show, or obeys: marks that turn the direction of writing."""
+    """Return JSON with escapes for control characters, invisible ones, and marks of the writing direction."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
 def _width(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the number of terminal cells of a text."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -57,7 +57,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def write_table(table: Rows, write: Write) -> int:
-    """Write aligned columns, as wide as the first rows need them; return the number of rows."""
+    """Write aligned columns, with the widths of the first rows; return the number of rows."""
     rows = ([cell_text(cell) for cell in row] for row in table.rows)
     sample = list(islice(rows, _SAMPLE))
     widths = [min(_WIDEST, max(map(_width, column))) for column in zip(table.columns, *sample, strict=True)]

@@ -1,4 +1,4 @@
-"""`pystate watch` for programs: a line per look in a pipe, one look as JSON."""
+"""`pystate watch` for programs: a line per sample in a pipe, one sample as JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LOOKS: TableSpec[JobSample] = TableSpec(
 
 
 def look_json(look: JobSample) -> dict[str, Any]:
-    """Return a look as `--json` prints it: more than a line has, and no rates, which need two looks."""
+    """Return a sample for `--json`: more than a line has, but no rates, which need two samples."""
     return {
         "job_id": look.job_id,
         "progress": look.progress,

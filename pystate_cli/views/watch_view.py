@@ -1,4 +1,4 @@
-"""`pystate watch`: a job at a glance, redrawn again and again."""
+"""The view of `pystate watch`: a job at a glance, redrawn periodically."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def watch_view(look: JobSample, width: int, height: int, *, unicode: bool, now: 
     """Return the view for a terminal of that size.
 
     Args:
-        look: What is shown.
+        look: The sample.
         width: Columns of the terminal.
-        height: Its lines; operators and checkpoints share what is left.
+        height: The lines of the terminal; operators and checkpoints share the rest.
         unicode: Whether it shows more than ASCII.
         now: Milliseconds since 1970.
     """
@@ -107,7 +107,7 @@ def _epoch(number: int | None) -> str:
 
 
 def _restore(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
-    """Return how far the restore of the state is, while one is under way."""
+    """Return the progress of the state's restore, while there is one."""
     from rich.text import Text
 
     restore = look.progress.restore
@@ -164,7 +164,7 @@ def _spark(label: str, figure: str, values: Sequence[float | None], remark: str,
 
 
 def _event_time(known: JobProgress, now: int, width: int, *, unicode: bool) -> Text:
-    """Return the lowest watermark of all tasks, and which of them it is that others wait for."""
+    """Return the lowest watermark of all tasks, and the task that has it."""
     line = _label("watermark")
     line.append(f"  {format_watermark(known.watermark, now)}", style="bold")
     if known.watermark_task is not None:
@@ -230,7 +230,7 @@ def _operators(look: JobSample, width: int, *, unicode: bool) -> list[Text]:
 
 @dataclass(frozen=True)
 class _Bars:
-    """A column of figures with bars beside them."""
+    """A column of numbers with bars."""
 
     title: str
     style: str
@@ -239,7 +239,7 @@ class _Bars:
 
 
 def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode: bool) -> list[Text]:
-    """Return a heading and a line per checkpoint: acknowledgements, duration, sizes and alignment as bars side by side."""
+    """Return a heading and a line per checkpoint: acknowledgements, duration, sizes and alignment with bars."""
     from rich.text import Text
 
     if not rows:
@@ -264,7 +264,7 @@ def _checkpoints(rows: Sequence[CheckpointRow], width: int, now: int, *, unicode
     for column in columns:
         heading.append(f"  {column.title:>{sizes[column.title]}} {'':<{bar}}")
     heading.rstrip()
-    # one that has failed took as long as it was let, which would make the others' bars vanish
+    # a failed one lasted until its timeout, which would make the other bars vanish
     scale = {
         column.title: max(((column.value(row, now) or 0) for row in rows if row.status != "FAILED"), default=0)
         for column in columns
