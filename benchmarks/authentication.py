@@ -1,9 +1,10 @@
-"""What a proof on Spark's own connections costs: a job with `spark.authenticate` and Unix sockets, and one without.
+"""The cost of authentication on Spark's own connections: a job with `spark.authenticate` and Unix sockets, and one without.
 
     python -m benchmarks.authentication [ROUNDS] [ELEMENTS]
 
 Each run is a process of its own that counts elements by key, on each engine, with and without in turns. Its figures are the
-processor time of all its processes when the job has ended, for on a shared machine a clock tells of others: that of a
+processor time of all its processes when the job has ended, since on a shared machine wall time includes other load: that of
+    a
 job of ten elements, and what a record costs on top of that.
 """
 

@@ -1,4 +1,4 @@
-"""The job of `back_pressure.py`: a source without end, and behind a shuffle a function that sleeps for each record."""
+"""The job of `back_pressure.py`: an unbounded source, a shuffle, and a function that sleeps for each record."""
 
 import sys
 import time

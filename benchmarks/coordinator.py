@@ -4,7 +4,7 @@
 
 No Spark, no slots, no sockets: one task of SUBTASKS subtasks, whose acknowledgements (each with one keyed handle of 128
 bytes inline) come in from four threads as plain data, as they do over the wire. Reported are the time of the
-acknowledgements, of the completion behind the last of them (`_metadata` written and synced), its size, and the memory the
+acknowledgements, of the completion after the last of them (`_metadata` written and synced), its size, and the memory the
 process has gained. Beside it, in the same run: packing and unpacking the same plain data with msgpack alone, which has to
 be paid whatever the coordinator does.
 """

@@ -22,7 +22,7 @@ from pystate.datastream.connectors.file_system import FileSource
 
 
 class Chain(KeyedProcessFunction):
-    """Each timer sets the next one, `every_ms` behind its own time."""
+    """Each timer registers the next one, `every_ms` after its own time."""
 
     def __init__(self, every_ms: int) -> None:
         self._every_ms = every_ms
@@ -57,10 +57,10 @@ def measure(timers: int, every_ms: int, interval_ms: int, parallelism: int) -> l
         client = env.execute_async("idle timers")
         while len(late) <= timers:
             if client.get_job_status().result().is_terminal:
-                client.get_job_execution_result().result()  # raises what it failed of
+                client.get_job_execution_result().result()  # raises its failure
             time.sleep(0.1)
         client.cancel().result()
-    return late[1 : timers + 1]  # workers start in front of the first one
+    return late[1 : timers + 1]  # workers start before the first one
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Bytes and seconds of incremental checkpoints of the rocksdb backend next to full ones, and of the restores.
 
-`next epoch` is how long an epoch of one record takes that begins right behind the barrier: what it writes waits for the
-links to RocksDB's files. In the asynchronous part nothing runs beside it.
+`next epoch` is how long an epoch of one record takes that begins right after the barrier: what it writes waits for the
+links to RocksDB's files. Nothing else runs during the asynchronous part.
 
     python benchmarks/incremental_checkpoint.py [KEYS] [ROUNDS]
 

@@ -2,19 +2,19 @@
 
     python benchmarks/own_sources.py [ROWS] [PARALLELISM] [IDLE SECONDS]
 
-The job adds the numbers up by their last digit, and ends behind the last one. Rows a second are those between the first and
+The job adds the numbers up by their last digit, and ends after the last one. Rows a second are those between the first and
 the last epoch's output, so that the start of slots doesn't count. The rows of the table:
 
 - collection: `from_collection` of a range, which Spark reads in one partition;
 - NumberSequenceSource, DataGeneratorSource: splits, read in the slots;
-- SourceFunction: a function that hands each number on under the checkpoint lock, in one subtask.
+- SourceFunction: a function that emits each number under the checkpoint lock, in one subtask.
 
 The same sources are then taken by one subtask alone, without Spark and without a second task (`slot` in the place of ROWS
 does this only).
 
 An idle job is one whose `SourceFunction` has nothing, one whose `DataGeneratorSource` makes an element each 10 s, beside one
 that watches an empty folder with Spark. Counted is the time of this process, of Spark's and of the slots (`idle` in the
-place of ROWS does this only; IDLE SECONDS behind it).
+place of ROWS does this only; followed by IDLE SECONDS).
 """
 
 import os

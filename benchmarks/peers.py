@@ -93,7 +93,7 @@ class SparkTotals(StatefulProcessor):
 
 
 def identity(batches):
-    """Hand on what comes."""
+    """Return the input unchanged."""
     return batches
 
 

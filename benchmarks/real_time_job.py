@@ -88,7 +88,7 @@ def main():
             "python.client.executable": sys.executable,
             "python.execution-mode": "thread",
             "rest.port": sys.argv[5],
-            "restart-strategy.type": "none",  # what fails is told, and not tried again and again
+            "restart-strategy.type": "none",  # failures are reported, not retried
             "execution.checkpointing.interval": "1 s",
             "execution.checkpointing.dir": f"file://{folder}/checkpoints",
             "taskmanager.numberOfTaskSlots": str(parallelism),

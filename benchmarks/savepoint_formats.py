@@ -4,7 +4,7 @@
 
 One operator of 2 subtasks with KEYS (900,000) values of 200 bytes of which half compress, driven as slots drive it, one
 subtask after the other, without Spark. Each figure stands beside a plain copy of the very same bytes with fsync, made right
-behind it. Medians of ROUNDS (3); storage and working folder are on the disk of the temporary folder.
+after it. Medians of ROUNDS (3); storage and working folder are on the disk of the temporary folder.
 """
 
 import os

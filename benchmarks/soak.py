@@ -62,7 +62,7 @@ class Processes:
 
 
 def listening_inodes():
-    """Return those of sockets on which somebody listens."""
+    """Return the inodes of listening sockets."""
     found = set()
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
@@ -73,7 +73,7 @@ def listening_inodes():
 
 
 def inodes(pid):
-    """Return those of a process's sockets."""
+    """Return the inodes of a process's sockets."""
     found = set()
     with contextlib.suppress(OSError):
         for entry in os.listdir(f"/proc/{pid}/fd"):

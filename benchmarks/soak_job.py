@@ -42,7 +42,7 @@ class TimeOfElement(TimestampAssigner):
 
 
 class Churn(KeyedProcessFunction):
-    """Counts with a time to live, and keeps the last elements until a timer by the clock clears them."""
+    """Counts with a time to live, and keeps the last elements until a processing-time timer clears them."""
 
     def open(self, runtime_context):
         ttl = StateTtlConfig.new_builder(Time.seconds(TTL_S)).build()

@@ -3,7 +3,7 @@
     python benchmarks/source_log.py [FILES] [PER_BATCH]
 
 Spark's file source writes a log entry per batch with the names of its files, and compacts all entries into one file every
-tenth batch; the compacted log names every file ever read. A checkpoint copies the last compacted log and the entries behind
+tenth batch; the compacted log names every file ever read. A checkpoint copies the last compacted log and the entries after
 it up to its own batch. The logs are laid out as Spark 4.3 writes them (one JSON line per file); no Spark is started. In the
 same run the compacted log is copied as a plain file, synced.
 """

@@ -1,9 +1,9 @@
-"""Seconds from the kill of a leading job manager until another one has taken all jobs over, per kind of storage.
+"""Seconds from the kill of a leading job manager until another one has taken over all jobs, per kind of storage.
 
     python benchmarks/takeover.py [ROUNDS]
 
 Two job managers with homes of their own on one machine, and drivers without Spark, which live on. The lease lasts 5 s; what
-is shown is without it: the look that finds the lease free, the question of all jobs' files, and the records written anew.
+is shown is without it: the check that finds the lease free, reading all jobs' files, and rewriting the records.
 *s3* is moto's server on loopback, which takes some milliseconds per request; Amazon's takes 10 to 50.
 """
 
@@ -41,7 +41,7 @@ def takeover(root, storage, jobs):
         submitted = [managers[0].submit() for _ in range(jobs)]
         for job in submitted:
             managers[0].wait_for(job, "RUNNING")
-        time.sleep(1)  # the standby has seen a sign of life
+        time.sleep(1)  # the standby has seen a renewal
         managers[0].kill()
         killed = time.monotonic()
         eventually(lambda: raw_get(managers[1], "/jobs")[0] == 200, 120)

@@ -226,7 +226,7 @@ def alone(function, *arguments):
         except queue.Empty:
             if process.is_alive():
                 continue
-            raise SystemExit(1) from None  # it has said why
+            raise SystemExit(1) from None  # it has reported why
         process.join()
         return answer
 

@@ -1,4 +1,4 @@
-"""Counts the lines of the access logs in a folder, per distinct line, as they come.
+"""Counts the lines of the access logs in a folder, per distinct line.
 
 pystate run examples/access_log.py FOLDER
 """
@@ -10,7 +10,7 @@ from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment,
 
 
 class Count(KeyedProcessFunction):
-    """Emits (line, how often it was seen so far)."""
+    """Emits (line, count so far)."""
 
     def open(self, context):
         self.count = context.get_state(ValueStateDescriptor("count", Types.LONG()))

@@ -1,8 +1,8 @@
-"""Alerts by rules that can be changed while the job runs: a rule is a pair of actions, and goes to every subtask.
+"""Alerts with rules that change while the job runs: a rule is a pair of actions, which is broadcast to every subtask.
 
     pystate run examples/alert_rules.py
 
-An alert is emitted when a user's last two actions are the pair that is in force. The rule is broadcast state, the previous
+An alert is emitted when a user's last two actions are the current pair. The rule is broadcast state, the previous
 action of each user is keyed state.
 """
 
@@ -22,7 +22,7 @@ IN_FORCE = "in force"
 
 
 class PatternEvaluator(KeyedBroadcastProcessFunction):
-    """Emits (user, pattern) when a user's last two actions are the pattern in force."""
+    """Emits (user, pattern) when a user's last two actions are the current pattern."""
 
     def open(self, runtime_context: RuntimeContext):
         self.previous = runtime_context.get_state(ValueStateDescriptor("last-action", Types.STRING()))

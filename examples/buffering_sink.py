@@ -1,9 +1,9 @@
-"""A sink that hands on its elements ten at a time: Flink's BufferingSink, operator list state at work.
+"""A sink that writes ten elements at a time: Flink's BufferingSink, an example of operator list state.
 
     pystate run examples/buffering_sink.py OUTPUT_FILE [COUNT]
 
-What waits in the buffer when a checkpoint is taken goes into it, and comes back after a failure, at any parallelism. Lines
-since the latest checkpoint may be written again then: at-least-once.
+A checkpoint contains the buffered elements, which are restored after a failure, at any parallelism. Lines since the latest
+    checkpoint may be written again: at-least-once.
 """
 
 import os
@@ -17,7 +17,7 @@ THRESHOLD = 10
 
 
 class BufferingSink(SinkFunction, CheckpointedFunction):
-    """Collects `threshold` elements, then gives them to `send` in one list."""
+    """Collects `threshold` elements, then passes them to `send` in one list."""
 
     def __init__(self, send, threshold=THRESHOLD):
         self._send = send
@@ -41,7 +41,7 @@ class BufferingSink(SinkFunction, CheckpointedFunction):
 
 
 def append_line(path):
-    """Return what appends a list to a file, as one line, at once: all subtasks share the file."""
+    """Return a function that appends a list to a file, as one line in one write: all subtasks share the file."""
 
     def send(values):
         line = f"{' '.join(map(str, values))}\n".encode()

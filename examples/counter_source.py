@@ -1,8 +1,8 @@
-"""A source of your own: Flink's CounterSource, whose offset is operator state.
+"""A custom source: Flink's CounterSource, whose offset is operator state.
 
     pystate run examples/counter_source.py [END]
 
-Kill a slot, or stop the job with a savepoint and resume it: each number counts once.
+Kill a slot, or stop the job with a savepoint and resume it: each number is counted once.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Compares what a shop has sold on a day with the day before.
+"""Compares the daily sales of shops with those of the previous day.
 
     pystate run examples/day_over_day.py FOLDER [--follow]
 
 The files have one sale per line, `shop,time,amount`, with the time in UTC as in `2026-03-01T09:30:00`. A day's sum is
-known when the day is over, that is when sales of the next day come, one hour for late ones included; the sum of the day
-before waits in state. With `--follow` the folder is watched for new files.
+emitted when sales of the next day arrive, with an hour of tolerance for late ones; the previous day's sum is kept in state.
+With `--follow` the folder is watched for new files.
 """
 
 import sys
@@ -29,7 +29,7 @@ MS_PER_DAY = 86_400_000
 
 
 def sale(line):
-    """Return (shop, time in ms, amount) of a line."""
+    """Return (shop, time in ms, amount) from a line."""
     shop, time, amount = line.split(",")
     return shop, int(datetime.fromisoformat(time).replace(tzinfo=timezone.utc).timestamp() * 1000), int(amount)
 

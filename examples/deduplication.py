@@ -1,9 +1,9 @@
-"""Passes each event on once: a sender that is not sure repeats its event, with the same id, within some hours.
+"""Removes duplicate events: senders may repeat an event, with the same id, within some hours.
 
     pystate run examples/deduplication.py FOLDER [--follow]
 
-The files have one event per line, `id,what happened`. An id is remembered for a day (a TTL), so the state doesn't grow
-for ever; a repetition after that is a new event. With `--follow` the folder is watched for new files.
+The files have one event per line, `id,what happened`. An id is kept for a day (a TTL), so the state is bounded; a repetition
+after that is a new event. With `--follow` the folder is watched for new files.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""The whole path on real input: run, savepoint, cancel, resume at another parallelism; then compare with one offline pass.
+"""A full demo on real input: run, savepoint, cancel, resume at another parallelism; then compare with an offline count.
 
 `make demo` runs it. It counts the identifiers in the Python standard library's own source files, which a feeder moves into
-the watched folder while the job runs. Everything happens in a temporary home, nothing is left running.
+the watched folder while the job runs. It uses a temporary home, and leaves nothing running.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ TIMEOUT_S = 100
 
 
 def standard_library_files():
-    """Return source files of the standard library, without its tests and what is installed beside it."""
+    """Return source files of the standard library, without its tests and installed packages."""
     root = Path(sysconfig.get_paths()["stdlib"])
     left_out = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
     files = sorted(path for path in root.rglob("*.py") if not left_out & set(path.relative_to(root).parts))
@@ -37,7 +37,7 @@ def standard_library_files():
 
 
 class Feeder(threading.Thread):
-    """Moves copies of files into a folder, a few at a time; a file appears whole."""
+    """Moves copies of files into a folder, a few at a time and atomically."""
 
     def __init__(self, files, folder, pause_s):
         super().__init__(daemon=True)
@@ -65,12 +65,12 @@ class Demo:
         self.job = None
 
     def show(self, *arguments):
-        """Run a command as an operator would."""
+        """Run a command like an operator would."""
         print(f"\n$ pystate {' '.join(arguments)}", flush=True)
         subprocess.run([PYSTATE, *arguments], env=self.environment, check=True)
 
     def answer(self, *arguments):
-        """Run a command, show and return the one line it says on stdout."""
+        """Run a command, show and return its single line on stdout."""
         print(f"\n$ pystate {' '.join(arguments)}", flush=True)
         done = subprocess.run([PYSTATE, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True, check=True)
         print(done.stdout, end="", flush=True)
@@ -83,7 +83,7 @@ class Demo:
         return self.job
 
     def close(self):
-        """Leave nothing running: neither a job nor the job manager."""
+        """Stop the job and the job manager."""
         if self.job is not None:
             with contextlib.suppress(OSError):
                 subprocess.run([PYSTATE, "cancel", self.job], env=self.environment, capture_output=True)
@@ -97,7 +97,7 @@ class Demo:
         return [tuple(json.loads(line)) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
 
     def wait_for_rows(self, count):
-        """Wait until the sink has as many rows as words were fed, for as long as rows come: machines differ."""
+        """Wait until the sink has as many rows as words were fed, for as long as rows arrive."""
         deadline, seen, rows = time.monotonic() + TIMEOUT_S, set(), 0
         while rows < count:
             for path in set(self.output.glob("*.json")) - seen:
@@ -110,7 +110,7 @@ class Demo:
 
 
 def compare(what, expected, found):
-    """Print and return how much was lost and how much was doubled."""
+    """Print and return the numbers of lost and duplicate rows."""
     lost, duplicated = sum((expected - found).values()), sum((found - expected).values())
     sizes = f"expected {sum(expected.values()):>9,}   found {sum(found.values()):>9,}"
     print(f"  {what:26} {sizes}   lost {lost}   duplicated {duplicated}")
@@ -118,7 +118,7 @@ def compare(what, expected, found):
 
 
 def demo(root):
-    """Run it all; return how many differences there are."""
+    """Run the demo; return the number of differences."""
     files = standard_library_files()
     words = [IDENTIFIER.findall(path.read_text(encoding="utf-8", errors="replace")) for path in files]
     half = len(files) // 2
@@ -144,7 +144,7 @@ def demo(root):
 
 
 def report(words, rows, state):
-    """Print the top words and what was lost and doubled; return the number of differences."""
+    """Print the top words and the lost and duplicate rows; return the number of differences."""
     offline = Counter(word for file in words for word in file)
     print("\nTop words")
     for word, count in Counter(state).most_common(5):

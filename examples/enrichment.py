@@ -1,8 +1,8 @@
-"""Transactions with the details of their users: the details are broadcast, and change while the job runs.
+"""Enriches transactions with details of their users, which are broadcast and change while the job runs.
 
     pystate run examples/enrichment.py
 
-A transaction of a user nobody knows yet goes on without details.
+A transaction of an unknown user is emitted without details.
 """
 
 from pystate.common import Row, Types
@@ -18,7 +18,7 @@ USERS = MapStateDescriptor("users", Types.LONG(), USER)
 
 
 class Enrich(BroadcastProcessFunction):
-    """Adds name and country of its user to a transaction."""
+    """Adds name and country of the user to a transaction."""
 
     def process_element(self, value, ctx):
         user = ctx.get_broadcast_state(USERS).get(value.user)

@@ -1,11 +1,11 @@
-"""Files to state to files, exactly once: numbers the words of text files. The same as `kafka_pipeline.py`, without a broker.
+"""Files to files, exactly once: numbers the words of text files. The same as `kafka_pipeline.py`, without a broker.
 
     pystate run examples/file_pipeline.py INPUT_DIR OUTPUT_DIR           watch INPUT_DIR, until the job is stopped
     pystate run examples/file_pipeline.py INPUT_DIR OUTPUT_DIR --once    read what is there, and end
 
-Each word comes out with how often it has come: as lines of JSON in OUTPUT_DIR/lines, and as Parquet files in
-OUTPUT_DIR/parquet. A file appears when the checkpoint is complete that holds it. However often the job fails, is
-rescaled, stopped and resumed: a reader finds 1, 2, 3, ... of each word, each once.
+Each word is written with its count so far: as lines of JSON in OUTPUT_DIR/lines, and as Parquet files in
+OUTPUT_DIR/parquet. A file appears when the checkpoint that contains it is complete. However often the job fails, is
+rescaled, stopped and resumed: a reader finds 1, 2, 3, ... for each word, each once.
 """
 
 import json
@@ -40,7 +40,7 @@ class CountWords(KeyedProcessFunction):
 
 
 def lines_sink(folder):
-    """Return what writes texts as lines, into files that end with each checkpoint."""
+    """Return a sink that writes strings as lines, into files that are rolled at each checkpoint."""
     return (
         FileSink.for_row_format(folder, Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
@@ -50,7 +50,7 @@ def lines_sink(folder):
 
 
 def parquet_sink(folder):
-    """Return what writes rows into Parquet files."""
+    """Return a sink that writes rows to Parquet files."""
     files = OutputFileConfig.builder().with_part_prefix("counts").with_part_suffix(".parquet").build()
     return FileSink.for_bulk_format(folder, ParquetBulkWriters.for_row_type(COUNTED)).with_output_file_config(files).build()
 

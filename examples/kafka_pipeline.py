@@ -1,17 +1,17 @@
-"""Kafka to state to Kafka and to Parquet, exactly once: numbers the records of each key.
+"""Reads Kafka and writes Kafka and Parquet, exactly once: numbers the records of each key.
 
     pip install 'pystate[kafka]'
     pystate run -Dspark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \
         examples/kafka_pipeline.py localhost:9092 words counts [/data/counts]
 
-VERSION is that of the installed Spark; `pystate doctor` prints it. Feed it and look at it from outside:
+VERSION is that of the installed Spark; `pystate doctor` prints it. To feed and watch it:
 
     kafka-console-producer.sh --bootstrap-server localhost:9092 --topic words
     kafka-console-consumer.sh --bootstrap-server localhost:9092 --topic counts --isolation-level read_committed
 
-Each line of `counts` is JSON: a word, and how often it has come. However often the job fails, is rescaled, stopped and
-resumed: a reader of committed records sees 1, 2, 3, ... of each word, in this order. With a folder behind the topics the
-same rows also go to Parquet files there, which appear when their checkpoint completes.
+Each line of `counts` is JSON: a word and its count so far. However often the job fails, is rescaled, stopped and
+resumed: a reader of committed records sees 1, 2, 3, ... of each word, in this order. With a folder after the topics, the
+    same rows also go to Parquet files there, which appear when their checkpoint completes.
 """
 
 import sys
@@ -46,7 +46,7 @@ class CountWords(KeyedProcessFunction):
 
 
 class WordAsKey(SerializationSchema):
-    """The key of a record: all counts of a word are in one partition, in their order."""
+    """The key of a record, so that all counts of a word are in one partition, in order."""
 
     def serialize(self, element):
         return element.word.encode()

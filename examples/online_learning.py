@@ -1,11 +1,10 @@
-"""Learns while data comes in: a logistic regression by stochastic gradient descent, whose weights are state.
+"""Online learning: a logistic regression by stochastic gradient descent, whose weights are state.
 
     pystate run examples/online_learning.py FOLDER [--follow]
 
 The files have one observation per line, `model,label,feature,feature,...`: the name of the model that learns from it, 1
-or 0, and numbers. For each observation the model says first what it expects, then learns from what was. With `--follow`
-the folder is watched for new files; a savepoint takes the weights along, and a job that starts from it goes on learning
-where this one was.
+or 0, and numbers. For each observation the model first predicts, then learns from the label. With `--follow`
+the folder is watched for new files; a savepoint contains the weights, and a job that starts from it continues to learn.
 """
 
 import math
@@ -38,7 +37,7 @@ def learn(weights, label, features):
 
 
 class Learn(KeyedProcessFunction):
-    """Emits (model, observations so far, label, what was expected) for each observation."""
+    """Emits (model, observations so far, label, prediction) for each observation."""
 
     def open(self, runtime_context: RuntimeContext):
         self.weights = runtime_context.get_state(ValueStateDescriptor("weights", Types.LIST(Types.DOUBLE())))

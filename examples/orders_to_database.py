@@ -1,9 +1,9 @@
-"""Orders with the prices that a database knows, written to a table of it: exactly once, and its totals by upserts.
+"""Enriches orders with prices from a database, and writes them to a table exactly once, and totals by upserts.
 
     pystate run examples/orders_to_database.py DATABASE_URL [COUNT]
 
 `sqlite:////tmp/shop.db` needs nothing but `pip install 'pystate[sql]'`; `postgresql://user:password@host/database` needs
-`pystate[postgres]`. The tables are made where they are missing.
+`pystate[postgres]`. Missing tables are created.
 """
 
 import sys

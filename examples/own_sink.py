@@ -1,8 +1,8 @@
-"""A sink of one's own, exactly-once: lines in files that appear in a folder when the checkpoint that holds them is complete.
+"""A custom exactly-once sink: lines in files that appear in a folder when the checkpoint that contains them is complete.
 
     pystate run examples/own_sink.py INPUT_DIR OUTPUT_DIR
 
-Reads the lines of text files as they come to INPUT_DIR, and numbers them in the order of each first word.
+Reads the lines of text files that arrive in INPUT_DIR, and numbers them in the order of each first word.
 """
 
 import os
@@ -18,7 +18,7 @@ from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 
 class LinesSink(Sink, SupportsCommitter):
     def __init__(self, folder):
-        self.folder = Path(folder)  # settings only: the sink travels to the slots
+        self.folder = Path(folder)  # settings only: the sink is pickled into the slots
 
     def create_writer(self, context):
         return LinesWriter(self.folder)
@@ -36,7 +36,7 @@ class LinesWriter(CommittingSinkWriter):
         self.lines.append(str(element))
 
     def flush(self, end_of_input):
-        pass  # nothing goes out in front of prepare_commit
+        pass  # nothing is written before prepare_commit
 
     def prepare_commit(self):
         lines, self.lines = self.lines, []
@@ -47,7 +47,7 @@ class LinesWriter(CommittingSinkWriter):
             file.writelines(f"{line}\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
-        return [name]  # whoever commits it finds the file by it
+        return [name]  # a committer finds the file by it
 
 
 class LinesCommitter(Committer):
@@ -87,7 +87,7 @@ def main():
         .uid("number")
         .sink_to(LinesSink(sys.argv[2]))
         .name("lines")
-        .uid("lines")  # what waits for its commit is found by it in the next version of the program: keep it
+        .uid("lines")  # identifies pending committables in later versions of the program: keep it
     )
     env.execute("own sink")
 

@@ -1,9 +1,9 @@
-"""Looking into a running job: Flink's CountWindowAverage, whose state is read while the job runs.
+"""Queryable state: Flink's CountWindowAverage, whose state is read while the job runs.
 
     python examples/queryable_average.py [PORT]
 
 Prints the averages of two numbers each, (1, 4) and (1, 5), and meanwhile what the state holds: the count and the sum of the
-numbers of which there is no average yet. Under `pystate run` the same is seen with `pystate query JOB query-name 1`.
+numbers without an average yet. Under `pystate run` the same is seen with `pystate query JOB query-name 1`.
 """
 
 import sys
@@ -19,7 +19,7 @@ PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 class Numbers(SourceFunction):
-    """Gives the numbers, and then keeps the job alive until it is cancelled."""
+    """Emits the numbers, and then keeps the job alive until it is cancelled."""
 
     def __init__(self, pause):
         self._pause = pause
@@ -59,7 +59,7 @@ def averages(numbers):
 
 
 def look(client, job_id, consistency):
-    """Return what the state of key 1 holds, and of which version that is."""
+    """Return the state of key 1, and its version."""
     try:
         found = client.get_kv_state(job_id, "query-name", 1, Types.LONG(), consistency=consistency).result()
     except UnknownKeyOrNamespaceError:
@@ -77,7 +77,7 @@ def main(port=9069, pause=1.0):
     job = env.execute_async("queryable average")
     seen = []
     with QueryableStateClient("127.0.0.1", port) as client:
-        while (1, 2) not in seen:  # the last number waits for another one
+        while (1, 2) not in seen:  # the last number has no pair yet
             value, version = look(client, job.get_job_id(), "live")
             if value is not None and value not in seen[-1:]:
                 print(f"the state of key 1: {value}, of {version}")

@@ -4,7 +4,7 @@
 
 Reads access logs in the combined format of nginx and Apache; without a folder, the one in `examples/data`. With
 `--follow` the folder is watched for new files. An API is the first part of the path, `/orders/17?full=1` belongs to
-`orders`. Requests may be in the log up to ten seconds late; what comes later than that is not counted.
+`orders`. Requests may be in the log up to ten seconds late; later ones are not counted.
 """
 
 import re
@@ -23,7 +23,7 @@ PER_MINUTE = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG()])
 
 
 def requests(line):
-    """Return [(API, time in ms)] of a line; nothing of a line that is no request."""
+    """Return [(API, time in ms)] from a line; nothing if it isn't a request."""
     found = REQUEST.match(line)
     if found is None:
         return []

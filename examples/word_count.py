@@ -19,7 +19,7 @@ COUNT = Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])
 
 
 class CountWords(KeyedProcessFunction):
-    """Emits (word, how often it was seen so far) for every word."""
+    """Emits (word, count so far) for every word."""
 
     def open(self, runtime_context: RuntimeContext):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -31,7 +31,7 @@ class CountWords(KeyedProcessFunction):
 
 
 def write_json(folder: Path):
-    """Return a sink that writes an epoch's rows to a file of the epoch's number, whole or not at all."""
+    """Return a sink that writes an epoch's rows atomically to a file named by the epoch's number."""
 
     def write(frame, epoch):
         rows = [f"{json.dumps([row.word, row['count']])}\n" for row in frame.collect()]
