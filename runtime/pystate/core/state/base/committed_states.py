@@ -15,7 +15,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.state.base.committed_view import CommittedView
 
 PINNED_SECONDS = 10.0
-"""How long a version is kept for readers of a map or a list in several parts."""
+"""How long a version is kept for readers of a map or a list in several pages."""
 
 MAX_PINNED = 8
 """How many versions are kept for such readers."""

@@ -1,4 +1,4 @@
-"""How each kind of state is held in a table, and how it looks as entries of a snapshot."""
+"""The forms of each kind of state: in a table, and as entries of a snapshot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _prefix_of = itemgetter(0)
 
 
 class TableForm(ABC):
-    """How one state is held, and how it looks as entries."""
+    """The form of one state in a table and as entries."""
 
     @abstractmethod
     def store(self, table: StateTable) -> Any:
@@ -36,7 +36,7 @@ class TableForm(ABC):
 
     @abstractmethod
     def fill(self, table: GroupTable, key_group: int, entries: Iterable[Entry]) -> None:
-        """Put the entries of a key group into its empty table.
+        """Load the entries of a key group into its empty table.
 
         Raises:
             CorruptSnapshotError, RestoreError: An entry can't be read, or is there twice.
@@ -44,10 +44,10 @@ class TableForm(ABC):
 
     @abstractmethod
     def entries(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[Entry]:
-        """Return the entries of a snapshot for (address, stored value) pairs. Safe to run on any thread."""
+        """Return the entries of a snapshot for (address, stored value) pairs. Thread-safe."""
 
     def pieces(self, addresses: Iterable[Hashable], stored: Iterable[Any], size: PieceSize) -> Iterator[Piece]:
-        """Return the entries of addresses and their stored values, as `CanonicalWriter.write_pieces` takes them."""
+        """Return the entries of addresses and their stored values, in the form of `CanonicalWriter.write_pieces`."""
         return pieces_of(self.entries(zip(addresses, stored, strict=True)), size)
 
     @abstractmethod
@@ -60,8 +60,8 @@ class StoredForm(TableForm):
 
     Args:
         name: The state's name.
-        schema: Its schema.
-        key_codec: Of the backend.
+        schema: The state's schema.
+        key_codec: The codec of the keys.
     """
 
     def __init__(self, name: str, schema: StateSchema, key_codec: KeyCodec) -> None:
@@ -82,7 +82,7 @@ class StoredForm(TableForm):
         return self._deserialize(data) if self._immutable else data
 
     def _placed(self, stored: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[bytes, bytes, Any]]:
-        """Return (bytes of the key, how sub-keys begin, stored value); the namespaces of a key lie together, in order."""
+        """Return (bytes of the key, prefix of sub-keys, stored value), ordered by namespace within a key."""
         key_bytes, prefix = self._addresses.key_bytes, self._addresses.prefix
         if self._addresses.is_void:
             for address, value in stored:
@@ -98,7 +98,7 @@ class StoredForm(TableForm):
                 yield data, begin, value
 
     def _new_address(self, table: GroupTable, key: bytes, sub_key: bytes) -> tuple[Hashable, int]:
-        """Return an address that follows another, and where its namespace ends; its entries stand together."""
+        """Return the address after another one, and where its namespace ends; its entries are contiguous."""
         address, end = self._addresses.decode(key, sub_key)
         if address in table:
             raise self._twice(what="a key")

@@ -46,8 +46,8 @@ class _TableState:
 class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
     """Keyed state as dicts of objects, one dict per state and key group.
 
-    Values that can't be changed in place are kept as they are, others as their bytes. The running epoch lives in an overlay
-    per state; while snapshots are open, flushes go to layers over the frozen tables.
+    Immutable values are stored as objects, others as bytes. The running epoch is held in an overlay per state; while
+    snapshots are open, flushes go to layers over the frozen tables.
     """
 
     __slots__ = ("_cleanups", "_lock", "_open", "_records", "_registered", "_views")

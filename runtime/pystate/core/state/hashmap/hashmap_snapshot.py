@@ -19,9 +19,9 @@ class HashMapSnapshot(CountedSnapshot):
     """Frozen views of all states.
 
     Args:
-        header: Of the file to be written.
+        header: The header of the file to be written.
         views: State name -> (view, form), or the raw entries of a state that wasn't declared.
-        filters: State name -> what leaves expired values out.
+        filters: State name -> filter of expired values.
         on_release: Called once, when the views are no longer read.
     """
 

@@ -50,14 +50,14 @@ class HashMapMapStore:
         return self._table.keys()
 
     def forget(self, key: Hashable) -> None:
-        """Keep nothing of the running epoch."""
+        """Do nothing: nothing is kept for the running epoch."""
 
     def kept_bytes(self) -> int:
         """Return 0."""
         return 0
 
     def end_epoch(self) -> None:
-        """Keep nothing of the running epoch."""
+        """Do nothing: nothing is kept for the running epoch."""
 
 
 class HashMapListStore:
@@ -93,11 +93,11 @@ class HashMapListStore:
         return self._table.keys()
 
     def forget(self, key: Hashable) -> None:
-        """Keep nothing of the running epoch."""
+        """Do nothing: nothing is kept for the running epoch."""
 
     def kept_bytes(self) -> int:
         """Return 0."""
         return 0
 
     def end_epoch(self) -> None:
-        """Keep nothing of the running epoch."""
+        """Do nothing: nothing is kept for the running epoch."""

@@ -1,9 +1,9 @@
 """The stored values of one state: a base table per key group, and layers of newer values while snapshots are open.
 
 A snapshot freezes base and layers as they are. Writes then go to a new layer on top; layers are merged into the base only
-when no snapshot is open, on the owner's thread, so nobody iterates over what changes. In a layer None means that the key
-was removed; a stored value is never None. What stands in the open layer, and in the base when there are no layers, is in no
-view: stored dicts and lists are changed in place there, and copied there from below.
+when no snapshot is open, on the owner's thread, so that iterations never see changes. In a layer None means that the key was
+removed; a stored value is never None. The open layer, or the base if there are no layers, isn't part of any view: stored
+dicts and lists are changed in place there, and copied there from below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EMPTY: Mapping[Hashable, Any] = MappingProxyType({})
 
 
 def _open_layer() -> Layer:
-    """Return a layer that has a table for each key group that is written."""
+    """Return a layer with a table for each key group that is written."""
     return defaultdict(dict)
 
 
@@ -36,7 +36,7 @@ class StateTable:
     Attributes:
         base: A dict per key group of the range.
         layers: Newer values, oldest first; the last one is open for writing, the others are frozen.
-        replaced: Where what is replaced is kept for readers on other threads, see `views`; None if nobody reads.
+        replaced: The replaced values for readers on other threads, see `views`; None if there are no readers.
     """
 
     __slots__ = ("base", "layers", "replaced", "stores_objects")
@@ -59,7 +59,7 @@ class StateTable:
     known = get
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return what is stored of each of some keys; None if there is nothing."""
+        """Return the stored value of each key; None if there is none."""
         if self.layers:
             return list(map(self.get, keys, key_groups))
         base = self.base
@@ -158,17 +158,17 @@ class StateTable:
                 yield stored
 
     def forget(self, key: Hashable) -> None:
-        """Keep nothing of the running epoch."""
+        """Do nothing: nothing is kept for the running epoch."""
 
     def kept_bytes(self) -> int:
         """Return 0."""
         return 0
 
     def end_epoch(self) -> None:
-        """Keep nothing of the running epoch: reads are made from the tables."""
+        """Do nothing: nothing is kept for the running epoch."""
 
     def freeze(self) -> TableView:
-        """Return a view of all that is stored now; later writes go to a new layer."""
+        """Return a view of the present values; later writes go to a new layer."""
         if self.layers and not self.layers[-1]:
             frozen = self.layers[:-1]
         else:
@@ -183,7 +183,7 @@ class StateTable:
         self.layers.clear()
 
     def merge_layers(self) -> None:
-        """Make one frozen layer of many, with an open one over it. Open views keep the old ones."""
+        """Merge frozen layers into one, with an open layer on top. Open views keep the old ones."""
         if len(self.layers) > MAX_LAYERS:
             merged_layer: Layer = {}
             for layer in self.layers:
@@ -205,7 +205,7 @@ class StateTable:
 
 
 class TableView:
-    """What a table held at one moment. Readable from any thread."""
+    """The content of a table at one moment. Thread-safe."""
 
     __slots__ = ("_base", "_layers")
 
@@ -215,7 +215,7 @@ class TableView:
 
     @property
     def stored(self) -> int:
-        """How many keys have a value, but for what the layers add and remove."""
+        """The number of keys with a value in the base, without changes in layers."""
         return sum(map(len, self._base.values()))
 
     def entries(self, key_group: int) -> Iterator[tuple[Hashable, Any]]:

@@ -1,7 +1,7 @@
 """The clean-up of expired values in tables: Flink's incremental clean-up.
 
-In Flink every access looks at some entries. Here the accesses of an epoch are counted and as many entries are looked at when
-it ends: no epoch has them in its overlay then, and a rollback can't bring them back.
+In Flink every access checks some entries. Here the accesses of an epoch are counted, and the corresponding entries are
+checked at its end: then they aren't in an overlay, and a rollback can't restore them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pystate.core.state.ttl.ttl_settings import TtlState
 
 
 class HashMapSweep(TtlSweep):
-    """Goes over the keys of a table, key group by key group.
+    """Sweeps over the keys of a table, key group by key group.
 
-    Keys that come into a key group after the sweep has are found in the next pass.
+    Keys added to a key group after the sweep has reached it are found in the next pass.
 
     Args:
         millis: See `TtlSweep`.
@@ -56,11 +56,11 @@ class HashMapSweep(TtlSweep):
 
     @abstractmethod
     def _examine(self, bound: Any, budget: int) -> int:
-        """Look at the key at the position, or several, and go behind them; return how many entries that were."""
+        """Check the keys from the position on, and advance past them; return the number of checked entries."""
 
 
 class ValueSweep(HashMapSweep):
-    """One value per key."""
+    """Sweeps over one value per key."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class ValueSweep(HashMapSweep):
 
 
 class ListSweep(HashMapSweep):
-    """A list per key; a list is looked at as a whole."""
+    """Sweeps over lists, each checked as a whole."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ class ListSweep(HashMapSweep):
 
 
 class MapSweep(HashMapSweep):
-    """A dict per key; a large one is looked at in parts."""
+    """Sweeps over dicts; a large one is checked in parts."""
 
     __slots__ = ("_entry_position", "_user_keys")
 
@@ -129,10 +129,10 @@ class IncrementalCleanup:
     """Flink's incremental clean-up of one state.
 
     Args:
-        sweep: Over the state's table.
-        work: Tells what was done with the state.
-        size: How many entries an access looks at.
-        every_record: Whether a record looks at as many.
+        sweep: The sweep over the state's table.
+        work: Counts accesses and writes of the state.
+        size: The number of entries checked per access.
+        every_record: Whether entries are also checked for each record.
     """
 
     def __init__(self, sweep: HashMapSweep, work: TtlState, size: int, every_record: bool) -> None:
@@ -142,7 +142,7 @@ class IncrementalCleanup:
         self._every_record = every_record
 
     def run(self, now: int, records: int) -> None:
-        """Clean up for the accesses since the last call, and for that many records."""
+        """Clean up for the accesses since the last call, and for a number of records."""
         accesses = self._work.take_work().accesses
         self._sweep.run(now, self._size * (accesses + (records if self._every_record else 0)))
 
@@ -150,7 +150,7 @@ class IncrementalCleanup:
 def incremental_cleanup(
     descriptor: StateDescriptor, schema: StateSchema, table: StateTable, work: object
 ) -> IncrementalCleanup | None:
-    """Return the clean-up of a state; None if there is none to be done.
+    """Return the clean-up of a state; None if there is none.
 
     Args:
         descriptor: Of the state.

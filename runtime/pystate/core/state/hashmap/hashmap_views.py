@@ -1,10 +1,9 @@
 """Views of tables that keep being written, for queryable state.
 
-Each open view keeps, for the addresses that are written behind it, what stood there before. A reader looks into the table
-first and then through the views from its own to the newest; the first one that has the address is right, else the table is.
-A writer puts what it is about to replace into the newest view before it replaces it. So where a reader finds something too
-new in the table, a view has what it replaced: no lock is needed. Dicts and lists are copied before the first change behind
-a view.
+Each open view keeps the previous values of addresses written after it. A reader first reads the table and then the views
+from its own to the newest; the first view with the address has the right value, else the table does. A writer stores the
+value to be replaced in the newest view before it replaces it. So if a reader finds too new a value in the table, a view has
+the replaced one: no lock is needed. Dicts and lists are copied before the first change after a view.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True)
 class ViewedTable:
-    """A table that views are made of, and how its values are written."""
+    """A table with views, and the serialization of its values."""
 
     table: StateTable
     schema: StateSchema
 
 
 class HashMapView(CommittedView):
-    """Some tables as they were. Made and closed by `HashMapViews`.
+    """A view of some tables, created and closed by `HashMapViews`.
 
     Attributes:
-        tables: By state.
-        replaced: By state: address -> what stood there; None if nothing did.
+        tables: The tables by state.
+        replaced: By state: address -> previous value; None if there was none.
         newer: The next view; None for the newest.
     """
 
@@ -75,7 +74,7 @@ class HashMapViews:
         return view
 
     def _closed(self, view: HashMapView) -> None:
-        """Forget a view. What it knows passes to the one before, which still needs it."""
+        """Remove a view. Its previous values are moved to the view before, which still needs them."""
         position = self._open.index(view)
         if position:
             before = self._open[position - 1]

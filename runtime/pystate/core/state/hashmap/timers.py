@@ -1,6 +1,7 @@
-"""Timers in memory: a table, whose layers give frozen views, and buckets by time per key group over it.
+"""Timers in memory: a table, whose layers provide frozen views, and buckets by time per key group.
 
-Buckets may hold timers that the table has no more; they go when they come up, or when they are more than the others.
+Buckets may contain timers that were removed from the table; they are dropped when they are reached, or when they outnumber
+the others.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class HashMapTimerStore:
                 self._build(key_group)
 
     def _put(self, timer: Timer, *, added: bool) -> bool:
-        """Store one change where no view is open; return whether the timer was there."""
+        """Store one change if no view is open; return whether the timer existed."""
         group = self._table.base[timer[2]]
         if not added:
             return group.pop(timer, None) is not None
@@ -98,7 +99,7 @@ class HashMapTimerStore:
         return iter(sorted(found, key=attrgetter("timestamp")))
 
     def last_time(self) -> int | None:
-        """Return a time behind which no timer is stored."""
+        """Return a time after which no timer is stored."""
         times = [buckets.last_time() for buckets in self._groups.values()]
         times += [passed[-1].timestamp for passed in self._passed.values()]
         return max((time for time in times if time is not None), default=None)
@@ -108,7 +109,7 @@ class HashMapTimerStore:
         return 0
 
     def end_epoch(self) -> None:
-        """Take back what the epoch removed, where that didn't last."""
+        """Restore timers whose removal by the epoch was not flushed."""
         for key_group, passed in self._passed.items():
             self._groups[key_group].put_back([timer for timer in passed if self._table.get(timer, key_group) is not None])
         self._passed.clear()
@@ -119,7 +120,7 @@ class TimerForm(TableForm):
 
     Args:
         name: The state's name.
-        addresses: How key and namespace are written.
+        addresses: The format of keys and namespaces.
     """
 
     def __init__(self, name: str, addresses: AddressFormat) -> None:

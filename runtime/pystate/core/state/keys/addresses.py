@@ -1,8 +1,8 @@
-"""The addresses of keyed state: where a value of a state is.
+"""The addresses of values of keyed state.
 
 In the void namespace an address is the internal key, in others the pair (internal key, internal namespace). Overlays and
-stores use addresses as the keys of their dicts and know nothing else of namespaces; an `AddressFormat` turns them into the
-bytes of snapshots and rows. So state that is scoped by key alone pays nothing for the others.
+stores use addresses as dict keys and are otherwise independent of namespaces; an `AddressFormat` converts them to the bytes
+of snapshots and rows. So state that is scoped by key only has no overhead.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE, NamespaceSerializer, split_namespace
 
 KEYED_BY_MORE = frozenset({StateKind.MAP, StateKind.LIST, StateKind.TIMER})
-"""Kinds with several entries per key and namespace, whose sub-keys say the void namespace, too."""
+"""Kinds with several entries per key and namespace, whose sub-keys also contain the void namespace."""
 
 
 _NAMESPACES_KNOWN = 1_000
-"""After so many namespaces, those whose bytes are known are forgotten."""
+"""The number of namespaces after which the cache of their bytes is cleared."""
 
 
 class AddressFormat(ABC):
-    """How the addresses of one state look as bytes: those of the key, and those that sub-keys begin with.
+    """The encoding of the addresses of one state: the bytes of the key, and the prefix of sub-keys.
 
     Attributes:
         is_void: Whether addresses are keys.
@@ -48,19 +48,19 @@ class AddressFormat(ABC):
 
     @abstractmethod
     def namespace_of(self, address: Any) -> Any:
-        """Return the namespace of an address as it was given; None for the void one."""
+        """Return the external namespace of an address; None for the void one."""
 
     @abstractmethod
     def encode_namespace(self, namespace: Hashable) -> bytes:
-        """Return how the sub-keys of an internal namespace begin."""
+        """Return the sub-key prefix of an internal namespace."""
 
     @abstractmethod
     def prefix(self, address: Any) -> bytes:
-        """Return how the sub-keys of an address begin."""
+        """Return the sub-key prefix of an address."""
 
     @abstractmethod
     def decode(self, key: bytes, sub_key: bytes) -> tuple[Hashable, int]:
-        """Return the address of an entry, and where in its sub-key what follows the namespace begins.
+        """Return the address of an entry, and the end of the namespace in its sub-key.
 
         Raises:
             CorruptSnapshotError, RestoreError: It has none.
@@ -68,15 +68,15 @@ class AddressFormat(ABC):
 
     @abstractmethod
     def shown(self, address: Any) -> str:
-        """Return an address for people."""
+        """Return an address as readable text."""
 
 
 class VoidAddressFormat(AddressFormat):
-    """Addresses that are keys.
+    """The format of addresses that are keys.
 
     Args:
-        codec: Of the keys.
-        kind: Of the state; sub-keys of `KEYED_BY_MORE` begin with the void namespace, others have none.
+        codec: The codec of the keys.
+        kind: The kind of the state; sub-keys of `KEYED_BY_MORE` begin with the void namespace, others have none.
     """
 
     is_void = True
@@ -100,11 +100,11 @@ class VoidAddressFormat(AddressFormat):
         """Return None."""
 
     def encode_namespace(self, namespace: Hashable) -> bytes:
-        """Return the same for all."""
+        """Return a constant."""
         return self._prefix
 
     def prefix(self, address: Any) -> bytes:
-        """Return the same for all."""
+        """Return a constant."""
         return self._prefix
 
     def decode(self, key: bytes, sub_key: bytes) -> tuple[Hashable, int]:
@@ -112,16 +112,16 @@ class VoidAddressFormat(AddressFormat):
         return self._decode(key), len(self._prefix)
 
     def shown(self, address: Any) -> str:
-        """Return the key for people."""
+        """Return the key as readable text."""
         return f"key {self._external(address)!r}"
 
 
 class NamespacedAddressFormat(AddressFormat):
-    """Addresses that are pairs (key, namespace).
+    """The format of addresses that are pairs (key, namespace).
 
     Args:
-        codec: Of the keys.
-        namespaces: Of the namespaces.
+        codec: The codec of the keys.
+        namespaces: The serializer of the namespaces.
     """
 
     is_void = False
@@ -167,7 +167,7 @@ class NamespacedAddressFormat(AddressFormat):
         return (self._keys.decode(key), self._namespaces.decode(namespace)), end
 
     def shown(self, address: Any) -> str:
-        """Return key and namespace for people."""
+        """Return key and namespace as readable text."""
         key, namespace = address
         return f"key {self._keys.external(key)!r} in namespace {self._namespaces.external(namespace)!r}"
 

@@ -1,4 +1,4 @@
-"""Whose state an access is about (Flink's InternalKeyContext): the subtask's current key, or a key and a namespace."""
+"""The address that an access to state refers to (Flink's InternalKeyContext): the current key, or a key and a namespace."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NO_KEY = _NoKey()
 
 
 class KeyContext(Protocol):
-    """Holds the current address for a state.
+    """The context with the current address of a state.
 
-    An `InternalKeyContext` where that is the current key; else a `NamespaceScope`.
+    An `InternalKeyContext` if that is the current key; else a `NamespaceScope`.
 
     Attributes:
         active_key: The current address; `NO_KEY` outside of a record.
         active_key_group: The key group of its key.
         key_group_range: The key groups of the subtask.
-        clock: The time by which values expire, ms since 1970.
+        clock: Returns the time by which values expire, ms since 1970.
     """
 
     active_key: Hashable
@@ -43,24 +43,24 @@ class KeyContext(Protocol):
         """Return the error for an access outside of a record."""
 
     def shown(self, address: Any) -> str:
-        """Return an address for people."""
+        """Return an address as readable text."""
 
 
 class InternalKeyContext:
     """The current key of a subtask, for all of its states and timers.
 
-    Whoever processes records sets the key in front of each, and a timer service sets that of a timer before it fires:
-    `set_current_key(timer.key, timer.key_group)`. A loop over records may set the two attributes itself, since a call takes
-    as long as reading a state.
+    The record processor sets the key before each record, and a timer service sets that of a timer before it fires:
+    `set_current_key(timer.key, timer.key_group)`. A loop over records may set the two attributes directly, since a call is
+    as expensive as reading a state.
 
     Args:
-        key_codec: The keys' type.
+        key_codec: The codec of the keys.
         key_group_range: The key groups of this subtask.
-        max_parallelism: The number of key groups in all.
-        clock: The time by which values expire, ms since 1970, 0 or more.
+        max_parallelism: The total number of key groups.
+        clock: Returns the time by which values expire, ms since 1970, 0 or more.
 
     Attributes:
-        active_key: Internal form of the current key; `NO_KEY` where there is none. States read it at each access.
+        active_key: Internal form of the current key; `NO_KEY` if there is none. States read it at each access.
         active_key_group: Key group of the current key.
         key_codec: As given.
         key_group_range: As given.
@@ -68,7 +68,7 @@ class InternalKeyContext:
         clock: As given.
 
     Raises:
-        ValueError: There are no such key groups.
+        ValueError: The key groups are invalid.
     """
 
     __slots__ = ("active_key", "active_key_group", "clock", "key_codec", "key_group_range", "max_parallelism")
@@ -102,7 +102,7 @@ class InternalKeyContext:
         self.active_key_group = key_group
 
     def clear(self) -> None:
-        """Have no current key."""
+        """Unset the current key."""
         self.active_key = NO_KEY
         self.active_key_group = -1
 
@@ -123,5 +123,5 @@ class InternalKeyContext:
         return StateError(message, hint="use keyed state in process_element and on_timer only, not in open() or in threads")
 
     def shown(self, address: Any) -> str:
-        """Return an internal key for people."""
+        """Return an internal key as readable text."""
         return f"key {self.key_codec.external(address)!r}"

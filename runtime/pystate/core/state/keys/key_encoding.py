@@ -3,9 +3,9 @@
 The encoding is injective (two keys have the same bytes exactly if they have the same type and are equal) and canonical:
 values of one type that are equal are one key, so -0.0 is 0.0, all NaNs are one key, Decimal("1.0") is Decimal("1").
 
-Payloads of the tags in `NATIVE_TAGS` are what Spark's `hash()` mixes for a column of that type, so that the JVM computes the
-same key group from the column. Inside composites each element is: tag byte, payload length (4 bytes, little-endian),
-payload.
+Payloads of the tags in `NATIVE_TAGS` are the bytes that Spark's `hash()` uses for a column of that type, so that the JVM
+computes the same key group from the column. Inside composites each element is: tag byte, payload length (4 bytes,
+little-endian), payload.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ NATIVE_TAGS = frozenset(
         TAG_TIMESTAMP,
     }
 )
-"""Tags whose payload is what Spark itself hashes for a column of that type (TIMESTAMP: TimestampNTZType)."""
+"""Tags whose payload is what Spark hashes for a column of that type (TIMESTAMP: TimestampNTZType)."""
 
 TAG_NAMES = {
     value: name.removeprefix("TAG_")
@@ -99,7 +99,7 @@ def _wrong(value: object, wanted: str) -> StateError:
 
 
 def _right(value: Any, kind: TypeKind) -> Any:
-    """Return what a value becomes by the rule of its type."""
+    """Convert a value by the rule of its type."""
     try:
         if value is not None:
             return SCALAR_RULES[kind](value)
@@ -337,10 +337,9 @@ _TAG_OF_KIND: dict[TypeKind, int] = {
 
 
 def type_tag(type_info: TypeInformation | None) -> int | None:
-    """Return the one tag that keys of a type have.
+    """Return the tag of keys of a type.
 
-    None for the untyped key (None), whose tag depends on the key, and for types that can't be a key (MAP,
-    PICKLED_BYTE_ARRAY).
+    None for untyped keys (None), whose tag depends on the key, and for types that can't be keys (MAP, PICKLED_BYTE_ARRAY).
     """
     if type_info is None:
         return None
@@ -516,7 +515,7 @@ _AUTO_TAGS: dict[type, int] = {
 
 
 def encode_auto(key: Any) -> bytes:
-    """Return the bytes (tag byte and payload) of an untyped key: its Python type decides.
+    """Return the bytes (tag byte and payload) of an untyped key, by its Python type.
 
     str is STRING, bool BOOLEAN, int LONG (BIG_INT beyond 64 bits), float DOUBLE, bytes BINARY; tuples, lists and rows of
     those.
@@ -529,10 +528,10 @@ def encode_auto(key: Any) -> bytes:
 
 
 def decode_auto(data: bytes) -> Any:
-    """Return the key whose bytes these are.
+    """Decode an untyped key.
 
     Raises:
-        CorruptSnapshotError: They are no key's bytes.
+        CorruptSnapshotError: The bytes aren't a valid key.
     """
     if not data:
         raise _damaged(what="empty")

@@ -1,4 +1,4 @@
-"""Keys as backends hold them: `KeyCodec` stands between the key a user sees, what dicts use, and the key's bytes."""
+"""Keys in backends: `KeyCodec` converts between the user's key, its hashable form for dicts, and its bytes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class KeyCompatibility(Enum):
 
 
 def check_key_compatible(old_type: TypeInformation | None, new_type: TypeInformation | None) -> KeyCompatibility:
-    """Say whether a snapshot with keys of `old_type` may be restored into an operator whose keys are of `new_type`.
+    """Check whether keys of `old_type` in a snapshot can be restored to an operator with keys of `new_type`.
 
     The same type is compatible. A declared type and the untyped key (None) are compatible where an untyped key of that
     Python type has the same bytes: STRING, LONG, DOUBLE, BOOLEAN, BINARY. Each key is then still checked when it is read.
@@ -100,7 +100,7 @@ class _Keys(ABC):
 
 
 class _TypedKeys(_Keys):
-    """Keys of a declared type, and None, as their bytes: their equality isn't Python's."""
+    """Keys of a declared type, and None, held as bytes, since their equality differs from Python's."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         self.type_info = type_info
@@ -140,7 +140,7 @@ class _TypedKeys(_Keys):
 
 
 class _IdentityKeys(_TypedKeys):
-    """Keys as they are, None among them; where a key may be None is asked only when it is none of the others."""
+    """Keys held as objects, including None, which is only checked when a key isn't of the type."""
 
     _python_type: type
 
@@ -229,7 +229,7 @@ class _IntegerKeys(_IdentityKeys):
 
 
 class _AutoKeys(_Keys):
-    """Untyped keys: str and int as they are (a str never equals an int), all else as bytes (which equal neither)."""
+    """Untyped keys: str and int as objects (a str never equals an int), all others as bytes (which equal neither)."""
 
     def __init__(self) -> None:
         self._decode_long: Decoder
@@ -289,24 +289,23 @@ def _keys_for(key_type: TypeInformation | None) -> _Keys:
 
 
 class KeyCodec:
-    """Turns keys of one type into what dicts use and into bytes, and back.
+    """Converts keys of one type to a hashable form and to bytes, and back.
 
-    A key has three forms: *external*, as the user's function sees it; *internal*, a hashable that dicts use and that is
-    cheap to make; *bytes*, tag and payload, as snapshots and other backends hold it. One codec never mixes internals of
-    another.
+    A key has three forms: *external*, as user functions see it; *internal*, a hashable for dicts that is cheap to compute;
+    *bytes*, tag and payload, for snapshots and other backends. Internal forms of different codecs must not be mixed.
 
     Args:
         key_type: The declared type; None for untyped keys, whose Python type decides.
 
     Attributes:
         key_type: As given.
-        internal: (external key) -> internal key. Raises StateError for a key of the wrong type; None is of any.
+        internal: (external key) -> internal key. Raises StateError for a key of the wrong type; None is of any type.
         encode: (internal key) -> bytes.
-        decode: (bytes) -> internal key. Raises RestoreError where the bytes are a key of another type, CorruptSnapshotError
-            where they are none.
+        decode: (bytes) -> internal key. Raises RestoreError if the bytes are a key of another type, CorruptSnapshotError if
+            they aren't a key.
         encode_all: (internal keys) -> bytes of each.
         decode_all: (bytes of several keys) -> internal keys.
-        external: (internal key) -> external key; a fresh object each time where it is mutable.
+        external: (internal key) -> external key; a new object each time if it is mutable.
         key_group: (internal key, max parallelism) -> key group.
     """
 

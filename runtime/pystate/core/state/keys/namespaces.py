@@ -1,11 +1,11 @@
-"""Namespaces: the second half of the address of keyed state, which is (key, namespace).
+"""Namespaces: the second part of the address of keyed state, which is (key, namespace).
 
-State that users declare is in the void namespace. Windows and their timers have a namespace per window. How a namespace is
-written is said in the description of its state, and never changes.
+State declared by users is in the void namespace. Windows and their timers have a namespace per window. The encoding of
+namespaces is part of the description of a state, and never changes.
 
-In a sub-key a namespace is its length, as a varint, and its bytes: so no namespace is the beginning of another, and all
-entries of a (key, namespace) stand together. The void namespace is the one byte 0. Internal forms are hashables that dicts
-use, as those of keys are; namespaces of two types never meet in one state.
+In a sub-key a namespace is encoded as its length, a varint, and its bytes: so no namespace is a prefix of another, and all
+entries of a (key, namespace) are contiguous. The void namespace is the single byte 0. Internal forms are hashables for
+dicts, like those of keys; a state never has namespaces of two types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HINT = "restore with the pystate version that wrote the snapshot, or a newer on
 
 
 def write_varint(number: int) -> bytes:
-    """Return a number in 7 bits a byte, the lowest first; all bytes but the last have their highest bit set."""
+    """Encode a number in 7 bits per byte, lowest first; all bytes but the last have their highest bit set."""
     written = bytearray()
     while number >= _MORE:
         written.append(number & ~_MORE & 0xFF | _MORE)
@@ -44,7 +44,7 @@ def write_varint(number: int) -> bytes:
 
 
 def split_namespace(sub_key: bytes) -> tuple[bytes, int]:
-    """Return the bytes of the namespace that a sub-key begins with, and where what follows begins.
+    """Return the bytes of the namespace of a sub-key, and where the rest begins.
 
     Raises:
         CorruptSnapshotError: It begins with none.
@@ -63,11 +63,11 @@ def split_namespace(sub_key: bytes) -> tuple[bytes, int]:
 
 
 class NamespaceSerializer(ABC):
-    """How the namespaces of a state are held and written.
+    """The serializer of the namespaces of a state.
 
     Attributes:
-        is_void: Whether there is but one namespace, the void one.
-        name: What errors call the type.
+        is_void: Whether there is only the void namespace.
+        name: The name of the type for errors.
     """
 
     is_void = False
@@ -83,15 +83,15 @@ class NamespaceSerializer(ABC):
 
     @abstractmethod
     def external(self, internal: Any) -> Any:
-        """Return a namespace as it was given to `internal`."""
+        """Return the external form of a namespace."""
 
     @abstractmethod
     def encode(self, internal: Any) -> bytes:
-        """Return how sub-keys of a namespace begin: its length and its bytes."""
+        """Return the sub-key prefix of a namespace: its length and its bytes."""
 
     @abstractmethod
     def decode(self, data: bytes) -> Hashable:
-        """Return the internal form of a namespace of its bytes, without the length.
+        """Decode the internal form of a namespace from its bytes, without the length.
 
         Raises:
             CorruptSnapshotError, RestoreError: They are no namespace of the type.
@@ -99,7 +99,7 @@ class NamespaceSerializer(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the description that stands in snapshots; None for the void namespace."""
+        """Return the description for snapshots; None for the void namespace."""
 
     def __eq__(self, other: object) -> bool:
         """Return whether another serializer writes the same."""
@@ -115,7 +115,7 @@ class NamespaceSerializer(ABC):
 
 
 class VoidNamespaceSerializer(NamespaceSerializer):
-    """The void namespace, None, of state that is scoped by key alone (Flink's VoidNamespaceSerializer)."""
+    """The void namespace, None, of state that is scoped by key only (Flink's VoidNamespaceSerializer)."""
 
     is_void = True
     name = "void"
@@ -146,7 +146,7 @@ class VoidNamespaceSerializer(NamespaceSerializer):
 
 
 class KeyNamespaceSerializer(NamespaceSerializer):
-    """Namespaces of any type that keys may have, written as those are.
+    """Namespaces of any key type, encoded like keys.
 
     Args:
         type_info: The type; None for untyped namespaces.
@@ -164,7 +164,7 @@ class KeyNamespaceSerializer(NamespaceSerializer):
         self.name = key_type_name(type_info)
 
     def internal(self, namespace: Any) -> Hashable:
-        """Return what dicts use."""
+        """Return the hashable form."""
         try:
             return self._codec.internal(namespace)
         except StateError as error:
@@ -180,7 +180,7 @@ class KeyNamespaceSerializer(NamespaceSerializer):
         return write_varint(len(data)) + data
 
     def decode(self, data: bytes) -> Hashable:
-        """Return what dicts use."""
+        """Return the hashable form."""
         return self._codec.decode(data)
 
     def snapshot(self) -> dict[str, Any] | None:
@@ -191,9 +191,9 @@ class KeyNamespaceSerializer(NamespaceSerializer):
 
 
 class TimeWindowSerializer(NamespaceSerializer):
-    """Windows of time: pairs (start, end) of ms since 1970, as Flink's TimeWindow.Serializer has them.
+    """Time windows: pairs (start, end) of ms since 1970, as in Flink's TimeWindow.Serializer.
 
-    The windows of a key are ordered by their start, those of one start by their end.
+    The windows of a key are ordered by start, then by end.
     """
 
     name = "time window"
@@ -239,15 +239,15 @@ def _not_a_namespace(namespace: Any, name: str, why: str) -> StateError:
 
 
 def namespaces_from_snapshot(snapshot: Any, state_name: str) -> NamespaceSerializer:
-    """Return the serializer that wrote the namespaces of a state, from its description.
+    """Return the serializer of the namespaces of a state from its description.
 
     Args:
-        snapshot: What `NamespaceSerializer.snapshot` gave.
+        snapshot: The result of `NamespaceSerializer.snapshot`.
         state_name: For errors.
 
     Raises:
         RestoreError: A newer version wrote it.
-        CorruptSnapshotError: It is no description.
+        CorruptSnapshotError: It isn't a valid description.
     """
     if snapshot is None:
         return VOID

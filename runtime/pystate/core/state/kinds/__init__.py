@@ -1,1 +1,1 @@
-"""The kinds of state over any backend: values, lists, maps and what is derived, each with its running epoch."""
+"""The kinds of state, independent of the backend: values, lists, maps and derived kinds, each with its running epoch."""

@@ -1,8 +1,8 @@
-"""The accumulators of a reducing or aggregating state by their addresses, for who goes over many at once.
+"""Access to the accumulators of a reducing or aggregating state by address, for bulk operations.
 
-A batch of elements, or the timers of one time, are of many keys and few namespaces. To set the current key and namespace
-for each, and to ask the state again for what was just read, takes longer than the work itself: so addresses are named.
-What is read and written is what the state's `get`, `add` and `clear` would have under them, with their checks.
+A batch of elements, or the timers of one time, have many keys and few namespaces. Setting the current key and namespace for
+each, and reading the state repeatedly, would take longer than the work itself: so addresses are passed explicitly. Reads and
+writes are equivalent to the state's `get`, `add` and `clear`, including their checks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Accumulators(ABC):
 
     Args:
         name: The state's name.
-        values: Holds them.
+        values: The state that holds them.
 
     """
 
@@ -39,7 +39,7 @@ class Accumulators(ABC):
 
     @staticmethod
     def of(handle: InternalKvState) -> Accumulators | None:
-        """Return those of a state; None if it has none, or where they expire."""
+        """Return the accumulators of a state; None if it has none, or if they expire."""
         descriptor, values = handle.descriptor, handle.overlay
         if not isinstance(values, OverlayValueState):
             return None
@@ -51,7 +51,7 @@ class Accumulators(ABC):
 
     @abstractmethod
     def combine(self, accumulator: Any, value: Any) -> Any:
-        """Return an accumulator with a value in it.
+        """Return an accumulator with a value added.
 
         Args:
             accumulator: As it was; None for the first value.
@@ -63,31 +63,31 @@ class Accumulators(ABC):
 
     @abstractmethod
     def result(self, accumulator: Any) -> Any:
-        """Return what comes of an accumulator."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """Return two accumulators as one; either may be changed by it.
+        """Merge two accumulators; either may be modified.
 
         Raises:
             StateError: The function returns None, or has no `merge`.
         """
 
     def stand_behind(self, front: EpochBuffer) -> None:
-        """Let an operator keep accumulators of the running epoch in front of the state."""
+        """Register an operator's buffer for accumulators of the running epoch in front of the state."""
         self._values.front = front
 
     def hold_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:
-        """Set the accumulators of some addresses; those that `combine` returned."""
+        """Set the accumulators of some addresses, as returned by `combine`."""
         self._values.hold_all(addresses, key_groups, accumulators)
 
     @property
     def immutable(self) -> bool:
-        """Whether no function can change an accumulator in place."""
+        """Whether accumulators are immutable."""
         return isinstance(self._values, ImmutableValueState)
 
     def store_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:
-        """Store the accumulators of some addresses as those of finished epochs."""
+        """Store the accumulators of some addresses as of finished epochs."""
         self._values.store_all(addresses, key_groups, accumulators)
 
     def read(self, address: Hashable, key_group: int) -> Any:
@@ -98,7 +98,7 @@ class Accumulators(ABC):
         return accumulator
 
     def checked(self, accumulator: Any) -> Any:
-        """Return an accumulator as the state keeps it.
+        """Return an accumulator in the stored form.
 
         Raises:
             StateError: It isn't of the type.
@@ -106,16 +106,16 @@ class Accumulators(ABC):
         return self._checked(accumulator)
 
     def remove(self, address: Hashable, key_group: int) -> None:
-        """Forget the accumulator of an address."""
+        """Remove the accumulator of an address."""
         self._values.hold(address, key_group, None)
 
     def remove_new(self, address: Hashable) -> None:
-        """Forget the accumulator of an address that no finished epoch has had."""
+        """Remove the accumulator of an address that isn't in any finished epoch."""
         self._values.let_go(address)
 
 
 class _Reduced(Accumulators):
-    """Values reduced to one."""
+    """The accumulators of a `ReduceFunction`."""
 
     __slots__ = ("_reduce",)
 
@@ -145,7 +145,7 @@ class _Reduced(Accumulators):
 
 
 class _Aggregated(Accumulators):
-    """Accumulators of an `AggregateFunction`."""
+    """The accumulators of an `AggregateFunction`."""
 
     __slots__ = ("_add", "_create", "_merge", "_result")
 

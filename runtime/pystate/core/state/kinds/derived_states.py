@@ -1,4 +1,4 @@
-"""States made of a value state: reducing, aggregating, and the value with a default."""
+"""States based on a value state: reducing, aggregating, and value state with a default."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystate.core.state.values.serializers import TypeSerializer
 
 
 class TakingState(Protocol):
-    """A value state whose values can be taken out."""
+    """A value state whose values can be removed and returned."""
 
     def value(self) -> Any:
         """See `ValueState`."""
@@ -25,14 +25,14 @@ class TakingState(Protocol):
         """See `ValueState`."""
 
     def checked(self, value: Any, /) -> Any:
-        """Return a value as the state keeps it; StateError where it isn't of the type."""
+        """Return a value in the stored form; raises StateError if it isn't of the type."""
 
     def take(self) -> Any:
         """Remove the current address's value and return it; None if there is none, or it has expired."""
 
 
 def refuse_none(name: str) -> StateError:
-    """Return the error for None that is added to a state."""
+    """Return the error for adding None to a state."""
     message = f"None can't be added to state {name!r}."
     return StateError(message, hint="leave such elements out, or add what stands for them")
 
@@ -50,12 +50,12 @@ def no_accumulator(name: str, method: str) -> StateError:
 
 
 class ValueReducingState(ReducingState[Any]):
-    """Reduces what is added into a value state.
+    """A reducing state over a value state.
 
     Args:
         name: The state's name.
-        values: Holds the reduced values.
-        checked: Returns a value as the state keeps it, or raises.
+        values: The state of the reduced values.
+        checked: Returns a value in the stored form, or raises.
         function: A `ReduceFunction`, or a function of two values.
     """
 
@@ -93,7 +93,7 @@ class ValueReducingState(ReducingState[Any]):
         self._update(value)
 
     def merge(self, taken: Sequence[Any]) -> None:
-        """Reduce what was taken from elsewhere into the current value."""
+        """Merge taken values into the current value."""
         current = self.take()
         for value in taken:
             current = value if current is None else self._reduce(current, value)
@@ -107,18 +107,18 @@ class ValueReducingState(ReducingState[Any]):
 
 
 def reduce_callable(function: ReduceFunction | Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """Return the function of two values that a `ReduceFunction`, or something like one, is."""
+    """Return a `ReduceFunction`, or a similar object, as a function of two values."""
     if isinstance(function, ReduceFunction) or not callable(function):
         return function.reduce
     return function
 
 
 class ValueAggregatingState(AggregatingState[Any, Any]):
-    """Keeps the accumulators of an `AggregateFunction` in a value state.
+    """An aggregating state over a value state of accumulators.
 
     Args:
         name: The state's name.
-        values: Holds the accumulators.
+        values: The state of the accumulators.
         function: An `AggregateFunction`, or an object with its methods.
     """
 
@@ -151,7 +151,7 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         self._update(accumulator)
 
     def merge(self, taken: Sequence[Any]) -> None:
-        """Merge accumulators that were taken from elsewhere into the current one."""
+        """Merge taken accumulators into the current one."""
         if self._merge is None:
             message = f"The aggregate function of state {self._name!r} has no merge()."
             raise StateError(message, hint="give it merge(acc_a, acc_b), as windows that merge need it")
@@ -168,11 +168,11 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
 
 
 class DefaultValueState(ValueState[Any]):
-    """A value state that answers with a default where nothing is stored.
+    """A value state that returns a default if nothing is stored.
 
     Args:
         values: The state without a default.
-        serializer: Of the values; it makes the copies.
+        serializer: The serializer of the values, which creates the copies.
         default: The default.
 
     Raises:
@@ -196,7 +196,7 @@ class DefaultValueState(ValueState[Any]):
         return self._default() if value is None else value
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the state keeps it.
+        """Return a value in the stored form.
 
         Raises:
             StateError: It isn't of the type.

@@ -1,7 +1,7 @@
-"""What an operator keeps in an order of its own, in front of a state and its timers.
+"""Buffers of operators in front of a state and its timers, with their own data structures.
 
-Where most of what an epoch adds is gone before the epoch ends, or soon after, overlays and stores are a way round. An
-`EpochBuffer` goes with the epochs of the state before which it stands: the overlay of that state tells what becomes of them.
+If most additions of an epoch are removed before its end, or soon after, overlays and stores are a detour. An `EpochBuffer`
+follows the epochs of its state: the overlay of that state reports how they end.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 
 
 class EpochBuffer(ABC):
-    """A part of the running epoch, and of those before it as far as a backend's `kept_bytes` lets it."""
+    """Buffers a part of the running epoch, and of previous ones within the backend's `kept_bytes`."""
 
     @abstractmethod
     def settle(self, *, whole: bool = False) -> None:
-        """Hand on to the overlays what the running epoch has that isn't to be kept; their changes are taken next.
+        """Pass the changes of the running epoch that aren't kept to the overlays, which are flushed next.
 
         Called for each overlay, so more than once.
 
@@ -24,19 +24,19 @@ class EpochBuffer(ABC):
 
     @abstractmethod
     def commit(self) -> None:
-        """Record that the running epoch lasts."""
+        """Commit the running epoch."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Forget the running epoch, as far as it wasn't committed."""
+        """Drop the uncommitted part of the running epoch."""
 
     @abstractmethod
     def write_back(self) -> None:
-        """Write what is kept of finished epochs to the stores, while an epoch may be running.
+        """Write what is kept of finished epochs to the stores, possibly during an epoch.
 
-        A backend calls it in front of whatever looks at its stores, and before the running epoch is moved to disk.
+        A backend calls it before any access to its stores, and before the running epoch is moved to disk.
         """
 
     @abstractmethod
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
+        """Return the approximate memory of the running epoch."""

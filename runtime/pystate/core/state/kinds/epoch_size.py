@@ -1,7 +1,7 @@
-"""About how much memory the running epoch takes, and when it is worth to look.
+"""Estimates the memory of the running epoch, and when to measure it.
 
-Nothing is counted while records are processed. A look goes over the touched keys in steps and measures a few of them; the
-time to the next one grows with the epoch, so that all looks of an epoch take a fraction of a percent of its time.
+Nothing is counted while records are processed. A measurement samples the touched keys; the interval to the next one grows
+with the epoch, so that all measurements take a fraction of a percent of the epoch's time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _DEPTH = 6
 
 
 class EpochGauge:
-    """Says when to look at the size of the epoch.
+    """Decides when to measure the size of the epoch.
 
     Args:
-        bound: Bytes that an epoch may take.
+        bound: The maximum size of an epoch in bytes.
     """
 
     __slots__ = ("_bound", "_due", "_first", "_weight")
@@ -43,12 +43,12 @@ class EpochGauge:
         self._due: float = self._first
 
     def took(self, records: int, size: int) -> bool:
-        """Take in how many records of how many bytes were processed; return whether to look."""
+        """Count processed records and bytes; return whether to measure."""
         self._weight += size + _RECORD_WEIGHT * records
         return self._weight >= self._due
 
     def is_over(self, held: int) -> bool:
-        """Return whether the bytes that a look found are too many; else the next look is when they will be, as it goes."""
+        """Return whether the measured size exceeds the bound; else schedule the next measurement by extrapolation."""
         if held >= self._bound:
             return True
         growth = self._bound / held if held else _FASTEST_GROWTH
@@ -56,30 +56,30 @@ class EpochGauge:
         return False
 
     def start(self) -> None:
-        """Begin anew: nothing is held."""
+        """Reset for a new epoch."""
         self._weight = 0
         self._due = self._first
 
 
 def sample_of(values: Collection[Any]) -> list[Any]:
-    """Return some values, taken evenly."""
+    """Return an even sample of values."""
     return list(islice(values, 0, None, max(1, len(values) // _SAMPLE)))
 
 
 def scaled(sizes: Iterable[int], count: int) -> int:
-    """Return the size of `count` values, of a sample's sizes."""
+    """Return the size of `count` values, extrapolated from a sample."""
     known = list(sizes)
     return sum(known) * count // len(known) if known else 0
 
 
 def mapping_size(entries: Mapping[Hashable, Any], *, keys: bool = True) -> int:
-    """Return the bytes of a dict and its values, with its keys where no other dict has the same."""
+    """Return the size of a dict and its values, and of its keys unless they are shared with another dict."""
     size = sys.getsizeof(entries) + scaled(map(object_size, sample_of(entries.values())), len(entries))
     return size + scaled(map(object_size, sample_of(entries)), len(entries)) if keys else size
 
 
 def object_size(value: Any, depth: int = _DEPTH) -> int:
-    """Return about the bytes of an object with what is in it."""
+    """Return the approximate size of an object with its content."""
     size = sys.getsizeof(value)
     if depth == 0 or isinstance(value, (str, bytes, int, float, bool)):
         return size

@@ -1,4 +1,4 @@
-"""Keyed state with namespaces as operators use it (Flink's InternalKvState): user code sees the state, not its namespace."""
+"""Keyed state with namespaces as operators use it (Flink's InternalKvState): user code doesn't see namespaces."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NO_NAMESPACE = _NoNamespace()
 
 
 class NamespaceScope:
-    """The current address of one state with namespaces: the current key of all states, and a namespace of the state's own.
+    """The current address of a state with namespaces: the current key, and the state's current namespace.
 
     Args:
-        context: Whose current key counts.
-        namespaces: Of the state.
+        context: The context of the current key.
+        namespaces: The serializer of the namespaces.
         name: The state's name, for errors.
 
     Attributes:
@@ -87,7 +87,7 @@ class NamespaceScope:
         return self._keys.no_key_error()
 
     def shown(self, address: Any) -> str:
-        """Return an address for people."""
+        """Return an address as readable text."""
         key, namespace = address
         return f"{self._keys.shown(key)} in namespace {self._namespaces.external(namespace)!r}"
 
@@ -96,10 +96,10 @@ class InternalKvState:
     """A declared state with its current namespace.
 
     Args:
-        descriptor: What was declared.
-        namespaces: Of its namespaces.
-        scope: Its current namespace; None if there is but the void one.
-        state: As user code sees it, scoped to current key and namespace.
+        descriptor: The declaration.
+        namespaces: The serializer of its namespaces.
+        scope: Its current namespace; None if there is only the void one.
+        state: The state for user code, scoped to current key and namespace.
         overlay: Its running epoch.
 
     Attributes:
@@ -127,7 +127,7 @@ class InternalKvState:
         self._internal = namespaces.internal
 
     def set_current_namespace(self, namespace: Any) -> None:
-        """Set the namespace that the state is scoped to until the next call, whatever the key.
+        """Set the namespace that the state is scoped to until the next call, independent of the key.
 
         Raises:
             StateError: It is of another type than the state's namespaces.
@@ -142,7 +142,7 @@ class InternalKvState:
         return key, namespace
 
     def has_value(self, address: Any) -> bool:
-        """Return whether there is a value at an address, whose key is the current one."""
+        """Return whether an address, whose key is the current one, has a value."""
         scope = self._scope
         if scope is None:
             return self.overlay.has_value()
@@ -159,14 +159,14 @@ class InternalMergingState(InternalKvState):
     __slots__ = ()
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Move what the current key has in some namespaces to another one, behind what is there. They are empty afterwards.
+        """Merge the current key's content of some namespaces into another one, after its content, and clear them.
 
-        With a time to live merged values are accessed by it; elements of a list keep their times. The current namespace
-        is afterwards what it was before.
+        With a time to live, this counts as an access to merged values; elements of a list keep their times. The current
+        namespace is unchanged.
 
         Args:
-            target: The namespace that gets all.
-            sources: The others, in their order; the target among them doesn't count.
+            target: The target namespace.
+            sources: The source namespaces, in order; the target among them is ignored.
 
         Raises:
             StateError: There is no current key, a namespace is of another type, or user code returned None.

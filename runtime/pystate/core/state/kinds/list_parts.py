@@ -13,7 +13,7 @@ from pystate.core.state.values.value_format import pack
 _NUMBER = struct.Struct(">Q")
 NUMBER_BYTES = _NUMBER.size
 pack_number: Callable[[int], bytes] = _NUMBER.pack
-"""(number of a part of a list) -> what stands behind the namespace."""
+"""(number of a part of a list) -> the bytes after the namespace."""
 
 
 def part_sub_key(number: int, prefix: bytes = VOID_NAMESPACE) -> bytes:
@@ -22,10 +22,10 @@ def part_sub_key(number: int, prefix: bytes = VOID_NAMESPACE) -> bytes:
 
 
 def part_number(sub_key: bytes, start: int) -> int:
-    """Return the number of a part of a list, which begins at `start` in its sub-key.
+    """Return the number of a part of a list from its sub-key, at `start`.
 
     Raises:
-        CorruptSnapshotError: This is no such sub-key.
+        CorruptSnapshotError: The sub-key is invalid.
     """
     if len(sub_key) != start + NUMBER_BYTES:
         message = "The number of a part of a list is damaged."
@@ -56,7 +56,7 @@ def unpack_part(data: bytes) -> list[bytes]:
 
 
 def list_parts(elements: Iterable[bytes], part_bytes: int) -> Iterator[list[bytes]]:
-    """Cut elements into parts of about that many bytes."""
+    """Split elements into parts of a given approximate size."""
     part: list[bytes] = []
     size = 0
     for element in elements:

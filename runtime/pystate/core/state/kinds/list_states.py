@@ -1,7 +1,7 @@
-"""List states over any backend: what the running epoch adds and changes in an overlay per key, flushed elements in a store.
+"""List states over any backend: changes of the running epoch in an overlay per key, flushed elements in a store.
 
-Elements that are only added are never read back: the store appends them. A list that was handed out is compared, when the
-epoch ends, with what was read, since user code may have changed it in place.
+Elements that are only added are never read back: the store appends them. A list that was returned to user code is compared
+at the end of the epoch with what was read, since it may have been changed in place.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ListStore(KeyStore, Protocol):
     """The flushed lists of one state."""
 
     def get(self, key: Hashable, key_group: int, /) -> list[Any]:
-        """Return the stored forms of a key's elements: objects of an immutable type, else bytes. Not to be changed."""
+        """Return the stored forms of a key's elements: objects of an immutable type, else bytes. Must not be modified."""
 
     def is_scattered(self, key: Hashable, /) -> bool:
-        """Return whether a list that was read in this epoch had better be written in one piece."""
+        """Return whether a list that was read in this epoch should be rewritten in one piece."""
 
     def put_all(self, changes: list[ListChange]) -> None:
         """Store the changes."""
@@ -47,9 +47,9 @@ class _ListOverlay:
     """The running epoch of one key.
 
     Attributes:
-        added: Elements added since `elements` was handed out, or at all.
-        elements: The list that user code has, or that took the place of all; None as long as it is as stored.
-        loaded: Stored forms of what was flushed; None if nobody read them.
+        added: Elements added since `elements` was returned, or in the whole epoch.
+        elements: The list returned to or set by user code; None as long as it is as stored.
+        loaded: The stored forms of flushed elements; None if they were not read.
     """
 
     __slots__ = ("added", "elements", "group", "loaded")
@@ -136,7 +136,7 @@ class OverlayListState(OverlayState, ListState[Any]):
         return StateError(message, hint="leave such elements out; clear() removes all")
 
     def take(self) -> list[Any] | None:
-        """Remove the current key's elements and return them as the state holds them; None if there are none."""
+        """Remove and return the current key's elements in their held form; None if there are none."""
         elements = self._held_elements()
         if not elements:
             return None
@@ -145,13 +145,13 @@ class OverlayListState(OverlayState, ListState[Any]):
         return taken
 
     def merge(self, taken: Sequence[list[Any]]) -> None:
-        """Add what was taken from elsewhere to the current key."""
+        """Add taken elements to the current key."""
         overlay = self._lists.get(self._context.active_key) or self._open()
         for elements in taken:
             overlay.added += elements
 
     def _held_elements(self) -> list[Any]:
-        """Return the current key's elements as the state holds them."""
+        """Return the current key's elements in their held form."""
         return self.get()
 
     @override
@@ -188,7 +188,7 @@ class OverlayListState(OverlayState, ListState[Any]):
         return bool(overlay is not None and overlay.added) or bool(self.get())
 
     def prepare_flush(self) -> list[ListChange]:
-        """Return what the epoch added, and what it changed in place."""
+        """Return the changes of the epoch, including in-place ones."""
         changes = []
         for key, overlay in self._lists.items():
             change = self._change(key, overlay)
@@ -206,7 +206,7 @@ class OverlayListState(OverlayState, ListState[Any]):
         return self._compared(key, group, overlay.loaded, elements)
 
     def _compared(self, key: Hashable, group: int, loaded: list[Any], elements: list[Any]) -> ListChange | None:
-        """Return the change from what was read to what is there now."""
+        """Return the change from the read list to the present one."""
         count = len(loaded)
         rewrite = self._store.is_scattered(key)
         if self._mutable:
@@ -221,13 +221,13 @@ class OverlayListState(OverlayState, ListState[Any]):
         return key, group, True, new
 
     def _stored(self, key: Hashable, elements: list[Any]) -> list[Any]:
-        """Return stored forms of elements of a list that user code had in its hands: they are checked again."""
+        """Return stored forms of elements of a list that user code had access to, after checking them again."""
         if None in elements and any(element is None for element in elements):
             raise self._unkeepable(key, self._no_element())
         return self._added(key, elements if self._to_bytes else list(map(self._checked, elements)))
 
     def _sound(self, key: Hashable, elements: list[Any]) -> list[Any]:
-        """Return elements of a list that user code had in its hands, as `add` would take them."""
+        """Return elements of a list that user code had access to, checked as in `add`."""
         if None in elements and any(element is None for element in elements):
             raise self._unkeepable(key, self._no_element())
         return elements if self._mutable else list(map(self._checked, elements))

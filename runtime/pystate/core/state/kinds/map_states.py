@@ -32,16 +32,16 @@ _UNKNOWN = object()
 
 
 class StoredMap(Protocol):
-    """The flushed entries of one key, by internal map key; a dict is one. Good until the epoch ends."""
+    """The flushed entries of one key, by internal map key, such as a dict. Valid until the epoch ends."""
 
     def get(self, user_key: Hashable, default: Any, /) -> Any:
-        """Return the stored form of a value; `default` where there is no entry."""
+        """Return the stored form of a value; `default` if there is no entry."""
 
     def __iter__(self) -> Iterator[Hashable]:
-        """Iterate over the map keys, reading no further than asked."""
+        """Iterate lazily over the map keys."""
 
     def items(self) -> Iterable[tuple[Hashable, Any]]:
-        """Iterate over (map key, stored form), reading no further than asked."""
+        """Iterate lazily over (map key, stored form)."""
 
 
 MapChange = tuple[Hashable, int, bool, dict[Hashable, Any]]
@@ -53,7 +53,7 @@ class MapStore(KeyStore, Protocol):
     """The flushed maps of one state."""
 
     def open(self, key: Hashable, key_group: int, /) -> StoredMap:
-        """Return the entries of a key; costs nothing, and reads none."""
+        """Return the entries of a key, without reading any."""
 
     def put_all(self, changes: list[MapChange]) -> None:
         """Store the changes."""
@@ -66,10 +66,10 @@ class _MapOverlay:
     """The running epoch of one key.
 
     Attributes:
-        entries: Map key -> object, or `ABSENT` where it was removed. What is not in it is as it is stored.
-        live: How many of them aren't `ABSENT`.
-        cleared: Whether nothing that is stored counts any more; `stored` is then empty.
-        loaded: Map key -> the bytes that a mutable value was made of.
+        entries: Map key -> object, or `ABSENT` if it was removed. Other entries are as stored.
+        live: The number of entries that aren't `ABSENT`.
+        cleared: Whether the stored entries were cleared; `stored` is then empty.
+        loaded: Map key -> the bytes from which a mutable value was created.
     """
 
     __slots__ = ("cleared", "entries", "group", "live", "loaded", "stored")
@@ -89,9 +89,9 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
     Args:
         name: See `OverlayState`.
         context: See `OverlayState`.
-        serializer: Of the values, None among them.
+        serializer: The serializer of the values, including None.
         store: See `OverlayState`.
-        user_keys: Of the map keys.
+        user_keys: The codec of the map keys.
     """
 
     __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_plain_key", "_to_bytes")
@@ -181,13 +181,13 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         return (overlay.stored.get(user_key, ABSENT) if value is _UNKNOWN else value) is not ABSENT
 
     def is_empty(self) -> bool:
-        """Return whether the map is empty. Reads no more than the first one that is still there."""
+        """Return whether the map is empty. Reads at most up to the first existing entry."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         entries = overlay.entries  # without a live one they are all removed
         return not overlay.live and all(user_key in entries for user_key in overlay.stored)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the entries as they are now, in no order to rely on."""
+        """Iterate over the present entries, in no particular order."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         return self._items(overlay.stored, dict(overlay.entries), self._epoch)
 
@@ -204,7 +204,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
                 self._check_epoch(epoch)
 
     def _copy(self, user_key: Hashable, value: Any) -> Any:
-        """Return what iteration hands out of a value that may be changed in place.
+        """Return the copy of a mutable value for iterations.
 
         What is in the store comes as a copy, too: whether a change of it counts must not depend on where epochs end.
         """
@@ -217,7 +217,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         return f", map key {self._external(user_key)!r},"
 
     def keys(self) -> Iterator[Any]:
-        """Iterate over the map keys as they are now."""
+        """Iterate over the present map keys."""
         overlay = self._maps.get(self._context.active_key) or self._open()
         return self._keys(overlay.stored, dict(overlay.entries), self._epoch)
 
@@ -234,7 +234,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
                 self._check_epoch(epoch)
 
     def values(self) -> Iterator[Any]:
-        """Iterate over the values as they are now."""
+        """Iterate over the present values."""
         return (value for _, value in self.items())
 
     def _check_epoch(self, epoch: int) -> None:
@@ -283,7 +283,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         return not self.is_empty()
 
     def prepare_flush(self) -> list[MapChange]:
-        """Return what the epoch wrote, and what it changed in place."""
+        """Return the changes of the epoch, including in-place ones."""
         changes = []
         for key, overlay in self._maps.items():
             writes = self._writes_of(key, overlay)

@@ -1,7 +1,7 @@
-"""The running epoch of one state: what all kinds of states share.
+"""The running epoch of one state: the common base of all kinds of state.
 
-An epoch's reads and writes are objects in an overlay over a store of flushed values. A backend's flush asks every overlay
-for its changes first, which may fail and changes nothing, and then writes them.
+Reads and writes of an epoch are objects in an overlay over a store of flushed values. A backend's flush first collects the
+changes of all overlays, which may fail without side effects, and then writes them.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ ABSENT = Absent()
 
 
 class KeyStore(Protocol):
-    """What every store of flushed values can do.
+    """The interface of all stores of flushed values.
 
     Attributes:
-        stores_objects: Whether values of an immutable type are stored as they are; else they are stored as their bytes, as
-            those of a mutable type always are.
+        stores_objects: Whether values of an immutable type are stored as objects; otherwise they are stored as bytes, like
+            those of mutable types.
     """
 
     stores_objects: bool
 
     def keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (key, key group) of all that is stored when the first is asked for, until the epoch ends."""
+        """Iterate over (key, key group) of everything stored at the first step; valid until the epoch ends."""
 
     def forget(self, key: Hashable, /) -> None:
-        """Forget what was kept of a key for the running epoch alone."""
+        """Drop what was kept of a key only for the running epoch."""
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what is kept for the running epoch alone."""
+        """Return the approximate memory kept only for the running epoch."""
 
     def end_epoch(self) -> None:
-        """Forget what was kept for the running epoch alone."""
+        """Drop what was kept only for the running epoch."""
 
 
 class EpochOverlay(ABC):
-    """What the running epoch did to one state, of whichever kind."""
+    """The changes of the running epoch to one state of any kind."""
 
     __slots__ = ()
 
     @abstractmethod
     def prepare_flush(self) -> Any:
-        """Return all that the epoch changed, as the store takes it.
+        """Return all changes of the epoch, in the form of the store.
 
         Raises:
             StateError: A value isn't of the type.
@@ -69,15 +69,15 @@ class EpochOverlay(ABC):
 
     @abstractmethod
     def apply_flush(self, changes: Any) -> None:
-        """Write prepared changes to the store. The epoch goes on until `drop_epoch`."""
+        """Write prepared changes to the store. The epoch continues until `drop_epoch`."""
 
     @abstractmethod
     def drop_epoch(self) -> None:
-        """Forget the running epoch."""
+        """Drop the running epoch."""
 
     @abstractmethod
     def held_bytes(self) -> int:
-        """Return about how much memory the running epoch takes."""
+        """Return the approximate memory of the running epoch."""
 
 
 class OverlayState(EpochOverlay):
@@ -87,8 +87,8 @@ class OverlayState(EpochOverlay):
 
     Args:
         name: The state's name.
-        context: Holds the current address.
-        serializer: Of the values, elements or map values.
+        context: The context of the current address.
+        serializer: The serializer of the values, elements or map values.
         store: The flushed values.
     """
 
@@ -116,15 +116,15 @@ class OverlayState(EpochOverlay):
 
     @abstractmethod
     def touched_keys(self) -> list[tuple[Hashable, int]]:
-        """Return (key, key group) of all that the epoch has in its overlay."""
+        """Return (key, key group) of all keys in the overlay."""
 
     @abstractmethod
     def holds(self, key: Hashable) -> bool:
-        """Return whether the epoch has a key in its overlay."""
+        """Return whether a key is in the overlay."""
 
     @abstractmethod
     def settle(self, key: Hashable) -> None:
-        """Forget a key that the epoch has only read. What user code still has of it is cut off, as at the end of an epoch.
+        """Drop a key that the epoch has only read. Objects that user code has of it are detached, as at the end of an epoch.
 
         Raises:
             StateError: The value isn't of the type.
@@ -135,10 +135,10 @@ class OverlayState(EpochOverlay):
         """Return whether the current key has a value."""
 
     def all_keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (key, key group) of all keys that may have a value, each once. Close it before the epoch ends.
+        """Iterate once over (key, key group) of all keys that may have a value. Must be closed before the epoch ends.
 
-        What the epoch touches while the iteration goes on neither shows nor harms, and it may be moved to disk meanwhile.
-        Memory holds the keys that the epoch has in its overlay at the beginning.
+        Concurrent changes of the epoch are neither visible nor harmful, and it may be moved to disk meanwhile. The keys of
+        the overlay at the beginning are held in memory.
         """
         touched = self.touched_keys()
         seen = {key for key, _ in touched}

@@ -1,7 +1,7 @@
 """Value states over any backend: the running epoch in an overlay of objects, flushed values in a store.
 
-`value()` and `update()` run once per record or more: every line counts here. In an overlay None means removed: user code
-can't store None, and what is absent reads as None.
+`value()` and `update()` run at least once per record, so they are performance-critical. In an overlay None means removed:
+user code can't store None, and absent values are read as None.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class ValueStore(KeyStore, Protocol):
         """Return the value; None if there is none. An immutable one is an object, a mutable one is bytes."""
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], /) -> list[Any]:
-        """Return a new list of what `get` returns for each of some keys."""
+        """Return a new list of the results of `get` for the keys."""
 
     def known(self, key: Hashable, key_group: int, /) -> Any:
-        """Return a mutable value's bytes as far as they are at hand; else something that equals no bytes."""
+        """Return a mutable value's bytes if they are known; else something that doesn't equal any bytes."""
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Store (key, stored form) pairs; None removes. `key_groups` has the key group of each key."""
@@ -48,10 +48,10 @@ class ValueStore(KeyStore, Protocol):
 
 
 class OverlayValueState(OverlayState, ValueState[Any]):
-    """What the value states share: the overlay of the running epoch, whose values are the objects user code sees.
+    """The base of value states: the overlay of the running epoch, whose values are the objects that user code sees.
 
     Attributes:
-        front: What an operator keeps of the epoch in front of the overlay; None for nothing.
+        front: The operator's buffer in front of the overlay; None if there is none.
     """
 
     __slots__ = ("_by_key", "_order", "_overlay", "front")
@@ -88,11 +88,11 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @property
     def overlay(self) -> dict[Hashable, Any]:
-        """What the epoch has by key; None if it removed a value. Keys that `hold` has put there may be written to."""
+        """The values of the epoch by key; None for removed ones. Keys set by `hold` may be written directly."""
         return self._overlay
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the state keeps it.
+        """Return a value in the stored form.
 
         Raises:
             StateError: It isn't of the type.
@@ -100,7 +100,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         return self._checked(value)
 
     def hold(self, key: Hashable, key_group: int, value: Any) -> None:
-        """Set the value of a key, whichever is the current one; None removes. The value is checked by now."""
+        """Set the value of any key; None removes. The value must have been checked."""
         if key not in self._overlay:
             if key_group not in self._owned_groups:
                 raise self._foreign_group(key_group)
@@ -108,7 +108,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._overlay[key] = value
 
     def hold_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
-        """Set the values of many keys, as `hold` does for one."""
+        """Set the values of many keys, see `hold`."""
         if not self._owned_groups.issuperset(key_groups):
             raise self._foreign_group(next(group for group in key_groups if group not in self._owned_groups))
         overlay, before = self._overlay, len(self._overlay)
@@ -122,13 +122,13 @@ class OverlayValueState(OverlayState, ValueState[Any]):
             self._order += map(group_of.__getitem__, islice(overlay, before, None))
 
     def store_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
-        """Store the values of keys that the running epoch hasn't in its overlay, as a finished epoch would."""
+        """Store the values of keys that aren't in the overlay, as of a finished epoch."""
         if not self._store.stores_objects:
             values = map(self._bytes_of, keys, values)
         self._store.put_all(list(zip(keys, values, strict=True)), dict(zip(keys, key_groups, strict=True)))
 
     def let_go(self, key: Hashable) -> None:
-        """Remove the value of a key that isn't in the store, from the overlay alone."""
+        """Remove the value of a key that isn't in the store, only from the overlay."""
         self._remove(key)
 
     def _remove(self, key: Hashable) -> None:
@@ -136,7 +136,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         del self._overlay[key], groups[key]
 
     def _groups(self) -> dict[Hashable, int]:
-        """Return the key group of each key in the overlay, to be kept up to date from now on."""
+        """Return the key group of each key in the overlay, maintained from now on."""
         if self._by_key is None:
             self._by_key = dict(zip(self._overlay, self._order, strict=True))
         return self._by_key
@@ -150,10 +150,10 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @abstractmethod
     def load(self, key: Hashable, key_group: int) -> Any:
-        """Return the value of a key that the epoch hasn't; None if there is none."""
+        """Return the value of a key that isn't in the overlay; None if there is none."""
 
     def load_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return what `load` does for each of some keys."""
+        """Return the results of `load` for the keys."""
         return list(map(self.load, keys, key_groups))
 
     def _touch(self, key: Hashable) -> None:
@@ -163,7 +163,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
         self._note(key, group)
 
     def read_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return the values of some keys, from the epoch or from before it; None if there is none."""
+        """Return the values of some keys, from the overlay or the store; None if there is none."""
         if not self._overlay:
             return self.load_all(keys, key_groups)
         found = list(map(self._overlay.get, keys, repeat(_MISSING)))
@@ -175,7 +175,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @property
     def held(self) -> Mapping[Hashable, Any]:
-        """The values that the epoch has in its overlay, by key."""
+        """The values in the overlay, by key."""
         return self._overlay
 
     @override
@@ -224,7 +224,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
 
 class ImmutableValueState(OverlayValueState):
-    """Values that can't be changed in place are shared by overlay, store and user code as they are."""
+    """A value state of immutable values, which are shared by overlay, store and user code."""
 
     __slots__ = ("_exact_type", "_get")
 
@@ -264,14 +264,14 @@ class ImmutableValueState(OverlayValueState):
         overlay[key] = value
 
     def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
-        """Return what the epoch wrote; good until `drop_epoch`."""
+        """Return the changes of the epoch; valid until `drop_epoch`."""
         if self.front is not None:
             self.front.settle()
         if self._store.stores_objects:
             return self._overlay.items()  # no copy: making one is a third of what it takes to store them
         values = list(self._overlay.values())
         if None not in values or all(value is not None for value in values):
-            with contextlib.suppress(StateError):  # one by one it says whose value it is
+            with contextlib.suppress(StateError):  # checked one by one, the error names the key
                 return list(zip(self._overlay, self._serializer.serialize_all(values), strict=True))
         return [(key, None if value is None else self._bytes_of(key, value)) for key, value in self._overlay.items()]
 
@@ -286,7 +286,7 @@ class ImmutableValueState(OverlayValueState):
 
 
 class IntegerValueState(ImmutableValueState):
-    """As `ImmutableValueState`, with the range of a bounded integer type checked on the spot."""
+    """As `ImmutableValueState`, with an inlined range check for bounded integer types."""
 
     __slots__ = ("_high", "_low")
 
@@ -306,9 +306,9 @@ class IntegerValueState(ImmutableValueState):
 
 
 class MutableValueState(OverlayValueState):
-    """Values that can be changed in place are stored as bytes; each epoch's first access makes a fresh object.
+    """A value state of mutable values, which are stored as bytes; each epoch's first access creates a new object.
 
-    What was handed out is written back when the epoch ends, if its bytes changed.
+    Objects returned to user code are written back at the end of the epoch, if their bytes changed.
     """
 
     __slots__ = ()
@@ -354,24 +354,24 @@ class MutableValueState(OverlayValueState):
         super().settle(key)
 
     def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
-        """Return what the epoch wrote, and what it changed in place."""
+        """Return the changes of the epoch, including in-place ones."""
         if self.front is not None:
             self.front.settle()
         known, groups = self._store.known, self._groups()
         return [(key, stored) for key, stored in self._all_bytes() if stored != known(key, groups[key])]
 
     def _all_bytes(self) -> Iterable[tuple[Hashable, bytes | None]]:
-        """Return the bytes of each value that the epoch has; None if it removed one."""
+        """Return the bytes of each value in the overlay; None for removed ones."""
         values = list(self._overlay.values())
         if all(value is not None for value in values):
-            with contextlib.suppress(StateError):  # one by one it says whose value it is
+            with contextlib.suppress(StateError):  # checked one by one, the error names the key
                 return zip(self._overlay, self._serializer.serialize_all(values), strict=True)
         bytes_of = self._bytes_of
         return [(key, None if value is None else bytes_of(key, value)) for key, value in self._overlay.items()]
 
 
 def create_value_state(name: str, context: KeyContext, serializer: TypeSerializer, store: ValueStore) -> OverlayValueState:
-    """Return the value state that suits a serializer."""
+    """Return the value state for a serializer."""
     if not serializer.immutable:
         return MutableValueState(name, context, serializer, store)
     if serializer.integer_range is not None:

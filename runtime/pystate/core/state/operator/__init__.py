@@ -1,1 +1,1 @@
-"""Operator state: state of a subtask rather than of a key. It lives in memory, whatever the state backend is."""
+"""Operator state: state of a subtask rather than of a key. It is held in memory with every state backend."""

@@ -1,8 +1,8 @@
-"""Broadcast state: the flushed map of one subtask, what the running epoch did to it, and its read-only face.
+"""Broadcast state: the flushed map of one subtask, the changes of the running epoch, and its read-only view.
 
-Flushed values of a type that can't be changed in place are kept as they are, others as their bytes. A frozen view is the
-flushed dict itself: the next flush that changes something works on a shallow copy. One copy of references per checkpoint is
-cheap against what a map of rules holds, and processing never waits for serialization.
+Flushed values of an immutable type are stored as objects, others as bytes. A frozen view is the flushed dict itself: the
+next flush with changes works on a shallow copy. One copy of references per checkpoint is cheap compared to the content of a
+map of rules, and processing never waits for serialization.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _ABSENT = object()
 
 
 class WriteGuard(Protocol):
-    """Says whether broadcast state may be written now."""
+    """Decides whether broadcast state may be written now."""
 
     read_only: bool
 
 
 class OperatorBroadcastState(BroadcastState[Any, Any]):
-    """A map of which every subtask keeps a copy.
+    """A map that every subtask has a copy of.
 
     Args:
         name: Its name, for errors.
-        keys: Of the map keys.
-        serializer: Of the values.
+        keys: The codec of the map keys.
+        serializer: The serializer of the values.
         stored: The restored entries by internal key: None, objects of an immutable type, else bytes.
-        guard: Says whether it may be written.
+        guard: Decides whether it may be written.
     """
 
     __slots__ = ("_guard", "_keys", "_name", "_overlay", "_serializer", "_shared", "_shown", "_stored")
@@ -88,16 +88,16 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return internal in self._stored
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the entries that are there now."""
+        """Iterate over the present entries."""
         external = self._keys.external
         return iter([(external(internal), self._get(internal)) for internal in self._present()])
 
     def keys(self) -> Iterator[Any]:
-        """Iterate over the map keys that are there now."""
+        """Iterate over the present map keys."""
         return iter([self._keys.external(internal) for internal in self._present()])
 
     def values(self) -> Iterator[Any]:
-        """Iterate over the values that are there now."""
+        """Iterate over the present values."""
         return iter([self._get(internal) for internal in self._present()])
 
     @override
@@ -105,16 +105,16 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return not self._present()
 
     def show(self, key: Any) -> Any:
-        """Return a value that nobody will change: it is not looked at again when the epoch ends."""
+        """Return a value that will not be modified: it isn't checked again at the end of the epoch."""
         return self._show(self._keys.internal(key))
 
     def shown_items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the entries, with values that nobody will change."""
+        """Iterate over the entries, with values that will not be modified."""
         external = self._keys.external
         return iter([(external(internal), self._show(internal)) for internal in self._present()])
 
     def prepare_flush(self) -> Callable[[], None] | None:
-        """Return what makes the epoch's changes part of the flushed map; None if there are none.
+        """Return a function that applies the epoch's changes to the flushed map; None if there are none.
 
         Raises:
             StateError: A value isn't of the state's type; nothing has changed then.
@@ -128,12 +128,12 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return (lambda: self._apply(changes)) if changes else None
 
     def drop_epoch(self) -> None:
-        """Forget what the epoch did; cuts off the objects that user code has."""
+        """Drop the changes of the epoch, and detach the objects that user code has."""
         self._overlay = {}
         self._shown.clear()
 
     def freeze(self) -> tuple[int, Callable[[], Iterator[bytes | None]]]:
-        """Return the number of flushed entries, and what iterates over keys and values as bytes, on any thread."""
+        """Return the number of flushed entries, and a thread-safe iteration over keys and values as bytes."""
         self._shared = True
         stored, serializer, encode = self._stored, self._serializer, self._keys.encode
 
@@ -152,7 +152,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return self._lookup(internal, self._shown)
 
     def _lookup(self, internal: Hashable, kept: dict[Hashable, Any]) -> Any:
-        """Return a value; one that is made of flushed bytes is put into `kept`, so that it is made once per epoch."""
+        """Return a value; one deserialized from flushed bytes is put into `kept`, so that this happens once per epoch."""
         value = self._overlay.get(internal, _ABSENT)
         if value is not _ABSENT:
             return None if value is _REMOVED else value
@@ -199,7 +199,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
 
 def read_only_error(name: str) -> StateError:
-    """Return the error for a write from the side of the data stream."""
+    """Return the error for a write from the data stream."""
     message = (
         f"The broadcast state {name!r} is read-only here: only process_broadcast_element may write it. Each subtask sees "
         "other elements of the data stream, so the copies would no longer be the same."
@@ -208,9 +208,9 @@ def read_only_error(name: str) -> StateError:
 
 
 class ReadOnlyBroadcastView(BroadcastState[Any, Any]):
-    """Broadcast state as elements of the data stream see it.
+    """Broadcast state as seen by elements of the data stream.
 
-    It has the methods that write, so that a write is answered with a sentence.
+    It has write methods, so that a write raises a helpful error.
     """
 
     __slots__ = ("_name", "_state")
@@ -244,17 +244,17 @@ class ReadOnlyBroadcastView(BroadcastState[Any, Any]):
         return self._state.is_empty()
 
     def put(self, key: Any, value: Any) -> NoReturn:
-        """Refuse."""
+        """Raise an error: the state is read-only."""
         raise read_only_error(self._name)
 
     def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> NoReturn:
-        """Refuse."""
+        """Raise an error: the state is read-only."""
         raise read_only_error(self._name)
 
     def remove(self, key: Any) -> NoReturn:
-        """Refuse."""
+        """Raise an error: the state is read-only."""
         raise read_only_error(self._name)
 
     def clear(self) -> NoReturn:
-        """Refuse."""
+        """Raise an error: the state is read-only."""
         raise read_only_error(self._name)

@@ -3,7 +3,7 @@
 A block file (see `state.base.block_file`) with magic "PYSTOPER". The header lists the states: name, mode, number of entries,
 serializer snapshot, and for broadcast state the type and encoding of its keys. Section i holds the entries of state i, in
 order: an element of a list state is one byte string, an entry of a broadcast state is two (key; value, or nil for None). The
-index says how many entries each block has, so that a subtask reads the blocks with its elements only.
+index has the number of entries of each block, so that a subtask only reads the blocks with its elements.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ OPERATOR_STATE_FORMAT = BlockFileFormat(b"PYSTOPER", COMPRESSED_VERSION, "an ope
 
 @dataclass(frozen=True)
 class OperatorStateInfo:
-    """What a file says of one state.
+    """The description of one state in a file.
 
     Attributes:
         entries: The number of elements, or of map entries.
         serializer: The snapshot of the serializer of elements or map values.
         key_type: For broadcast state: the type of the map keys as plain data, None for untyped.
-        key_encoding: For broadcast state: how its keys are turned to bytes; else None.
+        key_encoding: For broadcast state: the encoding of its keys; else None.
     """
 
     name: str
@@ -46,7 +46,7 @@ class OperatorStateInfo:
 
     @property
     def stride(self) -> int:
-        """How many byte strings an entry has."""
+        """The number of byte strings per entry."""
         return 2 if self.mode is OperatorStateMode.BROADCAST else 1
 
     def to_plain(self) -> dict[str, Any]:
@@ -116,14 +116,14 @@ class OperatorStateReader:
     """Reads a file.
 
     Args:
-        file: Open for reading, can seek; the caller closes it.
-        where: What errors name as the place, such as the file's path.
+        file: Open for reading, seekable; the caller closes it.
+        where: Its location for errors, such as the path.
 
     Attributes:
-        states: What the file says of each state, by name.
+        states: The descriptions of the states, by name.
 
     Raises:
-        CorruptSnapshotError: It is damaged, or no such file.
+        CorruptSnapshotError: It is damaged, or not a file of this format.
         RestoreError: A newer version wrote it.
     """
 
@@ -148,11 +148,11 @@ class OperatorStateReader:
                 self._reader.damaged(f"state {info.name!r} has not as many entries as its header says")
 
     def size_of(self, name: str) -> int:
-        """Return how many bytes the blocks of a state have, from the index."""
+        """Return the size of the blocks of a state, from the index."""
         return sum(block.length for block in self._blocks[name])
 
     def entries(self, name: str, start: int, stop: int) -> Iterator[tuple[Item, ...]]:
-        """Iterate over the byte strings of the entries `start..stop-1` of a state; other blocks aren't read.
+        """Iterate over the byte strings of the entries `start..stop-1` of a state, without reading other blocks.
 
         Raises:
             CorruptSnapshotError: A block is damaged, or there are not so many entries.

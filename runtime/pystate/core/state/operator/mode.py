@@ -1,4 +1,4 @@
-"""How operator state is spread over the subtasks of a restored job."""
+"""How operator state is redistributed over the subtasks of a restored job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class OperatorStateMode(str, Enum):
-    """Flink's modes; the values stand in snapshots."""
+    """Flink's modes; the values are part of the snapshot format."""
 
     SPLIT_DISTRIBUTE = "SPLIT_DISTRIBUTE"  # each element goes to one subtask, evenly
     UNION = "UNION"  # all elements of all subtasks go to every subtask

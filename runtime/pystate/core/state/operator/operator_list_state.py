@@ -1,8 +1,8 @@
-"""Operator list state: the flushed elements, and what the running epoch did to them.
+"""Operator list state: the flushed elements, and the changes of the running epoch.
 
-Flushed elements of a type that can't be changed in place are kept as they are, others as their bytes, so that neither the
-rollback base nor a frozen view shares an object with user code. The list of flushed elements only ever grows at its end; an
-epoch that did more than add puts a new list in its place. So a frozen view is that list and its length: nothing is copied.
+Flushed elements of an immutable type are stored as objects, others as bytes, so that neither the rollback base nor a frozen
+view shares an object with user code. The list of flushed elements only grows at its end; an epoch with other changes
+replaces it by a new list. So a frozen view is that list and its length, without a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class OperatorListState(ListState[Any]):
 
     Args:
         name: Its name, for errors.
-        serializer: Of the elements.
+        serializer: The serializer of the elements.
         stored: The restored elements: objects of an immutable type, else bytes.
     """
 
@@ -31,7 +31,7 @@ class OperatorListState(ListState[Any]):
         self._name = name
         self._serializer = serializer
         self._stored = stored
-        self._added: list[Any] = []  # behind the stored elements, while user code hasn't seen those in this epoch
+        self._added: list[Any] = []  # after the stored elements, as long as user code hasn't read those in this epoch
         self._live: list[Any] | None = None  # all elements, once user code has them
 
     def get(self) -> list[Any]:
@@ -61,7 +61,7 @@ class OperatorListState(ListState[Any]):
         self._live, self._added = [], []
 
     def prepare_flush(self) -> Callable[[], None] | None:
-        """Return what makes the epoch's changes part of the flushed elements; None if there are none.
+        """Return a function that applies the epoch's changes to the flushed elements; None if there are none.
 
         Raises:
             StateError: An element isn't of the state's type; nothing has changed then.
@@ -75,11 +75,11 @@ class OperatorListState(ListState[Any]):
         return None
 
     def drop_epoch(self) -> None:
-        """Forget what the epoch did; cuts off the objects that user code has."""
+        """Drop the changes of the epoch, and detach the objects that user code has."""
         self._live, self._added = None, []
 
     def freeze(self) -> tuple[int, Callable[[], Iterator[bytes]]]:
-        """Return the number of flushed elements, and what iterates over their bytes, on any thread."""
+        """Return the number of flushed elements, and a thread-safe iteration over their bytes."""
         stored, count, serializer = self._stored, len(self._stored), self._serializer
 
         def entries() -> Iterator[bytes]:

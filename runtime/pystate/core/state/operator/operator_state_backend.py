@@ -1,10 +1,10 @@
 """The operator state of one operator in one subtask: Flink's `DefaultOperatorStateBackend`.
 
-The life of an epoch is that of keyed state: what user code does becomes part of the state when it is flushed, or is gone
-when it is rolled back, in-place changes of handed-out objects included. `snapshot` sees what is flushed.
+Epochs work as in keyed state: changes by user code become part of the state when the epoch is flushed, or are dropped when
+it is rolled back, including in-place changes of returned objects. `snapshot` sees flushed state.
 
-A snapshot is a frozen view: list states share their list and note its length, broadcast states share their dict, which the
-next change copies. So the synchronous part costs nothing by size, and entries are serialized on the upload thread.
+A snapshot is a frozen view: list states share their list and record its length, broadcast states share their dict, which the
+next change copies. So the synchronous part is independent of the size, and entries are serialized on the upload thread.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class OperatorStateSnapshot:
     """A frozen view of the last flushed operator state, written from any thread.
 
     Attributes:
-        states: Each state, with what iterates over the byte strings of its entries.
+        states: Each state, with an iteration over the byte strings of its entries.
     """
 
     states: list[tuple[OperatorStateInfo, Callable[[], Iterator[Item]]]]
 
     @property
     def infos(self) -> list[OperatorStateInfo]:
-        """What the file says of its states."""
+        """The descriptions of the states for the file."""
         return [info for info, _ in self.states]
 
     def write(self, sink: BinaryIO, *, compression: str | None = None) -> None:
@@ -49,7 +49,7 @@ class OperatorStateSnapshot:
 
 @dataclass
 class _Declared:
-    """A state that a function has asked for."""
+    """A declared state."""
 
     descriptor: StateDescriptor
     mode: OperatorStateMode
@@ -57,7 +57,7 @@ class _Declared:
     state: OperatorListState | OperatorBroadcastState
 
     def info(self, entries: int) -> OperatorStateInfo:
-        """Return what a snapshot says of it."""
+        """Return its description for snapshots."""
         key_type = _key_type(self.descriptor)
         return OperatorStateInfo(
             self.descriptor.name,
@@ -73,10 +73,10 @@ class OperatorStateBackend(OperatorStateStore):
     """Operator state by name.
 
     Args:
-        where: What errors name as the place, such as the operator's uid.
+        where: The location for errors, such as the operator's uid.
 
     Attributes:
-        read_only: Whether broadcast state refuses to be written; set while elements of the data stream are processed.
+        read_only: Whether broadcast state is read-only; set while elements of the data stream are processed.
     """
 
     def __init__(self, where: str | None = None) -> None:
@@ -86,11 +86,11 @@ class OperatorStateBackend(OperatorStateStore):
         self._restored: dict[str, RestoredOperatorState] = {}
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state whose elements are spread evenly at a restore."""
+        """Return a list state whose elements are redistributed evenly on restore."""
         return self._list_state(state_descriptor, OperatorStateMode.SPLIT_DISTRIBUTE)
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state of which every subtask gets all elements at a restore."""
+        """Return a list state of which every subtask gets all elements on restore."""
         return self._list_state(state_descriptor, OperatorStateMode.UNION)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -98,7 +98,7 @@ class OperatorStateBackend(OperatorStateStore):
         return self.broadcast_state(state_descriptor)
 
     def broadcast_state(self, descriptor: MapStateDescriptor) -> OperatorBroadcastState:
-        """Return a broadcast state, with what is behind the interface."""
+        """Return a broadcast state, with its internal methods."""
         if not isinstance(descriptor, MapStateDescriptor):
             message = f"{descriptor!r} doesn't declare a map state."
             raise StateDeclarationError(message, where=self._where, hint="declare broadcast state with a MapStateDescriptor")
@@ -123,12 +123,12 @@ class OperatorStateBackend(OperatorStateStore):
         return declared | {name for name, restored in self._restored.items() if restored.info.mode is broadcast}
 
     def restore(self, file: BinaryIO, entries: Mapping[str, tuple[int, int]], where: str | None = None) -> None:
-        """Take over entries of one operator-state file; may be called for several files, before any state is declared.
+        """Restore entries of one operator-state file; may be called for several files, before any state is declared.
 
         Args:
-            file: Open for reading, can seek.
-            entries: By state name: the first entry, and the one behind the last.
-            where: What errors name as the place.
+            file: Open for reading, seekable.
+            entries: By state name: the range of entries (start, end exclusive).
+            where: Its location, for errors.
 
         Raises:
             CorruptSnapshotError: The file is damaged, or doesn't have these entries.
@@ -139,7 +139,7 @@ class OperatorStateBackend(OperatorStateStore):
             self._restored.setdefault(name, RestoredOperatorState(reader.states[name])).add(reader.states[name], found)
 
     def prepare_flush(self) -> list[Callable[[], None]]:
-        """Return what makes the changes since the last flush part of the state; may fail, and changes nothing.
+        """Return a function that applies the changes since the last flush; may fail, without side effects.
 
         Raises:
             StateError: A value isn't of its state's type; then all must be rolled back.
@@ -157,7 +157,7 @@ class OperatorStateBackend(OperatorStateStore):
         return prepared
 
     def finish_epoch(self) -> None:
-        """Make the changes since the last flush part of the state, all or none.
+        """Apply the changes since the last flush, all or none.
 
         Raises:
             StateError: See `prepare_flush`.
@@ -171,7 +171,7 @@ class OperatorStateBackend(OperatorStateStore):
             known.state.drop_epoch()
 
     def snapshot(self) -> OperatorStateSnapshot | None:
-        """Freeze what is flushed; None if there is no state."""
+        """Freeze the flushed state; None if there is none."""
         states: list[tuple[OperatorStateInfo, Callable[[], Iterator[Item]]]] = []
         for known in self._declared.values():
             count, entries = known.state.freeze()

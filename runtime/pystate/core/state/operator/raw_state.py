@@ -1,8 +1,8 @@
 """Raw state: bytes that an operator writes and reads itself, by key group or by partition.
 
 Block files (see `state.base.block_file`). Keyed: magic "PYSTRAWK", part = key group. Per operator: magic "PYSTRAWO", part =
-partition. Each stream of bytes is cut into blocks. What an operator writes is gathered in memory, since it is written
-between two epochs, and goes to the checkpoint storage on the upload thread.
+partition. Each stream of bytes is split into blocks. The data of an operator is collected in memory, since it is written
+between two epochs, and is written to the checkpoint storage on the upload thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RAW_OPERATOR_FORMAT = BlockFileFormat(b"PYSTRAWO", COMPRESSED_VERSION, "a file o
 
 @dataclass(frozen=True)
 class RawStateSnapshot:
-    """What an operator wrote for one checkpoint.
+    """The raw state of an operator for one checkpoint.
 
     Attributes:
         format: Keyed or per operator.
@@ -72,7 +72,7 @@ class _Streams:
         return stream
 
     def take(self) -> list[tuple[int, bytes]]:
-        """End the last stream and return what all have written; nothing can be written any more."""
+        """Close the last stream and return the data of all streams; no more can be written."""
         self._end()
         self._closed = True
         return self._parts
@@ -81,15 +81,15 @@ class _Streams:
         if self._open is not None:
             number, stream = self._open
             self._parts.append((number, stream.getvalue()))
-            stream.close()  # who still writes to it gets an error
+            stream.close()  # later writes to it raise an error
             self._open = None
 
 
 class RawKeyedStateWriter(RawKeyedStateOutput):
-    """Takes the bytes of the key groups of one subtask.
+    """Collects the bytes of the key groups of one subtask.
 
     Args:
-        key_groups: Which those are.
+        key_groups: The key groups of the subtask.
     """
 
     def __init__(self, key_groups: KeyGroupRange) -> None:
@@ -112,13 +112,13 @@ class RawKeyedStateWriter(RawKeyedStateOutput):
         return stream
 
     def snapshot(self) -> RawStateSnapshot | None:
-        """End the output; return what was written, None for nothing."""
+        """Close the output; return what was written, None if nothing."""
         parts = self._streams.take()
         return RawStateSnapshot(RAW_KEYED_FORMAT, parts) if parts else None
 
 
 class RawOperatorStateWriter(RawOperatorStateOutput):
-    """Takes the bytes of the partitions of one subtask."""
+    """Collects the bytes of the partitions of one subtask."""
 
     def __init__(self) -> None:
         self._streams = _Streams()
@@ -131,7 +131,7 @@ class RawOperatorStateWriter(RawOperatorStateOutput):
         return stream
 
     def snapshot(self) -> RawStateSnapshot | None:
-        """End the output; return what was written, None for nothing."""
+        """Close the output; return what was written, None if nothing."""
         parts = self._streams.take()
         return RawStateSnapshot(RAW_OPERATOR_FORMAT, parts) if parts else None
 
@@ -139,7 +139,7 @@ class RawOperatorStateWriter(RawOperatorStateOutput):
 def read_raw_state(
     file: BinaryIO, format: BlockFileFormat, wanted: Iterable[int], where: str | None = None
 ) -> Iterator[tuple[int, BinaryIO]]:
-    """Iterate over (key group or partition, its bytes) of a file, of those that are wanted and there.
+    """Iterate over (key group or partition, its bytes) of the wanted ones in a file.
 
     Args:
         file: Open for reading, can seek.

@@ -1,6 +1,6 @@
-"""Operator state that was read from a snapshot and that no function has asked for yet.
+"""Restored operator state that is not declared yet.
 
-It stays bytes until a function declares it, and goes into the next snapshot as it came.
+It stays in bytes until a function declares it, and is written unchanged to the next snapshot.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pystate.core.state.values.serializers import (
 
 @dataclass
 class RestoredOperatorState:
-    """One state as the snapshot has it.
+    """One state from a snapshot.
 
     Attributes:
-        info: What the files say of it; the number of entries is that of all files together.
+        info: Its description; the number of entries is the total of all files.
         entries: The byte strings of each entry.
     """
 
@@ -37,7 +37,7 @@ class RestoredOperatorState:
     entries: list[tuple[Item, ...]] = field(default_factory=list)
 
     def add(self, info: OperatorStateInfo, entries: list[tuple[Item, ...]]) -> None:
-        """Take over entries of another file.
+        """Add entries of another file.
 
         Raises:
             CorruptSnapshotError: The file says other things of the state.
@@ -48,7 +48,7 @@ class RestoredOperatorState:
         self.entries += entries
 
     def frozen_info(self) -> OperatorStateInfo:
-        """Return what a new snapshot says of it."""
+        """Return its description for a new snapshot."""
         return replace(self.info, entries=len(self.entries))
 
     def items(self) -> Iterator[Item]:
@@ -56,7 +56,7 @@ class RestoredOperatorState:
         return chain.from_iterable(self.entries)
 
     def elements(self, descriptor: ListStateDescriptor, serializer: TypeSerializer) -> list[Any]:
-        """Return the elements as a list state keeps them.
+        """Return the elements in the form of a list state.
 
         Raises:
             RestoreError: They were written as another type.
@@ -65,7 +65,7 @@ class RestoredOperatorState:
         return [convert(entry[0]) for entry in self.entries]
 
     def mapping(self, descriptor: MapStateDescriptor, keys: KeyCodec, serializer: TypeSerializer) -> dict[Hashable, Any]:
-        """Return the entries as a broadcast state keeps them.
+        """Return the entries in the form of a broadcast state.
 
         Raises:
             RestoreError: They were written as other types.

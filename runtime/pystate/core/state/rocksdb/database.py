@@ -1,6 +1,6 @@
-"""One RocksDB database in a folder of its own: column families, writes in chunks, and an end that leaves nothing behind.
+"""One RocksDB database in its own folder: column families, chunked writes, and complete removal at the end.
 
-rocksdict raises bare `Exception` for all that RocksDB says; here it becomes a StateError that names the folder.
+rocksdict raises bare `Exception` for all RocksDB errors; here they become StateErrors with the folder.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ColumnFamily:
     """A column family.
 
     Attributes:
-        name: RocksDB's name of it.
+        name: Its name in RocksDB.
         get: (row key) -> value; None if there is none.
     """
 
@@ -57,10 +57,10 @@ class ColumnFamily:
 
 
 class FrozenRows:
-    """The rows of a column family at the moment this object is made.
+    """A snapshot of the rows of a column family, as of the creation of this object.
 
-    A RocksDB iterator shows the database as it was when the iterator was made, and can be rewound. (The iterators of
-    rocksdict 0.3.29's Snapshot show what is there when they are made, not what was there when the Snapshot was.)
+    A RocksDB iterator sees the database as of its creation, and can be repositioned. (The iterators of rocksdict 0.3.29's
+    Snapshot see the database as of their own creation, not that of the Snapshot.)
     """
 
     def __init__(self, family: ColumnFamily, directory: str) -> None:
@@ -87,9 +87,9 @@ class FrozenRows:
             return None
 
     def starting_with(self, prefix: bytes, after: bytes | None = None) -> Generator[tuple[bytes, bytes], None, None]:
-        """Iterate over the rows whose keys begin with a prefix, behind one of them where that is given.
+        """Iterate over the rows whose keys begin with a prefix, optionally after a given key.
 
-        Exhaust or close it soon: others wait.
+        Exhaust or close it soon, since other readers wait.
 
         Raises:
             StateError: RocksDB can't read a row.
@@ -106,7 +106,7 @@ class FrozenRows:
 
 
 class FrozenScan:
-    """The rows of a column family at the moment this object is made, for readers of all of them."""
+    """A snapshot of the rows of a column family, for full scans."""
 
     def __init__(self, family: ColumnFamily, directory: str) -> None:
         self._where = directory
@@ -121,7 +121,7 @@ class FrozenScan:
         return chain.from_iterable(self.batches(lambda: _ROWS_AT_ONCE))
 
     def batches(self, count: Callable[[], int]) -> Generator[list[tuple[bytes, bytes]], None, None]:
-        """Iterate over (row key, value) in the order of the row keys, some at a time.
+        """Iterate over (row key, value) in the order of the row keys, in batches.
 
         Exhaust or close it before the database goes.
 
@@ -139,22 +139,22 @@ class FrozenScan:
 
 
 class Database:
-    """A database. It lives until its owner and all that `retain` it have called `release`; then its folder is removed.
+    """A database. It lives until `release` was called by its owner and for each `retain`; then its folder is removed.
 
-    Writes, new column families and `start_links` are one thread's; `retain` and `release` may come from any. What changes
-    the database waits for links that are being made.
+    Writes, new column families and `start_links` must be called on one thread; `retain` and `release` on any. Changes to the
+    database wait for links that are being created.
 
     Args:
-        parent: An existing folder; the database makes one of its own in it.
-        memory: What it shares with others.
-        existing: A folder below the parent that holds a database, to be opened and taken over; None for a new one.
-        statistics: Whether RocksDB counts what it does, see `property`.
+        parent: An existing folder, in which the database creates its own.
+        memory: The memory shared with other databases.
+        existing: A folder below the parent with a database to be opened and owned; None for a new one.
+        statistics: Whether RocksDB collects statistics, see `property`.
 
     Attributes:
         directory: Its folder.
 
     Raises:
-        StateError: The database can't be made or opened; its folder is removed.
+        StateError: The database can't be created or opened; its folder is removed.
     """
 
     def __init__(self, parent: str, memory: RocksDBMemory, *, existing: str | None = None, statistics: bool = False) -> None:
@@ -186,7 +186,7 @@ class Database:
             raise
 
     def family(self, state_name: str) -> ColumnFamily:
-        """Make a column family for a state; one that the state has already stays as it is."""
+        """Create a column family for a state; an existing one of the state is unchanged."""
         self.await_links()
         self._families_made += 1
         name = f"{_FAMILY_PREFIX}{self._families_made}-{quote(state_name, safe='', errors='surrogatepass')}"
@@ -199,18 +199,18 @@ class Database:
         return ColumnFamily(name, rows, self._rows.get_column_family_handle(name), rows.get)
 
     def families(self) -> dict[str, ColumnFamily]:
-        """Return all column families by RocksDB's names of them."""
+        """Return all column families by their names in RocksDB."""
         return dict(self._families)
 
     def drop_family(self, family: ColumnFamily) -> None:
-        """Remove a column family with what is in it. Views of it stay readable; nobody may write it any more."""
+        """Remove a column family with its content. Views of it stay readable; it must not be written any more."""
         self.await_links()
         del self._families[family.name]
         with _explained(f"drop column family {family.name!r}", self.directory):
             self._rows.drop_column_family(family.name)
 
     def drop_families(self) -> None:
-        """Remove all column families with what is in them. Nobody may read or write them any more."""
+        """Remove all column families with their content. They must not be read or written any more."""
         self.await_links()
         names = list(self._families)
         self._families.clear()
@@ -219,15 +219,15 @@ class Database:
                 self._rows.drop_column_family(name)
 
     def freeze(self, family: ColumnFamily) -> FrozenRows:
-        """Return a view of what is written now. Costs the same whatever the size. It needs the database retained."""
+        """Return a view of the present rows, in constant time. The database must be retained for it."""
         return FrozenRows(family, self.directory)
 
     def freeze_scan(self, family: ColumnFamily) -> FrozenScan:
-        """Return the same for readers of all of it."""
+        """Return a view for full scans."""
         return FrozenScan(family, self.directory)
 
     def scan(self, family: ColumnFamily, start: bytes, end: bytes) -> Generator[tuple[bytes, bytes], None, None]:
-        """Iterate over (row key, value) from `start` up to `end`, as they are when the first one is asked for.
+        """Iterate over (row key, value) from `start` up to `end`, as of the first step.
 
         Exhaust or close it before the database goes.
 
@@ -240,7 +240,7 @@ class Database:
     def scan_batches(
         self, family: ColumnFamily, start: bytes, end: bytes
     ) -> Generator[list[tuple[bytes, bytes]], None, None]:
-        """Iterate over the rows from `start` up to `end` without a trace in the cache, many at a time; see `scan`."""
+        """Iterate over batches of rows from `start` up to `end`, bypassing the cache; see `scan`."""
         options = scan_options()
         options.set_iterate_upper_bound(end)
         with _explained("read", self.directory):
@@ -258,7 +258,7 @@ class Database:
         return row if row is not None and row >= start else None
 
     def scan_from(self, family: ColumnFamily, start: bytes) -> Generator[tuple[bytes, bytes], None, None]:
-        """Iterate over (row key, value) from `start` to the end, without a trace in the cache; see `scan`."""
+        """Iterate over (row key, value) from `start` to the end, bypassing the cache; see `scan`."""
         with _explained("read", self.directory):
             rows = family.rows.iter(sweep_options())
             rows.seek(start)
@@ -276,8 +276,8 @@ class Database:
 
         Args:
             family: The column family.
-            head_of: (row key) -> its head, a beginning of it.
-            after: (head) -> the lowest row key behind all that begin with it.
+            head_of: (row key) -> its head, a prefix of it.
+            after: (head) -> the lowest row key after all that begin with it.
         """
         with _explained("read", self.directory):
             rows = family.rows.iter(scan_options())
@@ -287,18 +287,18 @@ class Database:
     @staticmethod
     def _seek(family: ColumnFamily, start: bytes, end: bytes) -> Any:
         options = ReadOptions()
-        options.set_iterate_upper_bound(end)  # what was removed behind the end is then not looked at
+        options.set_iterate_upper_bound(end)  # deleted rows after the end are then not visited
         rows = family.rows.iter(options)
         rows.seek(start)
         return rows
 
     def write_range_delete(self, family: ColumnFamily, start: bytes, end: bytes) -> None:
-        """Remove all rows from `start` up to `end`, together with the writes that wait for `end_write`."""
+        """Delete all rows from `start` up to `end`, together with the writes that wait for `end_write`."""
         self._batch.delete_range(start, end, family.handle)  # the batch's default column family doesn't count here
         self._batch_bytes += len(start) + len(end)
 
     def write(self, family: ColumnFamily, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write rows; None removes. Some of them may wait for `end_write`."""
+        """Write rows; None deletes. Some of them may wait for `end_write`."""
         put, delete, size = self._begin(family)
         for row, value in rows:
             if value is None:
@@ -313,7 +313,7 @@ class Database:
         self._batch_bytes = size
 
     def ingest(self, family: ColumnFamily, batches: Iterable[list[tuple[bytes, bytes]]]) -> None:
-        """Write rows that come in order as files of RocksDB, which no write buffer has to hold.
+        """Write ordered rows as RocksDB files, bypassing the write buffers.
 
         Args:
             family: The column family, which has no rows between those.
@@ -335,7 +335,7 @@ class Database:
                 family.rows.ingest_external_file(paths, options)
 
     def write_all(self, family: ColumnFamily, rows: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Write rows, some hundreds at a time, as `write` does; nothing is done in Python for a single one."""
+        """Write rows in batches of some hundreds, as `write` does, without Python work per row."""
         put, _, size = self._begin(family)
         deque(map(put, rows, values), maxlen=0)
         self._batch_bytes = size + sum(map(len, rows)) + sum(map(len, values))
@@ -348,7 +348,7 @@ class Database:
         return batch.put, batch.delete, self._batch_bytes
 
     def end_write(self) -> None:
-        """Write what waits."""
+        """Write the waiting rows."""
         batch, self._batch, self._batch_bytes = self._batch, WriteBatch(raw_mode=True), 0
         if not batch.is_empty():
             self.await_links()
@@ -356,11 +356,11 @@ class Database:
                 self._rows.write(batch, self._write_options)
 
     def discard_write(self) -> None:
-        """Drop what waits."""
+        """Drop the waiting rows."""
         self._batch, self._batch_bytes = WriteBatch(raw_mode=True), 0
 
     def link_files(self, directory: str) -> None:
-        """Put all that is written into files, and hard links of all files into a folder: a database of its own.
+        """Flush all rows to files, and create hard links of all files in a folder, which is a database itself.
 
         Args:
             directory: A folder on the same disk; it doesn't exist yet.
@@ -374,7 +374,7 @@ class Database:
             Checkpoint(self._rows).create_checkpoint(directory)
 
     def start_links(self, directory: str) -> LinkedFiles:
-        """Have `link_files` done on another thread, for all that is written now; what is written later waits for it."""
+        """Run `link_files` on another thread, for all rows written so far; later writes wait for it."""
         self._links = [links for links in self._links if not links.are_made]
         self.retain()
         try:
@@ -386,13 +386,13 @@ class Database:
         return links
 
     def await_links(self) -> None:
-        """Wait for the links that are being made. Who releases the database for good does so first."""
+        """Wait for links that are being created. Must be called before the final release of the database."""
         while self._links:
             self._links[-1].wait()
             self._links.pop()
 
     def property(self, family: ColumnFamily | None, name: str) -> str | None:
-        """Return what RocksDB says about itself, from whichever thread; None if it has nothing to say.
+        """Return a RocksDB property, from any thread; None if it isn't available.
 
         Args:
             family: The column family; None for the whole database.
@@ -409,7 +409,7 @@ class Database:
         return sum(1 for _ in self.freeze_scan(family).items())
 
     def read_error(self, error: Exception) -> StateError:
-        """Return what to raise after `ColumnFamily.get` failed."""
+        """Return the error to raise after `ColumnFamily.get` failed."""
         message = f"RocksDB can't read: {error}"
         return StateError(message, where=self.directory, hint=_HINT)
 
@@ -419,7 +419,7 @@ class Database:
             self._users += 1
 
     def release(self) -> None:
-        """Let the database go; the last one to do so closes it and removes its folder."""
+        """Release the database; the last release closes it and removes its folder."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -437,7 +437,7 @@ class Database:
 
 
 def _rest_of(rows: Any) -> Iterator[tuple[bytes, bytes]]:
-    """Iterate over (row key, value) from where a RocksDB iterator stands."""
+    """Iterate over (row key, value) from the position of a RocksDB iterator."""
     key_of, value_of, advance = rows.key, rows.value, rows.next
     while (row := key_of()) is not None:
         yield row, value_of()
@@ -446,7 +446,7 @@ def _rest_of(rows: Any) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _keys_of(rows: Any) -> Iterator[bytes]:
-    """Iterate over the row keys from where a RocksDB iterator stands."""
+    """Iterate over the row keys from the position of a RocksDB iterator."""
     key_of, advance = rows.key, rows.next
     while (row := key_of()) is not None:
         yield row
@@ -467,7 +467,7 @@ def _first_of_heads(rows: Any, head_of: Callable[[bytes], bytes], after: Callabl
 
 
 def _last_before(rows: Any, end: bytes) -> bytes | None:
-    """Return the last row key in front of one; None if there is none."""
+    """Return the last row key before a given one; None if there is none."""
     rows.seek_for_prev(end)
     row: bytes | None = rows.key()
     if row == end:

@@ -1,4 +1,4 @@
-"""When a running epoch goes to disk, and what becomes of it there. The rows of one state are in `spill`."""
+"""Spilling of a running epoch to disk. For the rows of one state see `spill`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pystate.core.state.rocksdb.tables import RocksDBTables, Table
 
 
 class EpochSpill:
-    """The part of a running epoch that no longer fits into memory: a second database, in front of the backend's own one.
+    """The spilled part of a running epoch that exceeds memory: a second database, in front of the backend's own one.
 
-    A rollback drops that database, and snapshots don't know it.
+    A rollback drops that database, and snapshots don't include it.
 
     Args:
         parent: The folder for databases.
-        memory: What all databases share.
-        bound: Bytes of memory that an epoch may take.
+        memory: The memory shared by all databases.
+        bound: The maximum memory of an epoch in bytes.
     """
 
     def __init__(self, parent: str, memory: RocksDBMemory, bound: int) -> None:
@@ -37,7 +37,7 @@ class EpochSpill:
         return self._scratch is not None and bool(self._scratch.families())
 
     def is_due(self, records: int, size: int, overlays: Mapping[str, EpochOverlay]) -> bool:
-        """Take in how many records of how many bytes were processed; return whether the epoch takes too much memory."""
+        """Count processed records and bytes; return whether the epoch takes too much memory."""
         if not self._gauge.took(records, size):
             return False
         return self._gauge.is_over(sum(overlay.held_bytes() for overlay in overlays.values()))
@@ -71,23 +71,23 @@ class EpochSpill:
         self._scratch.end_write()
 
     def check_whole(self) -> None:
-        """Refuse to end an epoch whose move to disk failed: user code may have caught the error, a part may be there twice.
+        """Reject the end of an epoch whose spilling failed: user code may have caught the error, parts may be duplicated.
 
         Raises:
-            StateError: What it failed of.
+            StateError: The spilling failed.
         """
         if self._failure is not None:
             raise self._failure
 
     def move(self, tables: RocksDBTables) -> None:
-        """Write what was spilled to the backend's database, whose `end_write` some of it may wait for."""
+        """Write the spilled rows to the backend's database; some of them may wait for its `end_write`."""
         if self._scratch is not None:
             self._scratch.end_write()
             for _, table in tables.declared():
                 table.move_spilled()
 
     def end(self, tables: RocksDBTables) -> None:
-        """Drop what was spilled, whether it was moved or not. The database stays for the next epoch that spills."""
+        """Drop the spilled rows, whether they were moved or not. The database is kept for the next epoch that spills."""
         self._gauge.start()
         self._failure = None
         if self._scratch is None or not self.has_rows:
@@ -101,7 +101,7 @@ class EpochSpill:
             self.close()  # and its folder goes
 
     def close(self) -> None:
-        """Let the second database go, with its folder."""
+        """Release the second database, with its folder."""
         scratch, self._scratch = self._scratch, None
         if scratch is not None:
             scratch.release()

@@ -1,7 +1,8 @@
-"""Hard links to the files of a database, made beside the records that come behind the barrier.
+"""Hard links to the files of a database, created while the records after the barrier are processed.
 
-RocksDB writes its buffers to a file first, which takes as long as they are large, and syncs it. Records go on meanwhile: the
-running epoch is in memory. What it writes when it ends waits for the links, so that they show the moment of the barrier.
+RocksDB first writes its buffers to a file, which takes time proportional to their size, and syncs it. Records are processed
+meanwhile, as the running epoch is in memory. Its writes at the end wait for the links, so that these reflect the moment of
+the barrier.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pystate.common.errors import PystateError, SnapshotError, StateError
 
 
 class LinkedFiles:
-    """A folder with the files of a database, on its way. Any thread may call it.
+    """A folder with the files of a database that is being created. Thread-safe.
 
     Args:
         directory: The folder; it doesn't exist yet.
-        link: Makes it.
-        done: Called in the end, whatever happened.
+        link: Creates it.
+        done: Called at the end in any case.
     """
 
     def __init__(self, directory: str, link: Callable[[str], None], done: Callable[[], None]) -> None:
@@ -38,7 +39,7 @@ class LinkedFiles:
         try:
             self._link(self._directory)
             self._files = {name: os.path.join(self._directory, name) for name in sorted(os.listdir(self._directory))}
-        except BaseException as error:  # who asks for the files is told
+        except BaseException as error:  # raised to callers that request the files
             self._error = error if isinstance(error, PystateError) else StateError(repr(error), where=self._directory)
         finally:
             with self._lock:
@@ -50,11 +51,11 @@ class LinkedFiles:
 
     @property
     def are_made(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether the links are complete."""
         return not self._thread.is_alive()
 
     def wait(self) -> None:
-        """Wait until the links are there, or can't be made."""
+        """Wait until the links are created, or have failed."""
         self._thread.join()
 
     def files(self) -> Mapping[str, str]:
@@ -74,7 +75,7 @@ class LinkedFiles:
         return self._files
 
     def release(self) -> None:
-        """Remove the folder, now or as soon as it is there; waits for nothing. May be called again."""
+        """Remove the folder, now or as soon as it is complete; doesn't wait. Idempotent."""
         with self._lock:
             self._released = True
             made = self._made

@@ -1,4 +1,4 @@
-"""The stored elements of a list state, in one or more rows per key: each epoch that only appends writes one more.
+"""The stored elements of a list state, in one or more rows per key: each epoch that only appends adds one.
 
 The rows of a key are ordered by a number that grows with every row the table writes.
 """
@@ -35,8 +35,8 @@ class RocksDBListTable(RocksDBRows):
         database: See `RocksDBRows`.
         family: See `RocksDBRows`.
         addresses: See `RocksDBRows`.
-        serializer: Of the elements.
-        first_number: The number of the first row that the table will write; above those of all rows that are there.
+        serializer: The serializer of the elements.
+        first_number: The number of the first row that the table will write; above those of all existing rows.
     """
 
     __slots__ = ("_deserialize", "_next_number", "_read")
@@ -57,7 +57,7 @@ class RocksDBListTable(RocksDBRows):
 
     @property
     def next_number(self) -> int:
-        """Above the numbers of all rows."""
+        """The next number, above those of all rows."""
         return self._next_number
 
     def get(self, key: Hashable, key_group: int) -> list[Any]:
@@ -73,7 +73,7 @@ class RocksDBListTable(RocksDBRows):
         return elements if self._deserialize is None else list(map(self._deserialize, elements))
 
     def is_scattered(self, key: Hashable) -> bool:
-        """Return whether a list that was read in this epoch has many rows which could be few."""
+        """Return whether a list that was read in this epoch has more rows than necessary."""
         rows, size = self._read[key]
         return len(rows) > MAX_ROWS and len(rows) > 2 * (size // ROW_BYTES + 1)
 
@@ -111,14 +111,14 @@ class RocksDBListTable(RocksDBRows):
         return self.scan_keys(prefix) if read is None else read[0]
 
     def forget(self, key: Hashable) -> None:
-        """Forget what was read of a key."""
+        """Drop what was read of a key."""
         self._read.pop(key, None)
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what was read: the keys of rows."""
+        """Return the approximate memory of what was read: the keys of rows."""
         return mapping_size(self._read, keys=False)
 
     def end_epoch(self) -> None:
-        """Forget what was read."""
+        """Drop what was read."""
         super().end_epoch()
         self._read.clear()

@@ -1,7 +1,7 @@
-"""Whether it pays to read a state's values before anyone asks for them: for keys that come next, many at a time.
+"""Decides whether it pays to read ahead a state's values for the next keys, many at a time.
 
-RocksDB reads sorted keys together in two thirds of the time that it takes one by one. What is read in vain is lost, so each
-state is watched: as long as most of what was read ahead was asked for, all of a batch is; else a few keys, to notice when
+RocksDB reads sorted keys together in two thirds of the time of single reads. Unused reads are wasted, so each state is
+monitored: as long as most of the values read ahead were used, whole batches are read ahead; else a few keys, to detect when
 that changes.
 """
 
@@ -24,7 +24,7 @@ _MOST_KEYS = 512
 
 
 class Lookahead:
-    """What one state's reading ahead was good for."""
+    """The statistics of reading ahead for one state."""
 
     __slots__ = ("_share",)
 
@@ -36,7 +36,7 @@ class Lookahead:
         return MAX_KEYS if self._share is not None and self._share >= WORTH_SHARE else TRIAL_KEYS
 
     def learn(self, fetched: int, used: int) -> None:
-        """Take in how many values were read ahead, and how many of them were asked for."""
+        """Record how many values were read ahead, and how many of them were used."""
         if fetched:
             share = used / fetched
             self._share = share if self._share is None else (self._share + share) / 2

@@ -1,4 +1,4 @@
-"""The stored entries of a map state, a row each, so that a map may be larger than memory."""
+"""The stored entries of a map state, one row each, so that a map may be larger than memory."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RocksDBMapTable(RocksDBRows):
         database: See `RocksDBRows`.
         family: See `RocksDBRows`.
         addresses: See `RocksDBRows`.
-        serializer: Of the values.
-        user_keys: Of the map keys.
+        serializer: The serializer of the values.
+        user_keys: The codec of the map keys.
     """
 
     __slots__ = ("_read_bytes", "_user_keys", "decode_user_key", "deserialize", "encode_user_key")
@@ -54,11 +54,11 @@ class RocksDBMapTable(RocksDBRows):
         self.deserialize: Callable[[bytes], Any] = serializer.deserialize if serializer.immutable else _as_it_is
 
     def open(self, key: Hashable, key_group: int) -> RocksDBStoredMap:
-        """Return the entries of a key; reads none."""
+        """Return the entries of a key, without reading any."""
         return RocksDBStoredMap(self, self._begin(key, key_group))
 
     def read(self, prefix: bytes, row: bytes) -> bytes | None:
-        """Return the bytes in a row that begins with the prefix of its map; None if there is none."""
+        """Return the value of a row of a map; None if there is none."""
         if self._spilled is None:
             data = self._read_row(row)
         else:
@@ -100,17 +100,17 @@ class RocksDBMapTable(RocksDBRows):
             self._write(rows)
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what was read."""
+        """Return the approximate memory of what was read."""
         return self._read_bytes
 
     def end_epoch(self) -> None:
-        """Forget what was read."""
+        """Drop what was read."""
         super().end_epoch()
         self._read_bytes = 0
 
 
 class RocksDBStoredMap:
-    """The flushed entries of one key. What is read one by one is kept, absent ones included; what is iterated over isn't."""
+    """The flushed entries of one key. Single reads are cached, including absent entries; iterations aren't."""
 
     __slots__ = ("_prefix", "_read", "_table")
 
@@ -120,7 +120,7 @@ class RocksDBStoredMap:
         self._read: dict[Hashable, Any] = {}
 
     def get(self, user_key: Hashable, default: Any) -> Any:
-        """Return the stored form of a value; `default` where there is no entry."""
+        """Return the stored form of a value; `default` if there is no entry."""
         value = self._read.get(user_key, _MISSING)
         if value is _MISSING:
             table = self._table

@@ -1,4 +1,4 @@
-"""What RocksDB itself measures, under the names of Flink: read when somebody looks, never while records are processed."""
+"""RocksDB's own metrics, with Flink's names: read on request, never while records are processed."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _TICKER_LINE = re.compile(r"^rocksdb\.(\S+) COUNT : (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class NativeMetrics:
-    """The metrics of RocksDB that the options ask for.
+    """The RocksDB metrics enabled by the options.
 
     Attributes:
-        properties: Of each column family, such as `estimate-num-keys`.
-        tickers: Of a database: RocksDB's word for it -> the metric's name.
-        family_as_variable: Whether a label tells the state, in place of a group.
+        properties: The properties of each column family, such as `estimate-num-keys`.
+        tickers: The tickers of a database: RocksDB's name -> the metric's name.
+        family_as_variable: Whether the state is a label instead of a group.
     """
 
     properties: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class NativeMetrics:
 
     @staticmethod
     def of(configuration: Configuration) -> NativeMetrics:
-        """Return what the options ask for."""
+        """Return the metrics enabled by the options."""
         properties = [option.key.removeprefix(PREFIX) for option in _PROPERTIES if configuration.get(option)]
         if configuration.get(Options.MONITOR_NUM_FILES_AT_LEVEL):
             properties += [f"num-files-at-level{level}" for level in range(_LEVELS)]
@@ -60,11 +60,11 @@ class NativeMetrics:
 
     @property
     def need_statistics(self) -> bool:
-        """Whether the database has to count, which takes a part of the time of every read and write."""
+        """Whether the database must collect statistics, which slows down every read and write."""
         return bool(self.tickers)
 
     def samples(self, database: Database, families: Iterable[tuple[str, ColumnFamily]]) -> Iterator[MetricSample]:
-        """Read everything; may be called from another thread than the one that works with the states.
+        """Read all metrics; may be called from any thread.
 
         Args:
             database: The database.

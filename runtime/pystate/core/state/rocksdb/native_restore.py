@@ -1,4 +1,4 @@
-"""Databases of native snapshots, opened for a backend that takes them over, at the same or another parallelism."""
+"""Opens the databases of native snapshots for a backend that restores them, at the same or another parallelism."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Row = tuple[bytes, bytes]
 class RestoredDatabases:
     """The databases of the native snapshots that a backend is restored from.
 
-    One of them becomes the backend's own: that with the most of its key groups. What it has besides is deleted by ranges,
-    which writes next to nothing, and leaves the SST files as they are.
+    The one with the most key groups of the backend becomes the backend's own. Its other key groups are deleted by range
+    deletes, which write almost nothing, and leave the SST files unchanged.
 
     Args:
-        context: Of the backend; its key groups and keys are what must fit.
+        context: The key context of the backend, with its key groups and key codec.
         sources: The snapshots.
         parent: The folder for databases.
-        memory: What all databases share.
-        statistics: Whether RocksDB counts what it does in them.
+        memory: The memory shared by all databases.
+        statistics: Whether RocksDB collects statistics for them.
 
     Attributes:
         base: The index of the source whose database it is; None if none has key groups of the backend.
-        database: The backend's database from now on; the caller's to release.
+        database: The backend's database from now on; the caller must release it.
 
     Raises:
         RestoreError, CorruptSnapshotError: See `KeyedStateBackend.restore_native`.
@@ -76,7 +76,7 @@ class RestoredDatabases:
             raise
 
     def base_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, ColumnFamily, int]]:
-        """Iterate over the states of the backend's database: (info, column family, above the numbers of all list parts)."""
+        """Iterate over the states of the backend's database: (info, column family, next number of list parts)."""
         if self.base is None:
             return
         meta, families = self._metas[self.base], self.database.families()
@@ -85,7 +85,7 @@ class RestoredDatabases:
             yield info, families[state.family], state.next_number
 
     def other_states(self) -> Iterator[tuple[StateMetaInfoSnapshot, int, Iterator[list[Row]]]]:
-        """Iterate over the states of the other databases: (info, above the numbers of all list parts, rows in batches).
+        """Iterate over the states of the other databases: (info, next number of list parts, batches of rows).
 
         Rows are those of our key groups, in order. They end when the next state is asked for.
         """
@@ -109,7 +109,7 @@ class RestoredDatabases:
 
     def _best(self) -> int | None:
         counts = [len(self._wanted(meta)) for meta in self._metas]
-        # of two with as many of our key groups, the one with fewer others: less is left behind in its files
+        # of two with equally many of our key groups, the one with fewer others: its files contain less garbage
         sizes = [-len(meta.header.key_group_range) for meta in self._metas]
         best = max(range(len(counts)), key=lambda index: (counts[index], sizes[index]))
         return best if counts[best] else None
@@ -134,7 +134,7 @@ class RestoredDatabases:
         return database
 
     def _clip(self, meta: NativeMeta) -> None:
-        """Delete what isn't ours from the backend's database."""
+        """Delete the key groups of other subtasks from the backend's database."""
         theirs, mine = meta.header.key_group_range, self._mine
         outside = []
         if theirs.start < mine.start:
@@ -156,7 +156,7 @@ class RestoredDatabases:
         return self.database.scan_batches(family, _prefix(self._mine.start), _prefix(self._mine.end + 1))
 
     def _checked(self, batches: Iterator[list[Row]], meta: NativeMeta, info: StateMetaInfoSnapshot) -> Iterator[list[Row]]:
-        """Where the snapshot has keys of another type than the backend, make sure that each is one of the backend's."""
+        """If the snapshot has another key type than the backend, check that each key is of the backend's type."""
         return batches if meta.header.key_type == self._codec.key_type else _decoded(batches, self._codec, layout_of(info))
 
 

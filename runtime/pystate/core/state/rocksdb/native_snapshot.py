@@ -1,6 +1,6 @@
-"""A snapshot of the RocksDB backend as RocksDB's own files: a checkpoint of hard links, and a file that says what they are.
+"""A native snapshot of the RocksDB backend: a RocksDB checkpoint of hard links, and a file that describes it.
 
-The SST files never change, so that a later snapshot only has to bring those that are new. The meta file is a block file
+The SST files never change, so that a later snapshot only has to upload new ones. The meta file is a block file
 without blocks: its header holds the header of a canonical file, and per state the column family.
 """
 
@@ -27,11 +27,11 @@ _MAX_NUMBER = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class NativeState:
-    """How a state stands in the database.
+    """The description of a state in the database.
 
     Attributes:
         family: The name of its column family.
-        next_number: Above the numbers of all parts of its lists; 0 for other kinds.
+        next_number: The next number of parts of its lists; 0 for other kinds.
     """
 
     family: str
@@ -40,12 +40,12 @@ class NativeState:
 
 @dataclass(frozen=True)
 class NativeMeta:
-    """What the meta file says.
+    """The content of the meta file.
 
     Attributes:
-        header: Of keys and states, as in a canonical file.
-        backend_id: Which backend took the snapshot.
-        states: By the key of a state, those of the header.
+        header: The header with keys and states, as in a canonical file.
+        backend_id: The backend instance that took the snapshot.
+        states: The states of the header, by key.
     """
 
     header: CanonicalHeader
@@ -94,11 +94,11 @@ class NativeMeta:
 
 
 class RocksDBNativeSnapshot(NativeSnapshot):
-    """A RocksDB checkpoint in a folder of its own.
+    """A RocksDB checkpoint in its own folder.
 
     Args:
         linked: The folder; removed at `release`.
-        meta: What the meta file will say.
+        meta: The content of the meta file.
     """
 
     def __init__(self, linked: LinkedFiles, meta: NativeMeta) -> None:
@@ -109,12 +109,12 @@ class RocksDBNativeSnapshot(NativeSnapshot):
 
     @property
     def shared_files(self) -> Mapping[str, str]:
-        """SST files."""
+        """Return the SST files."""
         return {name: path for name, path in self._linked.files().items() if name.endswith(_SST)}
 
     @property
     def private_files(self) -> Mapping[str, str]:
-        """Which SST files there are, and RocksDB's options."""
+        """Return the list of SST files, and RocksDB's options."""
         return {name: path for name, path in self._linked.files().items() if not name.endswith(_SST)}
 
     def write_meta(self, sink: BinaryIO) -> None:
@@ -127,10 +127,10 @@ class RocksDBNativeSnapshot(NativeSnapshot):
 
 
 def check_families(meta: NativeMeta, found: set[str], where: str) -> None:
-    """Reject a database whose column families aren't those of the states.
+    """Reject a database whose column families don't match the states.
 
     Raises:
-        CorruptSnapshotError: So it is.
+        CorruptSnapshotError: They don't match.
     """
     expected = {state.family for state in meta.states.values()}
     if found != expected:

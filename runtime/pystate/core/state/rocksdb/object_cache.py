@@ -1,7 +1,7 @@
-"""Committed values of one table that stay in memory over epochs, and reach RocksDB late.
+"""A write-back cache of committed values of one table, which are kept in memory over several epochs.
 
-Nothing of a slot's RocksDB is durable before a checkpoint, so an epoch's end need not write to it. Values stay as objects:
-who reads a warm key neither asks RocksDB nor deserializes, and a key that many epochs change is written once.
+A slot's RocksDB isn't durable before a checkpoint, so the end of an epoch needn't write to it. Values are kept as objects:
+reading a hot key needs neither RocksDB nor deserialization, and a key changed by many epochs is written once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _row_of: Callable[[tuple[bytes, Any]], bytes] = itemgetter(0)
 
 
 class ObjectCache:
-    """The stored forms of values in two generations: what isn't asked for while one fills goes with it.
+    """The stored forms of values in two generations: values not used while one generation fills are evicted with it.
 
     Args:
-        limit: About how many bytes both may take.
+        limit: The approximate maximum size of both in bytes.
 
     Attributes:
-        dirty: What RocksDB doesn't have yet; None if it has to remove a row.
-        key_groups: Of the dirty keys, and of others.
+        dirty: The values that are not written to RocksDB yet; None for rows to be deleted.
+        key_groups: The key groups of the dirty keys, and of others.
     """
 
     __slots__ = ("_limit", "_older", "_young", "dirty", "key_groups")
@@ -45,7 +45,7 @@ class ObjectCache:
         self.key_groups: dict[Hashable, int] = {}
 
     def get(self, key: Hashable) -> Any:
-        """Return a value, None if there is none; `MISSING` where that isn't known."""
+        """Return a value, None if there is none; `MISSING` if it isn't cached."""
         value = self._young.get(key, MISSING)
         if value is MISSING:
             value = self._older.get(key, MISSING)
@@ -54,7 +54,7 @@ class ObjectCache:
         return value
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
-        """Take what an epoch has changed; None removes."""
+        """Add the changes of an epoch; None deletes."""
         young, older, dirty, groups = self._young, self._older, self.dirty, self.key_groups
         for key, stored in changes:
             if stored is None and key not in dirty and young.get(key, older.get(key, MISSING)) is None:
@@ -63,37 +63,37 @@ class ObjectCache:
             groups[key] = key_groups[key]
 
     def add_read(self, values: Mapping[Hashable, Any]) -> None:
-        """Take values as RocksDB has them, of keys that aren't here."""
+        """Add values read from RocksDB, of keys that aren't cached."""
         self._young.update(values)
 
     def unknown(self, keys: set[Hashable]) -> set[Hashable]:
-        """Return those keys whose values aren't here."""
+        """Return the keys whose values aren't cached."""
         return keys.difference(self._young).difference(self._older)
 
     def turn(self) -> bool:
-        """Let a generation go if there is too much; return whether RocksDB doesn't have all of it, and has to get it now."""
+        """Evict a generation if the cache is full; return whether it has dirty values, which must be written now."""
         if mapping_size(self._young) * 2 <= self._limit:
             return False
         gone, self._older, self._young = self._older, self._young, {}
         return not self.dirty.keys().isdisjoint(gone)
 
     def take_dirty(self) -> tuple[dict[Hashable, Any], dict[Hashable, int]]:
-        """Return what RocksDB doesn't have yet, and the key groups; the caller writes it now."""
+        """Return the dirty values and the key groups; the caller writes them now."""
         taken = self.dirty, self.key_groups
         self.dirty, self.key_groups = {}, {}
         return taken
 
     def clear(self) -> None:
-        """Forget all; nothing may be dirty."""
+        """Clear the cache; nothing may be dirty."""
         self._young.clear()
         self._older.clear()
 
 
 class UnwrittenRows:
-    """What RocksDB doesn't have of a state at the moment of a snapshot.
+    """The rows of a state that are not written to RocksDB at the moment of a snapshot.
 
     Args:
-        rows: Makes (row, bytes or None) of all that is missing there. Called on the thread that writes the snapshot.
+        rows: Returns (row, bytes or None) of these rows. Called on the thread that writes the snapshot.
     """
 
     __slots__ = ("_rows",)
@@ -102,7 +102,7 @@ class UnwrittenRows:
         self._rows = rows
 
     def over(self, batches: Iterable[list[tuple[bytes, bytes]]]) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Return rows of RocksDB, which come in their order, some at a time, with these in their places."""
+        """Merge these rows into ordered batches of rows from RocksDB."""
         newer = sorted(self._rows(), key=_row_of)
         place, count = 0, len(newer)
         for batch in batches:

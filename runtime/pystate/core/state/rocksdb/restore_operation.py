@@ -1,4 +1,4 @@
-"""How an empty backend on RocksDB is filled: from canonical files, or from RocksDB's own ones."""
+"""Restores an empty RocksDB backend from canonical or native files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pystate.core.state.rocksdb.tables import RocksDBTables
 
 
 class RocksDBRestoreOperation:
-    """Fills the tables of a backend, which are as empty as before after an error (Flink's RocksDBRestoreOperation).
+    """Fills the tables of a backend; after an error they are empty again (Flink's RocksDBRestoreOperation).
 
     Args:
-        context: Of the backend; its key groups are taken.
+        context: The key context of the backend, with its key groups.
         tables: The states.
         parent: The folder for databases.
-        memory: What all databases share.
-        statistics: Whether RocksDB counts what it does.
+        memory: The memory shared by all databases.
+        statistics: Whether RocksDB collects statistics.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RocksDBRestoreOperation:
             raise
 
     def native(self, sources: Sequence[NativeSource]) -> int | None:
-        """Take over the database of the snapshot with most of our key groups as it is, less what isn't ours.
+        """Use the database of the snapshot with most of our key groups, after deleting other key groups.
 
         Rows of the others, which are in order, are written as files that it takes in.
         See `KeyedStateBackend.restore_native`.

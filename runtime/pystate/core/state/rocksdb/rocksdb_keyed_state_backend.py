@@ -45,16 +45,16 @@ from pystate.core.state.ttl.ttl_value_state import TtlValueState
 class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     """Keyed state as rows of a RocksDB database, a column family per state.
 
-    The running epoch lives in an overlay per state and goes to RocksDB when it is flushed: at once if it is small, else in
-    chunks. If a chunk fails, the backend holds half an epoch: it then refuses to flush and to take snapshots, so that the
-    half never gets anywhere, and the job has to be restored. An epoch that outgrows its memory spills before it ends.
+    The running epoch is held in an overlay per state and written to RocksDB when it is flushed: at once if it is small, else
+    in chunks. If a chunk fails, the backend has half an epoch: it then refuses to flush and to take snapshots, so that the
+    half is never used, and the job has to be restored. An epoch that exceeds its memory spills before it ends.
 
     Args:
-        memory: What block cache and write buffers may take; None shares what the options give this process.
+        memory: The memory of block cache and write buffers; None for the memory of this process by the options.
 
     Raises:
-        ConfigurationError: There is no working directory, or next to no memory.
-        StateError: The database can't be made.
+        ConfigurationError: There is no working directory, or too little memory.
+        StateError: The database can't be created.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
 
     @property
     def backend_id(self) -> str:
-        """A name of this very backend, which no other one has, not even one restored from its snapshots."""
+        """The unique id of this backend instance; a backend restored from its snapshots has another one."""
         return self._snapshots.backend_id
 
     def _create_state(
@@ -269,7 +269,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
         return sum(self._tables.database.count(family) for _, family, _ in self._tables.families())
 
     def metric_samples(self) -> list[MetricSample]:
-        """Return what RocksDB measures and the options ask for."""
+        """Return the RocksDB metrics enabled by the options."""
         if self._closed:
             return []
         families = ((name, family) for name, family, _ in self._tables.families())

@@ -1,6 +1,6 @@
-"""How RocksDB is set up: memory that all states of a process share, no write-ahead log, cheap reads of absent keys.
+"""The RocksDB settings: memory shared by all states of a process, no write-ahead log, cheap reads of absent keys.
 
-The working copy of the state needs no log: what survives a process is in checkpoints.
+The working copy of the state needs no log, since only checkpoints survive the process.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _BLOOM_BITS_PER_KEY = 10
 _MAX_OPEN_FILES = 512  # well below the usual limit of 1024 per process
 _LOG_BYTES = 1 << 20
 _MANIFEST_BYTES = 1 << 20
-"""RocksDB's list of its files has a line for each change, is part of each native snapshot, and begins anew behind so many
-bytes; the default of 1 GB would come with every checkpoint."""
+"""The maximum size of RocksDB's manifest, which has an entry for each change and is part of each native snapshot; the
+default of 1 GB would be uploaded with every checkpoint."""
 
 
 @dataclass(frozen=True)
 class RocksDBMemory:
-    """Memory of several databases; the write buffers are charged to the cache, so that the cache's capacity bounds both.
+    """The memory of several databases; write buffers are charged to the cache, so that the cache's capacity bounds both.
 
-    RocksDB starts to flush at 7/8 of the write buffers' share and doesn't stop writers meanwhile, so the bound is soft by
-    what is written while a flush runs.
+    RocksDB starts to flush at 7/8 of the write buffers' share and doesn't stop writers, so the bound may be exceeded by what
+    is written during a flush.
     """
 
     cache: Cache
@@ -49,14 +49,14 @@ class RocksDBMemory:
 
     @staticmethod
     def of_bytes(size: int, write_buffer_ratio: float = RocksDBOptions.WRITE_BUFFER_RATIO.default) -> RocksDBMemory:
-        """Return shared memory of that many bytes, of which write buffers may take a share."""
+        """Return shared memory of a size, of which write buffers may take a share."""
         cache = Cache(size)
         share = int(size * write_buffer_ratio)
         return RocksDBMemory(cache, WriteBufferManager.new_write_buffer_manager_with_cache(share, False, cache))
 
 
 def process_memory(size: int, write_buffer_ratio: float) -> RocksDBMemory:
-    """Return the memory that all databases of this process share which are set up alike.
+    """Return the memory shared by all databases of this process with the same settings.
 
     Args:
         size: Bytes in all: block cache, indexes, filters, and write buffers.
@@ -71,7 +71,7 @@ def _memory_of(_pid: int, size: int, ratio: float) -> RocksDBMemory:  # by proce
 
 
 def configured_memory(configuration: Configuration) -> RocksDBMemory:
-    """Return the memory that the options give this process.
+    """Return the memory of this process by the options.
 
     Raises:
         ConfigurationError: It is next to none.
@@ -121,14 +121,14 @@ def write_options() -> WriteOptions:
 
 
 def sweep_options() -> ReadOptions:
-    """Return the options of reads that go over some entries in a row and must not push the hot ones out of the cache."""
+    """Return the options of reads of several consecutive entries that must not evict hot ones from the cache."""
     options = ReadOptions()
     options.fill_cache(False)  # type: ignore[call-arg]  # as above: it takes the value
     return options
 
 
 def scan_options() -> ReadOptions:
-    """Return the options of reads that go over all entries and must not push the hot ones out of the cache."""
+    """Return the options of full scans, which must not evict hot entries from the cache."""
     options = sweep_options()
     options.set_readahead_size(1 << 20)
     return options

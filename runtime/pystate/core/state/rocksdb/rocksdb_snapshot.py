@@ -1,7 +1,7 @@
 """A snapshot of the RocksDB backend: frozen column families, written as a canonical file.
 
-Iterators are held and no RocksDB checkpoint (hard links), since the file is written from the rows anyway: making an
-iterator takes microseconds, a checkpoint must flush the write buffers first (0.05 s for 30 MB, 0.1 s for 64 MB).
+It holds iterators instead of a RocksDB checkpoint (hard links), since the file is written from the rows anyway: creating an
+iterator takes microseconds, while a checkpoint must first flush the write buffers (0.05 s for 30 MB, 0.1 s for 64 MB).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class RocksDBSnapshot(CountedSnapshot):
     """Frozen rows of all states; keeps the database open until it is released.
 
     Args:
-        header: Of the file to be written.
+        header: The header of the file to be written.
         database: Already retained for this snapshot.
         rows: State name -> its rows, and their layout.
-        filters: State name -> what leaves expired values out.
-        unwritten: State name -> what isn't among its rows yet.
+        filters: State name -> filter of expired values.
+        unwritten: State name -> values that are not written to its rows yet.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RocksDBSnapshot(CountedSnapshot):
 def entries_of(
     frozen: FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
-    """Iterate over (key group, entries) of all rows; each key group's entries end when the next one is asked for."""
+    """Iterate over (key group, entries) of all rows; the entries of a key group are only valid until the next one."""
     with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
         rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
         for prefix, of_group in groupby(rows, _group_prefix):
@@ -86,7 +86,7 @@ def entries_of(
 def pieces_by_group(
     frozen: FrozenScan, unwritten: UnwrittenRows | None, count: Callable[[], int]
 ) -> Iterator[tuple[int, Piece]]:
-    """Iterate over (key group, entries) of all rows of `KEYED_ROWS`, some at a time.
+    """Iterate over (key group, entries) of all rows of `KEYED_ROWS`, in batches.
 
     Args:
         frozen: The rows.

@@ -1,7 +1,7 @@
-"""The clean-up of expired rows: what a compaction filter does in Flink, a sweep over the column family does here.
+"""The clean-up of expired rows, by a sweep over the column family instead of Flink's compaction filter.
 
-rocksdict has no compaction filters. A sweep looks at a part of the rows at the end of each epoch, behind its writes, so that
-no overlay has what it removes. It keeps the row key it came to and nothing open.
+rocksdict has no compaction filters. A sweep checks a part of the rows at the end of each epoch, after its writes, so that
+the removed rows aren't in any overlay. Between epochs it only keeps its position, and no iterator.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class RocksDBSweep(TtlSweep):
 
     Args:
         millis: See `TtlSweep`.
-        database: Where they are.
+        database: The database.
         table: The rows.
-        is_list: Whether they are parts of lists.
+        is_list: Whether rows are parts of lists.
     """
 
     __slots__ = ("_database", "_is_list", "_last", "_start", "_table")
@@ -57,7 +57,7 @@ class RocksDBSweep(TtlSweep):
         return not self._last
 
     def _change_rows(self, rows: Iterable[Row], bound: bytes, budget: int) -> list[Change]:
-        """Return what becomes of expired rows; `_last` is then the row where the budget ended, if it did."""
+        """Return the changes of expired rows; `_last` is then the row where the budget ended, if it did."""
         changes: list[Change] = []
         oldest = self._oldest
         limit = max(oldest, bound)
@@ -92,9 +92,9 @@ class SweepCleanup:
     """The clean-up of one state.
 
     Args:
-        sweep: Over the state's rows.
-        work: Tells what was done with the state.
-        least: How many rows an epoch looks at, at least.
+        sweep: The sweep over the state's rows.
+        work: Counts accesses and writes of the state.
+        least: The minimum number of rows checked per epoch.
     """
 
     def __init__(self, sweep: RocksDBSweep, work: TtlState, least: int) -> None:
@@ -112,7 +112,7 @@ class SweepCleanup:
 
 
 def sweep_cleanup(descriptor: StateDescriptor, database: Database, table: RocksDBRows, work: object) -> SweepCleanup | None:
-    """Return the clean-up of a state; None if there is none to be done.
+    """Return the clean-up of a state; None if there is none.
 
     Args:
         descriptor: Of the state.

@@ -1,8 +1,8 @@
 """Views of column families, for queryable state.
 
-An iterator of RocksDB shows what was there when it was made, whatever is written later, and can be moved to any row. So a
-view is one iterator per state. It has one position, so readers take turns. What is deleted or replaced behind a view isn't
-compacted away as long as the view is open.
+A RocksDB iterator sees the rows as of its creation, and can be moved to any row. So a view is one iterator per state. It has
+one position, so readers take turns. Rows deleted or replaced after a view was created aren't compacted away as long as the
+view is open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pystate.core.state.rocksdb.rows import row_beginnings
 
 
 class RocksDBView(CommittedView):
-    """The rows of some states as they were.
+    """A view of the rows of some states.
 
     Args:
         database: Where they are; kept open until the view is closed.
@@ -53,7 +53,7 @@ class RocksDBView(CommittedView):
 
 
 class RocksDBStateView(StateView):
-    """The rows of one state as they were."""
+    """A view of the rows of one state."""
 
     __slots__ = ("_begin", "_rows")
 

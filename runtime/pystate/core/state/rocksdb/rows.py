@@ -1,4 +1,4 @@
-"""How rows are keyed, in every column family, and what all tables do with them.
+"""The row keys of all column families, and the common operations of all tables.
 
 A row key is the key group (2 bytes, big-endian), the length of the key (4 bytes, big-endian), the key's bytes, and the
 sub-key (see `base.schema`), which begins with the namespace. So rows are ordered by key group, the namespaces of a key lie
@@ -30,7 +30,7 @@ KEY_GROUP_BYTES = 2
 _HEAD = struct.Struct(">HI")
 HEAD_BYTES = _HEAD.size
 pack_head: Callable[[int, int], bytes] = _HEAD.pack
-"""(key group, length of the key) -> what stands in front of the key."""
+"""(key group, length of the key) -> the bytes before the key."""
 
 
 def split_row_key(row: bytes) -> tuple[int, bytes, bytes]:
@@ -41,7 +41,7 @@ def split_row_key(row: bytes) -> tuple[int, bytes, bytes]:
 
 
 def row_beginnings(addresses: AddressFormat) -> Callable[[Any, int], bytes]:
-    """Return (address, key group) -> how its row keys begin; where an address has one row, that is its row key."""
+    """Return (address, key group) -> prefix of its row keys; if an address has one row, that is its row key."""
     encode_key, encode_namespace = addresses.encode_key, addresses.encode_namespace
 
     def of_address(address: Any, key_group: int) -> bytes:
@@ -61,13 +61,13 @@ def row_beginnings(addresses: AddressFormat) -> Callable[[Any, int], bytes]:
 
 
 def after_prefix(prefix: bytes) -> bytes:
-    """Return the lowest bytes above all that begin with a prefix; the prefix isn't all 0xff, since no key group is."""
+    """Return the lowest bytes above all that begin with a prefix; it is never all 0xff, since no key group is."""
     short = prefix.rstrip(b"\xff")
     return short[:-1] + bytes((short[-1] + 1,))
 
 
 class RowLayout(ABC):
-    """How the entries of a state stand in its rows. All row keys begin with the key group."""
+    """The layout of a state's entries in rows. All row keys begin with the key group."""
 
     @abstractmethod
     def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
@@ -88,7 +88,7 @@ class RowLayout(ABC):
 
 
 class KeyedRows(RowLayout):
-    """Rows of values, ordered by key."""
+    """The layout of rows ordered by key."""
 
     split = staticmethod(split_row_key)
 
@@ -115,7 +115,7 @@ KEYED_ROWS = KeyedRows()
 
 
 class RocksDBRows:
-    """The rows of one state: what the tables of all kinds share.
+    """The rows of one state: the common base of the tables of all kinds.
 
     Args:
         name: The state's name.
@@ -158,7 +158,7 @@ class RocksDBRows:
         self._spilled: SpilledRows | None = None
 
     def spill_to(self, scratch: rocksdb.Database) -> None:
-        """Write what `put_all` gets to the database of the running epoch from now on, and read it from there.
+        """From now on, write changes of `put_all` to the database of the running epoch, and read them from there.
 
         Raises:
             StateError: RocksDB can't do it.
@@ -168,25 +168,25 @@ class RocksDBRows:
             self._get = self._spilled.get
 
     def write_back(self) -> None:
-        """Write what is kept in memory to the database of finished epochs. Some of it may wait for its `end_write`."""
+        """Write the values kept in memory to the database of finished epochs. Some may wait for its `end_write`."""
 
     def unwritten(self) -> UnwrittenRows | None:
-        """Return a copy of what is kept in memory and isn't in the database; None for nothing."""
+        """Return a copy of the values in memory that aren't in the database; None if there are none."""
         return None
 
     def move_spilled(self) -> None:
-        """Write what was spilled to the database of finished epochs. Some of it may wait for its `end_write`."""
+        """Write the spilled rows to the database of finished epochs. Some may wait for its `end_write`."""
         if self._spilled is not None:
             self._spilled.move(after_prefix)
 
     def end_spill(self) -> None:
-        """Look no more at what was spilled, whether it was moved or not."""
+        """Ignore the spilled rows from now on, whether they were moved or not."""
         if self._spilled is not None:
             self._spilled = None
             self._get = self._family().get
 
     def _write(self, rows: list[tuple[bytes, bytes | None]]) -> None:
-        """Write rows of the running epoch; None removes."""
+        """Write rows of the running epoch; None deletes."""
         if self._spilled is None:
             self._database.write(self._family(), rows)
         else:
@@ -229,7 +229,7 @@ class RocksDBRows:
         return self._watched(self._database.scan_keys(self._family(), prefix, end))
 
     def _watched(self, scan: Generator[Any, None, None]) -> Generator[Any, None, None]:
-        # who keeps an iteration beyond the epoch, or beyond close(), must not keep RocksDB's files open with it
+        # an iteration kept beyond the epoch, or beyond close(), must not keep RocksDB's files open
         self._scans.add(scan)
         return scan
 
@@ -239,9 +239,9 @@ class RocksDBRows:
         return self.family
 
     def keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (address, key group) of all that is stored, skipping over the other rows of an address.
+        """Iterate over (address, key group) of everything stored, skipping further rows of an address.
 
-        It continues where the epoch is moved to disk meanwhile.
+        It remains valid if the epoch is moved to disk meanwhile.
         """
         decode, spilled = self._addresses.decode, self._spilled
         head_of = _key_head if self._addresses.is_void else _namespace_head
@@ -256,20 +256,20 @@ class RocksDBRows:
                 yield decode(key, sub_key)[0], key_group
 
     def forget(self, key: Hashable) -> None:
-        """Forget what was kept of a key."""
+        """Drop what was kept of a key."""
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what is kept for the running epoch."""
+        """Return the approximate memory kept for the running epoch."""
         return 0
 
     def end_epoch(self) -> None:
-        """Forget what was kept for the running epoch, and end the scans of its rows."""
+        """Drop what was kept for the running epoch, and end the scans of its rows."""
         for scan in list(self._scans):
             scan.close()
         self._scans.clear()
 
     def detach(self) -> None:
-        """Let the database go; states that are still used then say that the backend is closed."""
+        """Release the database; using states after that raises an error that the backend is closed."""
         self.end_epoch()
         for walk in list(self._walks):
             walk.close()
@@ -302,12 +302,12 @@ def _too_large_to_restore(size: int) -> RestoreError:
 
 
 def too_large(name: str, shown: str, size: int, hint: str) -> StateError:
-    """Return the error for a value that RocksDB can't hold.
+    """Return the error for a value that is too large for RocksDB.
 
     Args:
         name: The state's name.
-        shown: Whose value, for people.
-        size: Its bytes.
+        shown: The key, as readable text.
+        size: Its size in bytes.
         hint: What to do.
     """
     message = (

@@ -1,4 +1,4 @@
-"""How a backend on RocksDB is frozen: as rows that a canonical file is written from, or as RocksDB's own files."""
+"""Freezes a RocksDB backend: as rows for a canonical file, or as native files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 
 class RocksDBSnapshotStrategy:
-    """Freezes the flushed rows of a backend (Flink's RocksDBSnapshotStrategyBase and its two heirs).
+    """Freezes the flushed rows of a backend (Flink's RocksDBSnapshotStrategyBase and its two subclasses).
 
     Args:
         context: Of the backend.
@@ -50,7 +50,7 @@ class RocksDBSnapshotStrategy:
         return RocksDBSnapshot(self._header(), database, rows, filters, self._tables.unwritten())
 
     def native(self) -> RocksDBNativeSnapshot:
-        """Freeze the database as hard links to its files, which are made on another thread: what is written next waits.
+        """Freeze the database as hard links to its files, created on another thread, for which later writes wait.
 
         They hold what isn't in files yet as well.
         """

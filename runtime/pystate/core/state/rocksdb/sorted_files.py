@@ -1,4 +1,4 @@
-"""Files of RocksDB that are written beside a database, to be taken in whole: no write buffer has to hold their rows."""
+"""RocksDB files written outside of a database for ingestion, bypassing its write buffers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE_BYTES = 64 << 20
 
 
 class SortedFiles:
-    """Rows in the order of their keys, as files of some 64 MB.
+    """Writes ordered rows to files of about 64 MB.
 
     Errors are rocksdict's, which has no class of its own.
 
@@ -28,7 +28,7 @@ class SortedFiles:
         self._writer: SstFileWriter | None = None
 
     def add(self, batch: list[tuple[bytes, bytes]]) -> None:
-        """Write rows behind those that were written before."""
+        """Write rows after the previous ones."""
         if self._writer is None:
             self._paths.append(os.path.join(self._directory, f"taken-{len(self._paths)}.sst"))
             self._writer = SstFileWriter(self._options)
@@ -38,7 +38,7 @@ class SortedFiles:
             self._end_file()
 
     def finish(self) -> list[str]:
-        """End the last file, and return the paths of all; none where there were no rows."""
+        """Close the last file, and return the paths of all; none if there were no rows."""
         self._end_file()
         return self._paths
 

@@ -1,4 +1,4 @@
-"""The part of a running epoch that no longer fits into memory: a database of its own, over that of the finished epochs.
+"""The spilled part of a running epoch that exceeds memory: a separate database over that of finished epochs.
 
 The rows of the running epoch wait there, a column family per state, until the epoch ends and they are moved, or until it is
 rolled back and they are dropped with their folder. The backend's own database holds finished epochs only, whatever happens:
@@ -26,7 +26,7 @@ Row = tuple[bytes, bytes]
 
 
 class SpilledRows:
-    """The rows of one state: those of the running epoch that were moved to disk, over those of finished epochs.
+    """The rows of one state: the spilled ones of the running epoch, over those of finished epochs.
 
     Args:
         scratch: The database of the running epoch.
@@ -45,7 +45,7 @@ class SpilledRows:
         self._get: Callable[[Any], Any] = self._newer.get
 
     def get(self, row: Any) -> Any:
-        """Return the value of a row that no `clear` is about, None if there is none; or of a list of rows."""
+        """Return the value of a row that no `clear` affects, None if there is none; or of a list of rows."""
         if isinstance(row, list):
             return self._get_several(row)
         marked = self._get(row)
@@ -72,7 +72,7 @@ class SpilledRows:
         return None if self._get(prefix) is not None else self._older.get(row)
 
     def scan(self, prefix: bytes, end: bytes) -> Generator[Row, None, None]:
-        """Iterate over (row key, value) of the rows that begin with a prefix, `end` being the first row key behind them."""
+        """Iterate over (row key, value) of the rows that begin with a prefix; `end` is the first row key after them."""
         older = self._database.scan(self._older, prefix, end)
         return _merged(self._scratch.scan(self._newer, prefix, end), older, prefix)
 
@@ -85,7 +85,7 @@ class SpilledRows:
                     yield row
 
     def scan_heads(self, head_of: Callable[[bytes], bytes], after: Callable[[bytes], bytes]) -> Generator[bytes, None, None]:
-        """Iterate over the heads of all rows, removed ones among them; see `Database.scan_heads`."""
+        """Iterate over the heads of all rows, including deleted ones; see `Database.scan_heads`."""
         with (
             closing(self._scratch.scan_heads(self._newer, head_of, after)) as newer,
             closing(self._database.scan_heads(self._older, head_of, after)) as older,
@@ -97,19 +97,19 @@ class SpilledRows:
                 last = head
 
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write rows; None removes. Some of them may wait for the scratch database's `end_write`."""
+        """Write rows; None deletes. Some of them may wait for the scratch database's `end_write`."""
         self._scratch.write(self._newer, ((row, _REMOVED if value is None else _VALUE + value) for row, value in rows))
 
     def clear(self, prefix: bytes, end: bytes) -> None:
-        """Remove all rows that begin with a prefix, those of finished epochs, too; see `scan`."""
+        """Delete all rows that begin with a prefix, including those of finished epochs; see `scan`."""
         remove_rows(self._scratch, self._newer, prefix, end)
         self._scratch.write(self._newer, ((prefix, _CLEARED),))
 
     def move(self, after: Callable[[bytes], bytes]) -> None:
-        """Write all to the database of finished epochs. Some of it may wait for that database's `end_write`.
+        """Write all rows to the database of finished epochs. Some may wait for its `end_write`.
 
         Args:
-            after: (prefix) -> the first row key behind those that begin with it.
+            after: (prefix) -> the first row key after those that begin with it.
         """
         with closing(self._scratch.scan_from(self._newer, b"")) as rows:
             cleared: list[bytes] = [b""]
@@ -121,7 +121,7 @@ class SpilledRows:
 
 
 def remove_rows(database: Database, family: ColumnFamily, start: bytes, end: bytes) -> None:
-    """Remove all rows from `start` up to `end` that don't wait for `end_write`, together with the writes that do."""
+    """Delete all rows from `start` up to `end` that don't wait for `end_write`, together with the writes that do."""
     found: list[tuple[bytes, None]] = []
     with closing(database.scan_keys(family, start, end)) as rows:
         for row in rows:
@@ -141,7 +141,7 @@ def _until_cleared(rows: Iterator[Row], cleared: list[bytes]) -> Iterator[tuple[
 
 
 def _merged(newer: Generator[Row, None, None], older: Iterator[Row], prefix: bytes) -> Generator[Row, None, None]:
-    """Merge rows in the order of their keys; where both have a key, the newer one counts."""
+    """Merge rows in the order of their keys; if both have a key, the newer row counts."""
     with closing(newer):
         new = next(newer, None)
         if new is not None and new[0] == prefix:  # cleared

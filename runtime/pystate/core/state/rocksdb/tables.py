@@ -1,4 +1,4 @@
-"""The states of a backend in its database: which column family belongs to which, and how its rows are read and written."""
+"""The states of a backend in its database: their column families, and the tables over them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Table = RocksDBTable | RocksDBMapTable | RocksDBListTable | RocksDBTimerTable
 
 @dataclass
 class RestoredRows:
-    """The rows of a state that nobody has declared.
+    """The rows of a restored, undeclared state.
 
     Attributes:
         info: What the snapshot says of them.
@@ -47,7 +47,7 @@ class RestoredRows:
 
 
 class RocksDBTables:
-    """A table over the column family of each state that was declared, and the rows of each that nobody has declared.
+    """The tables over the column families of declared states, and the rows of undeclared ones.
 
     Args:
         context: Of the backend.
@@ -71,15 +71,15 @@ class RocksDBTables:
         )
 
     def declare(self, name: str, schema: Schema) -> Table:
-        """Return the table of a state, with its restored rows if there are any; see `StateRegistry.declare`."""
+        """Return the table of a state, with its restored rows, if any; see `StateRegistry.declare`."""
         return self._registry.declare(name, schema, self._context.clock()).store
 
     def declared(self) -> Iterator[tuple[str, Table]]:
-        """Iterate over (name, table) of the states that were declared; from any thread, while others are being declared."""
+        """Iterate over (name, table) of the declared states; thread-safe, while others are being declared."""
         return ((name, registered.store) for name, registered in self._registry.declared())
 
     def write_back(self, names: Collection[str] | None = None) -> None:
-        """Write what tables keep in memory.
+        """Write the values that tables keep in memory.
 
         Args:
             names: Of the states; None for all.
@@ -90,12 +90,12 @@ class RocksDBTables:
         self.database.end_write()
 
     def unwritten(self) -> dict[str, UnwrittenRows]:
-        """Return what tables keep in memory and the database doesn't have, by state."""
+        """Return the values in memory that aren't in the database, by state."""
         found = ((name, table.unwritten()) for name, table in self.declared())
         return {name: rows for name, rows in found if rows is not None}
 
     def families(self) -> Iterator[tuple[str, ColumnFamily, RowLayout]]:
-        """Iterate over (name or key of a part, column family, layout of its rows) of all states; from any thread."""
+        """Iterate over (name or key of a part, column family, layout of its rows) of all states; thread-safe."""
         for name, raw in self._registry.undeclared():
             yield name, raw.family, raw.layout
         for name, table in self.declared():
@@ -107,11 +107,11 @@ class RocksDBTables:
         return self._registry.names()
 
     def meta_infos(self) -> list[StateMetaInfoSnapshot]:
-        """Return what a snapshot says about the states."""
+        """Return the descriptions of the states for a snapshot."""
         return self._registry.meta_infos()
 
     def native_states(self) -> dict[str, NativeState]:
-        """Return how the states stand in the database, by their names or the keys of their parts."""
+        """Return the native descriptions of the states, by their names or the keys of their parts."""
         states = {name: NativeState(raw.family.name, raw.next_number) for name, raw in self._registry.undeclared()}
         for name, table in self.declared():
             assert table.family is not None  # noqa: S101 - the backend is open
@@ -120,7 +120,7 @@ class RocksDBTables:
         return states
 
     def check_empty(self) -> None:
-        """Reject a restore on top of other state.
+        """Reject a restore if there is state already.
 
         Raises:
             StateError: There are states.
@@ -132,23 +132,23 @@ class RocksDBTables:
         self._registry.restore(self._context, sources, self._take)
 
     def take_rows(self, info: StateMetaInfoSnapshot, batches: Iterable[list[tuple[bytes, bytes]]], next_number: int) -> None:
-        """Write rows of a restored state, which come in order, some at a time; their key groups have none so far."""
+        """Write ordered batches of rows of a restored state, whose key groups have no rows so far."""
         raw = self._registry.add_restored(info)
         raw.next_number = max(raw.next_number, next_number)
         self.database.ingest(raw.family, batches)
 
     def take_family(self, info: StateMetaInfoSnapshot, family: ColumnFamily, next_number: int) -> None:
-        """Take in a restored state whose rows are in the database already."""
+        """Add a restored state whose rows are in the database already."""
         self._registry.add_restored(info, RestoredRows(family, info, next_number))
 
     def detach(self) -> None:
-        """Let the database go; states that are still used then say that the backend is closed."""
+        """Release the database; using states after that raises an error that the backend is closed."""
         for _, table in self.declared():
             table.detach()
         self.clear()
 
     def clear(self) -> None:
-        """Forget all states. Their column families stay."""
+        """Drop all states. Their column families stay."""
         self._registry.clear()
 
     def _create_table(self, name: str, schema: Schema) -> Table:
@@ -179,7 +179,7 @@ class RocksDBTables:
         return self._table(name, schema, self._migrated(name, schema.kind, parts), next_number)
 
     def _migrated(self, name: str, kind: StateKind, parts: Sequence[tuple[RestoredRows, Migration | None]]) -> ColumnFamily:
-        """Write all rows anew, into another column family: if one can't be converted, the old ones are untouched."""
+        """Convert all rows into another column family: if a row can't be converted, the old ones are unchanged."""
         database, family = self.database, self.database.family(name)
         try:
             for raw, migration in parts:

@@ -1,4 +1,4 @@
-"""Timers as rows that are ordered by time within their key group; the first ones of each are kept in memory.
+"""Timers as rows ordered by time within their key group; the first ones of each group are kept in memory.
 
 A row key is the key group (2 bytes, big-endian), the time (8 bytes, see `timer_schema`), the length of the key (4 bytes,
 big-endian), the key's bytes, and the namespace. Its value is empty.
@@ -31,7 +31,7 @@ _HEAD_END = _TIME_END + _LENGTH.size
 
 
 class TimerRows(RowLayout):
-    """Rows of timers."""
+    """The layout of rows of timers."""
 
     @override
     def restored(self, key_group: int, entries: Iterable[Entry]) -> Iterator[tuple[bytes, bytes]]:
@@ -56,13 +56,13 @@ def layout_of(info: StateMetaInfoSnapshot) -> RowLayout:
 
 
 class _Cache:
-    """The first timers of a key group, as they are flushed.
+    """The cache of the first flushed timers of a key group.
 
     Attributes:
         rows: (row key, timer), ordered.
-        known_to: All rows up to this row key are in `rows`.
+        known_to: The row key up to which all rows are in `rows`.
         complete: Whether all rows are.
-        position: What is in front of it was removed by the running epoch.
+        position: The position before which rows were removed by the running epoch.
     """
 
     __slots__ = ("complete", "known_to", "position", "rows")
@@ -74,9 +74,9 @@ class _Cache:
         self.position = 0
 
     def change(self, row: bytes, timer: Timer, added: bool) -> None:
-        """Take in a flushed change."""
+        """Apply a flushed change."""
         rows = self.rows
-        head: Any = (row,)  # which is in front of all pairs that begin with it
+        head: Any = (row,)  # which sorts before all pairs that begin with it
         place = bisect_left(rows, head)
         is_there = place < len(rows) and rows[place][0] == row
         if is_there and not added:
@@ -85,7 +85,7 @@ class _Cache:
             rows.insert(place, (row, timer))
 
     def end_epoch(self, size: int) -> None:
-        """Go back to the beginning, and forget what is beyond the bound."""
+        """Go back to the beginning, and drop what is beyond the bound."""
         self.position = 0
         if len(self.rows) > size:
             del self.rows[size:]
@@ -140,7 +140,7 @@ class RocksDBTimerTable(RocksDBRows):
         self._moved = False  # what the running epoch had spilled
 
     def check(self, changes: list[Change]) -> None:
-        """Refuse nothing: timers are small."""
+        """Accept everything: timers are small."""
 
     def put_all(self, changes: list[Change]) -> None:
         """Write the changes."""
@@ -191,7 +191,7 @@ class RocksDBTimerTable(RocksDBRows):
         return (self._timer(row) for row in self.scan_keys(_group_prefix(key_group)))
 
     def last_time(self) -> int | None:
-        """Return a time behind which no timer is stored."""
+        """Return a time after which no timer is stored."""
         if self._spilled is not None:
             return _LAST_TIME
         groups = self._key_groups
@@ -210,11 +210,11 @@ class RocksDBTimerTable(RocksDBRows):
         return Timer(time_from_bytes(sub_key[end:]), internal, key_group, namespace)
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what is kept beyond the bound."""
+        """Return the approximate memory of timers kept beyond the bound."""
         return _TIMER_BYTES * sum(max(0, len(cache.rows) - self._cache_size) for cache in self._used)
 
     def end_epoch(self) -> None:
-        """Forget what the epoch looked at beyond the bound."""
+        """Drop what the epoch read beyond the bound."""
         super().end_epoch()
         for cache in self._used:
             cache.end_epoch(self._cache_size)

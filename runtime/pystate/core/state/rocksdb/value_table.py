@@ -1,4 +1,4 @@
-"""The stored values of one state with a value per key, a row each."""
+"""The stored values of a state with one value per key, one row each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RocksDBTable(RocksDBRows):
         self._lookahead = Lookahead()
 
     def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Mapping[Hashable, Any]) -> None:
-        """Read ahead for the keys that come next, as far as that has been worth it; of the void namespace only.
+        """Read ahead for the next keys, as far as that has been useful; in the void namespace only.
 
         Args:
             keys: Internal keys; some may be there several times.
@@ -105,7 +105,7 @@ class RocksDBTable(RocksDBRows):
         values: list[Any] = read_ahead(rows, self._read_rows)
         self._ahead_ready = self._deserialize is None
         if self._deserialize is not None and None not in values:
-            with contextlib.suppress(StateError, CorruptSnapshotError):  # who asks for the damaged one is told
+            with contextlib.suppress(StateError, CorruptSnapshotError):  # reported when the damaged value is read
                 values = self._deserialize_all(values)
                 self._ahead_ready = True
         self._ahead = dict(zip(map(wanted.__getitem__, rows), values, strict=False))
@@ -113,7 +113,7 @@ class RocksDBTable(RocksDBRows):
 
     @property
     def takes_lookahead(self) -> bool:
-        """Whether who knows the next keys knows what will be asked for."""
+        """Whether the next keys determine the values that will be read."""
         return self._is_void
 
     def _end_lookahead(self) -> None:
@@ -149,11 +149,11 @@ class RocksDBTable(RocksDBRows):
         return value
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
-        """Return the stored value of each of some keys; None if there is none."""
+        """Return the stored value of each key; None if there is none."""
         return list(map(self.get, keys, key_groups))
 
     def known(self, key: Hashable, key_group: int) -> Any:
-        """Return a mutable value's bytes if the epoch read them, or they are in the cache."""
+        """Return a mutable value's bytes if the epoch has read them, or if they are cached."""
         if self._deserialize is not None:
             return MISSING
         value = self._read.get(key, MISSING)
@@ -177,7 +177,7 @@ class RocksDBTable(RocksDBRows):
                 raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
 
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
-        """Write (key, stored form) pairs; None removes. What wasn't there when it was read needs no removal."""
+        """Write (key, stored form) pairs; None deletes. Values known to be absent needn't be deleted."""
         if self._cache is None or self._spilled is not None:
             self._write_values(self._in_bytes(changes), key_groups)
             return
@@ -213,7 +213,7 @@ class RocksDBTable(RocksDBRows):
             self._write(rows)
 
     def settle(self, max_dirty: int | None) -> None:
-        """At the end of an epoch, let what the cache has no room for go to RocksDB. Some of it may wait for `end_write`.
+        """At the end of an epoch, write values that exceed the cache to RocksDB. Some may wait for `end_write`.
 
         Args:
             max_dirty: How many values may wait to be written; None for as many as the cache has room for.
@@ -239,7 +239,7 @@ class RocksDBTable(RocksDBRows):
 
     @override
     def spill_to(self, scratch: rocksdb.Database) -> None:
-        """See `RocksDBRows.spill_to`; the cache ends, for an epoch on disk is read from there."""
+        """See `RocksDBRows.spill_to`; the cache is disabled, since a spilled epoch is read from disk."""
         if self._spilled is None and self._cache is not None:
             self.write_back()
             self._database.end_write()
@@ -255,15 +255,15 @@ class RocksDBTable(RocksDBRows):
         return super().keys()
 
     def forget(self, key: Hashable) -> None:
-        """Forget what was read of a key."""
+        """Drop what was read of a key."""
         self._read.pop(key, None)
 
     def kept_bytes(self) -> int:
-        """Return about how much memory is taken by what was read."""
+        """Return the approximate memory of what was read."""
         return mapping_size(self._read, keys=False)
 
     def end_epoch(self) -> None:
-        """Forget what was read, or keep it in the cache."""
+        """Drop what was read, or keep it in the cache."""
         super().end_epoch()
         if self._cache is not None and self._spilled is None:
             self._cache.add_read(self._read)

@@ -1,1 +1,1 @@
-"""State whose values expire: timestamps in values, the states over them, and the clean-up."""
+"""State with a time to live: timestamps in values, the states over them, and the clean-up."""

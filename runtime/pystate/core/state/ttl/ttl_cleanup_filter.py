@@ -1,4 +1,4 @@
-"""Removes expired values that nobody asks for: from snapshots, and from what is flushed."""
+"""Removes expired values that are not accessed, from snapshots and from flushed state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEP = 256
 
 
 class _Never:
-    """Not less than anything."""
+    """A value that isn't less than anything."""
 
     __slots__ = ()
 
@@ -30,12 +30,12 @@ EntryFilter = Callable[[Iterable[Entry]], Iterator[Entry]]
 
 
 class TtlSweep(ABC):
-    """Walks over the flushed entries of one state, pass after pass, a part at the end of each epoch.
+    """Sweeps over the flushed entries of one state in repeated passes, a part at the end of each epoch.
 
-    A pass looks at every entry that is there from its beginning to its end. The next one begins as soon as an entry can have
-    expired: a state whose values live for days costs nothing but a pass now and then.
+    A pass checks every entry that exists from its beginning to its end. The next one begins as soon as an entry can have
+    expired: a state whose values live for days only costs a pass from time to time.
 
-    It must be called when no epoch runs, so that nobody has what it removes in an overlay, or iterates over it.
+    It must be called between epochs, so that the removed entries aren't in an overlay or being iterated over.
 
     Args:
         millis: The time to live.
@@ -52,11 +52,11 @@ class TtlSweep(ABC):
         self._next_pass: int | None = None
 
     def run(self, now: int, budget: int) -> None:
-        """Go on, up to the end of the pass.
+        """Continue, up to the end of the pass.
 
         Args:
-            now: The time, ms since 1970.
-            budget: How many values, elements or map entries to look at, about.
+            now: The current time, ms since 1970.
+            budget: The approximate number of values, elements or map entries to check.
         """
         deadline = now - self._millis
         if budget <= 0 or deadline < 0 or (self._next_pass is not None and now < self._next_pass):
@@ -72,7 +72,7 @@ class TtlSweep(ABC):
         return time_mark(time) if self._as_bytes else (time,)
 
     def _expired(self, keys: Sequence[Any], values: Iterable[Any], bound: Any) -> list[Any]:
-        """Return the keys of expired values; where a value is `NEVER`, there is none. The others count for the next pass."""
+        """Return the keys of expired values, without `NEVER`. The others determine the start of the next pass."""
         expired = []
         oldest = self._oldest
         limit = max(oldest, bound)
@@ -93,11 +93,11 @@ class TtlSweep(ABC):
 
     @abstractmethod
     def _advance(self, bound: Any, budget: int) -> bool:
-        """Look at about so many entries and remove those that are less than the bound; return whether the pass ended."""
+        """Check a number of entries and remove those that are less than the bound; return whether the pass ended."""
 
 
 def snapshot_filter(descriptor: StateDescriptor, now: int) -> EntryFilter | None:
-    """Return what leaves expired values out of a snapshot of a state; None if they stay."""
+    """Return the filter of expired values for a snapshot of a state; None if they are kept."""
     config = descriptor.ttl_config
     if config is None or not config.get_cleanup_strategies().in_full_snapshot():
         return None

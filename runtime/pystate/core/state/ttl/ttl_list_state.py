@@ -1,4 +1,4 @@
-"""List state whose elements expire, each by itself."""
+"""List state with a time to live per element."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[int, Any]
 
 
 class _HandedOut:
-    """The list of a key that user code has.
+    """The list of a key that was returned to user code.
 
     Attributes:
         pairs: The (time, value) pairs, as the list state has them.
@@ -37,7 +37,7 @@ class _HandedOut:
         self.time = 0
 
     def take_changes(self) -> None:
-        """Do to the pairs what user code did to the values: an element that was there before keeps its time."""
+        """Apply changes of user code to the pairs: existing elements keep their times."""
         values, seen, pairs = self.values, self.seen, self.pairs
         count = len(seen)
         if len(values) < count or not all(map(is_, seen, values)):
@@ -52,14 +52,14 @@ class _HandedOut:
         self.seen = list(values)
 
     def show(self) -> None:
-        """Make the values those of the pairs."""
+        """Set the values from the pairs."""
         self.values[:] = [value for _, value in self.pairs]
         self.seen = list(self.values)
         self.oldest = min((time for time, _ in self.pairs), default=self.time)
 
 
 class TtlListState(OverlayListState, TtlState):
-    """A list of (time, value) pairs per key, of which user code sees a list of the values.
+    """A list of (time, value) pairs per key, which user code sees as a list of values.
 
     What user code puts into a list it was handed has the time of the `get` that handed it out last.
     """
@@ -97,7 +97,7 @@ class TtlListState(OverlayListState, TtlState):
         return handed.values
 
     def _current_pairs(self) -> list[Pair]:
-        """Return the pairs of the current key, with what user code did in place."""
+        """Return the pairs of the current key, including in-place changes of user code."""
         handed = self._handed_out.get(self._context.active_key)
         if handed is not None:
             handed.take_changes()
@@ -135,7 +135,7 @@ class TtlListState(OverlayListState, TtlState):
         self._handed_out.pop(self._context.active_key, None)
 
     def has_value(self) -> bool:
-        """Return whether the current key has an element to be seen; not an access."""
+        """Return whether the current key has a visible element; doesn't count as an access."""
         pairs = self._current_pairs()
         if self._show_expired:
             return bool(pairs)

@@ -1,4 +1,4 @@
-"""Map state whose entries expire, each by itself."""
+"""Map state with a time to live per entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_REMOVED = 1_000
 
 
 class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
-    """A map per key, of pairs (time, value) in a map state that knows nothing of time.
+    """A map per key, as pairs (time, value) in a plain map state.
 
     Asking whether an entry is there, and iterating over it, is reading it. An iteration has the time of its beginning.
     """
@@ -54,7 +54,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         self._accesses = self._writes = 0
 
     def _access(self, key: Any) -> tuple[int, Any] | None:
-        """Return the pair of a map key that may be seen."""
+        """Return the visible pair of a map key."""
         self._accesses += 1
         pair: tuple[int, Any] | None = self._pairs.get(key)
         if pair is None:
@@ -104,17 +104,17 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         return not self.has_value()
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the entries as they are now, in no order to rely on."""
+        """Iterate over the present entries, in no particular order."""
         self._accesses += 1
         context = self._context
         return self._visible(self._pairs.items(), context.active_key, context.active_key_group, self._clock())
 
     def keys(self) -> Iterator[Any]:
-        """Iterate over the map keys as they are now."""
+        """Iterate over the present map keys."""
         return (key for key, _ in self.items())
 
     def values(self) -> Iterator[Any]:
-        """Iterate over the values as they are now."""
+        """Iterate over the present values."""
         return (value for _, value in self.items())
 
     def _visible(
@@ -134,7 +134,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
             yield user_key, value
 
     def _settle(self, key: Hashable, key_group: int, user_key: Any, now: int) -> None:
-        """Remove or refresh an entry that an iteration came across, as it is by now: it may have been written meanwhile."""
+        """Remove or refresh an entry reached by an iteration, which may have been written meanwhile."""
         context = self._context
         before = context.active_key, context.active_key_group
         context.active_key, context.active_key_group = key, key_group
@@ -150,7 +150,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
             context.active_key, context.active_key_group = before
 
     def has_value(self) -> bool:
-        """Return whether the current key's map has an entry to be seen; not an access."""
+        """Return whether the current key's map has a visible entry; doesn't count as an access."""
         if self._show_expired:
             return not self._pairs.is_empty()
         deadline = self._clock() - self._millis
@@ -173,7 +173,7 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         return self._pairs.touched_keys()
 
     def prepare_flush(self) -> list[MapChange]:
-        """Return what the epoch wrote, and what it changed in place."""
+        """Return the changes of the epoch, including in-place ones."""
         changes = self._pairs.prepare_flush()
         self._writes += sum(len(writes) for _, _, _, writes in changes)
         return changes

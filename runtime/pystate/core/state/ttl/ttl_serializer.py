@@ -27,7 +27,7 @@ def time_mark(time: int) -> bytes:
 
 
 def time_of_mark(mark: bytes) -> int:
-    """Return the time that a mark, or a value's bytes, begins with."""
+    """Return the time at the beginning of a mark or of a value's bytes."""
     time: int = _TIME.unpack_from(mark)[0]
     return time
 
@@ -64,17 +64,17 @@ class TtlSerializer(TypeSerializer):
         return _pack(time) + self._serialize(plain)
 
     def deserialize(self, data: bytes) -> Any:
-        """Return a fresh pair."""
+        """Return a new pair."""
         plain = without_time(data)
         return time_of_mark(data), self._deserialize(plain)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the description of the other serializer."""
+        """Return the description of the value serializer."""
         return self.values.snapshot()
 
 
 def without_time(data: bytes) -> bytes:
-    """Return a value's own bytes.
+    """Return a value's bytes without the time.
 
     Raises:
         CorruptSnapshotError: There is nothing but a timestamp, or not even that.
@@ -86,10 +86,10 @@ def without_time(data: bytes) -> bytes:
 
 
 def timed_conversion(convert: Convert | None, had_time: bool, has_time: bool, now: int) -> Convert | None:
-    """Return what makes values with or without a time out of others; None if the bytes stay as they are.
+    """Return the conversion between values with and without a time; None if the bytes are unchanged.
 
     Args:
-        convert: Changes the value's own bytes; None if they stay as they are.
+        convert: Converts the value's bytes without the time; None if they are unchanged.
         had_time: Whether the old bytes begin with a time; it is kept.
         has_time: Whether the new ones do.
         now: What stands where there was none, ms since 1970.

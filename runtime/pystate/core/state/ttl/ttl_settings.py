@@ -1,4 +1,4 @@
-"""What the states with a time to live know about it, and what they tell the clean-up."""
+"""The settings of states with a time to live, and their counters for the clean-up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystate.core.api.state_ttl import StateTtlConfig
 
 @dataclass(frozen=True)
 class TtlSettings:
-    """The rules of one state.
+    """The time-to-live settings of one state.
 
     A value that was last accessed at t has expired once the clock shows t + millis.
 
@@ -29,7 +29,7 @@ class TtlSettings:
 
     @staticmethod
     def of(config: StateTtlConfig, clock: Callable[[], int]) -> TtlSettings:
-        """Return the rules of a configuration."""
+        """Return the settings of a configuration."""
         return TtlSettings(
             config.get_ttl().to_milliseconds(),
             config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
@@ -39,14 +39,14 @@ class TtlSettings:
 
 
 class TtlWork(NamedTuple):
-    """What was done with a state since the last clean-up: accesses of user code, entries that were written."""
+    """The numbers of accesses and written entries of a state since the last clean-up."""
 
     accesses: int
     writes: int
 
 
 class TtlState:
-    """What all states with a time to live can tell; they count in `_accesses` and `_writes`."""
+    """The base of states with a time to live, which count in `_accesses` and `_writes`."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class TtlState:
     _writes: int
 
     def take_work(self) -> TtlWork:
-        """Return what was done since the last call."""
+        """Return and reset the counts since the last call."""
         work = TtlWork(self._accesses, self._writes)
         self._accesses = self._writes = 0  # type: ignore[misc]  # the classes have the slots: two bases can't both have any
         return work

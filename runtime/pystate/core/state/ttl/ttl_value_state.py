@@ -1,4 +1,4 @@
-"""Value state whose values expire; reducing and aggregating state are made of it."""
+"""Value state with a time to live, also the base of reducing and aggregating state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pystate.core.state.ttl.ttl_settings import TtlSettings, TtlState
 
 
 class TtlValueState(OverlayState, TtlState, ValueState[Any]):
-    """One value per key, as a pair (time, value) in a value state that knows nothing of time.
+    """One value per key, as a pair (time, value) in a plain value state.
 
     Changing a value in place isn't an access: its time is that of the last `update`, or with `refresh_on_read` of `value`.
     """
@@ -73,7 +73,7 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         self._write(None)
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the state keeps it.
+        """Return a value in the stored form.
 
         Raises:
             StateError: It isn't of the type.
@@ -87,13 +87,13 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         return None if pair is None or pair[0] + self._millis <= self._clock() else pair[1]
 
     def has_value(self) -> bool:
-        """Return whether the current key has a value to be seen; not an access."""
+        """Return whether the current key has a visible value; doesn't count as an access."""
         pair = self._read()
         return pair is not None and (self._show_expired or bool(pair[0] + self._millis > self._clock()))
 
     @property
     def held(self) -> Mapping[Hashable, Any]:
-        """The values that the epoch has in its overlay, by key."""
+        """The values in the overlay, by key."""
         return self._pairs.held
 
     @override
@@ -113,7 +113,7 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
         return self._pairs.touched_keys()
 
     def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
-        """Return what the epoch wrote, and what it changed in place."""
+        """Return the changes of the epoch, including in-place ones."""
         changes: Collection[tuple[Hashable, Any]] = self._pairs.prepare_flush()
         self._writes += len(changes)
         return changes
