@@ -37,7 +37,7 @@ class CompletableFuture(Generic[T]):
         """Wait for the operation's end, and return its result.
 
         Raises:
-            Exception: What the operation failed of.
+            Exception: The exception of the operation.
         """
         value = self._future.result()
         return value if self._convert is None else self._convert(value)

@@ -68,7 +68,7 @@ class WatermarkStrategy:
     Attributes:
         max_out_of_orderness_ms: How much older than the newest one an element may be; None if there are no watermarks.
         timestamp_assigner: Returns the time of an element, from it and the time it has; None for the time it has.
-        idle_timeout_ms: A channel without elements for so long holds nobody up; None for never.
+        idle_timeout_ms: The time after which a channel without elements is idle; None for never.
     """
 
     max_out_of_orderness_ms: int | None = None

@@ -1,7 +1,7 @@
 """Permissions of a home: only its owner can access it, since it has the programs, token and output of the owner's jobs.
 
 Everything below it is kept from others by the mode of its folder. So that one is looked at when something is about to run
-from it: what somebody made too open is closed again, what is not ours is not used.
+from it: too open permissions are restricted again, and files of others aren't used.
 """
 
 from __future__ import annotations

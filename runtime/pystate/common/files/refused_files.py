@@ -13,7 +13,7 @@ _LIMITS = (errno.EMFILE, errno.ENFILE)
 
 
 class FileRefusedError(PystateError):
-    """A file can't be read or written: a full or failing disk, a read-only file system, a folder of somebody else."""
+    """A file can't be read or written: a full or failing disk, a read-only file system, a folder of another user."""
 
 
 class NoSpaceError(FileRefusedError):

@@ -1,6 +1,6 @@
 """Opens regular files only: a pipe or a device of that name would block or have an effect.
 
-What is small is read up to a bound, so that a file which somebody has made huge costs neither memory nor time.
+Small files are read up to a bound, so that a huge file costs neither memory nor time.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class ConnectionLimiter(Generic[T]):
     """Keeps the connections of one stage within limits. Thread-safe.
 
     Args:
-        cut: Ends a connection at once; called before it is removed, so that nobody has closed it yet.
+        cut: Ends a connection at once; called before it is removed, so it isn't closed yet.
         most: How many there may be.
         most_of_peer: How many of one peer.
         seconds: How long each may stay.

@@ -79,7 +79,7 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
             write that takes longer raises an OSError.
 
     Raises:
-        ControlError: Nobody listens there, or the peer does not share the secret.
+        ControlError: No process listens there, or the peer does not share the secret.
     """
     for remaining in reversed(range(_TRIES)):
         try:
@@ -388,5 +388,5 @@ class ControlClient:
     def close(self) -> None:
         """Close the connection; a call that waits for its answer ends with ConnectionLostError."""
         self.hang_up()
-        with self._lock, contextlib.suppress(OSError):  # nobody reads from its descriptor any more
+        with self._lock, contextlib.suppress(OSError):  # no thread reads from its descriptor any more
             self._connection.close()

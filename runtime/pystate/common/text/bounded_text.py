@@ -16,7 +16,7 @@ _STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 """Control characters but for tab and newline; other ends of lines that Unicode has; what turns the direction of writing."""
 
 MAX_SHOWN = 120
-"""Characters of what somebody sent that an answer repeats."""
+"""The maximum number of received characters that an answer repeats."""
 
 
 def shown(value: object, most: int = MAX_SHOWN) -> str:

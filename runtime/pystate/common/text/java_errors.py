@@ -8,7 +8,7 @@ _CALL = "An error occurred while calling "
 _WORKER = "An exception was thrown from the Python worker"
 _TRACE = "Traceback (most recent call last):"
 _SENTENCE = re.compile(r"(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] .+)")
-"""Spark's own, which is meant for people: `[CLASS_OF_ERROR] What happened.`"""
+"""Spark's own error for users: `[CLASS_OF_ERROR] What happened.`"""
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5};?$")
 _NO_CAUSE = "[STREAM_FAILED]"
 

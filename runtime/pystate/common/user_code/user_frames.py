@@ -26,7 +26,7 @@ _SHIPPED = re.compile(r"[/\\](pystate-[0-9a-f]{16}\.zip|site-packages|dist-packa
 def user_frame(stack_trace: str) -> list[str]:
     """Return the lines of the last user frame: `File "...", line N, in f`.
 
-    A syntax error's frame continues with the text of the line and the caret. Empty where there is no such frame.
+    For a syntax error, they include the text of the line and the caret. Empty if there is no such frame.
     """
     lines = stack_trace.rpartition(_HEADING)[2].splitlines()
     frames = [(index, found) for index, line in enumerate(lines) if (found := _FRAME.match(line)) is not None]

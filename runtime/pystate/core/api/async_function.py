@@ -26,7 +26,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
         """Return the elements that replace `value` after the call has timed out and been cancelled.
 
         Raises:
-            TimeoutError: As long as nobody overrides it: the task fails.
+            TimeoutError: Unless it is overridden: the task fails.
         """
         message = f"Async function call has timed out for input: {value}"
         raise TimeoutError(message)

@@ -25,7 +25,7 @@ class TimerService(ABC):
         """Register a processing-time timer for the current key at `timestamp`, ms since 1970.
 
         Raises:
-            StateError: There is no current key, or it isn't a 64-bit integer.
+            StateError: There is no current key, or the timestamp isn't a 64-bit integer.
         """
 
     @abstractmethod
@@ -33,7 +33,7 @@ class TimerService(ABC):
         """Register an event-time timer for the current key at `timestamp`, ms since 1970.
 
         Raises:
-            StateError: There is no current key, or it isn't a 64-bit integer.
+            StateError: There is no current key, or the timestamp isn't a 64-bit integer.
         """
 
     @abstractmethod

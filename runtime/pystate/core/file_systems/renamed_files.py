@@ -58,7 +58,7 @@ class RenamedFiles(RecoverableFiles):
         temporary, final, size = kept["temporary"], kept["final"], kept["size"]
         if (self._size(temporary) or 0) >= size:
             return self._bytes_of(temporary, size)
-        visible = self._size(final)  # the name has a random part: nobody but that file's one writer makes a file of it
+        visible = self._size(final)  # the name has a random part: only that file's one writer creates it
         if visible is not None and visible >= size:
             return None
         message = f"{temporary} is gone, and no {final} has its {size} bytes"
@@ -144,7 +144,7 @@ class RenamedFiles(RecoverableFiles):
 
     def _was_committed(self, final: str, size: int) -> CommitOutcome:
         found = self._size(final)
-        if found == size:  # the name has a random part: nobody else makes a file of it
+        if found == size:  # the name has a random part: no other process creates it
             return CommitOutcome.ALREADY_COMMITTED
         what = "is not there" if found is None else f"has {found} bytes"
         message = f"what was written for {final} is gone, and {final} {what} instead of {size} bytes"

@@ -131,9 +131,9 @@ class CheckpointCoordinator:
 
         Args:
             tasks: The job's tasks.
-            starting: The snapshot the job was started from; ids of checkpoints go on above its id.
+            starting: The snapshot the job was started from; checkpoint ids continue above its id.
             mode: Who owns that snapshot from now on.
-            job_runs: Whether a job has not ended; None for one that nobody knows.
+            job_runs: Whether a job has not ended; None for an unknown one.
 
         Raises:
             CheckpointFailedError: Checkpoints are on and there is no place to write them.

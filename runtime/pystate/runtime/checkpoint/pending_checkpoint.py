@@ -32,7 +32,7 @@ class AckResult(Enum):
     SUCCESS = "SUCCESS"
     DUPLICATE = "DUPLICATE"  # the subtask had acknowledged
     UNKNOWN = "UNKNOWN"  # the checkpoint has no such subtask
-    DISCARDED = "DISCARDED"  # the checkpoint has ended; what the subtask wrote is nobody's
+    DISCARDED = "DISCARDED"  # the checkpoint has ended; what the subtask wrote is unowned
 
 
 class PendingCheckpoint:

@@ -214,7 +214,7 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
         return 1
     except BaseException as error:
         traceback.print_exc()
-        # raised by the program itself as it starts for the first time, nobody has been told that there is a job
+        # raised by the program itself at its first start, before the job was announced
         asked = executor.executed or status.attempt > 0 or isinstance(error, ExternalSystemError)
         if asked and not status.state.is_terminal and may_pass(error, begun=status.attempt > 0):
             # without a last word: what is away, or full, may come back, and the job's strategy decides

@@ -29,7 +29,7 @@ _BEING_MADE_S = 60.0
 def scratch_folder(job_id: str) -> Iterator[Path]:
     """Provide a folder for Spark's logs and an attempt's secret, which is removed at the end.
 
-    Those that dead drivers have left are removed before: all of this job, and those of others that nobody holds.
+    Folders left by dead drivers are removed before: all of this job, and unlocked ones of others.
 
     Args:
         job_id: The job.

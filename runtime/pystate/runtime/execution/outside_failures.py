@@ -18,7 +18,7 @@ _NOT_ANSWERED = re.compile(
     r"|java\.util\.concurrent\.TimeoutException|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect)Exception"
     r"|org\.apache\.hadoop\.ipc\.\w+Exception|java\.sql\.SQL(?:Transient|NonTransientConnection|Recoverable)\w*Exception"
 )
-"""What Java raises where nobody answers."""
+"""The errors of Java if the peer does not answer."""
 _OF_NETWORKS = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.ESTALE)
 _OF_SPARK = ("pyspark.", "py4j.")
 

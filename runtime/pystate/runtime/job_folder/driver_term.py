@@ -77,7 +77,7 @@ class DriverTerm:
 
         Raises:
             DriverReplacedError: Another driver has.
-            StorageError: Nobody can tell.
+            StorageError: It can't be determined.
         """
         try:
             named = DriverTermFile.read_from(self._path)
@@ -92,7 +92,7 @@ class DriverTerm:
         """Check that no other driver has taken over the job, waiting until that can be determined.
 
         Args:
-            say: Takes a sentence for people when that is not at once.
+            say: Is called with a sentence for users if that takes time.
 
         Raises:
             DriverReplacedError: Another driver has.

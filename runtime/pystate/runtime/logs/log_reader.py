@@ -25,7 +25,7 @@ def read_log(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes,
         log: The file that grows; it need not exist.
         offset: Where in the whole log to begin.
         limit: How many bytes at most.
-        ended: Whether nobody will write to it any more.
+        ended: Whether it will not be written any more.
 
     Raises:
         LogGoneError: What stood there was deleted.

@@ -222,8 +222,8 @@ def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
 
 def _windows_by_clock(source: Transformation, sink: Transformation) -> list[str]:
     """Return the names of processing-time windows on the path from a source to a sink."""
-    behind, ahead = _reached(source, lambda step: step.children), _reached(sink, lambda step: step.parents)
-    between = [step for key, step in behind.items() if key in ahead]
+    downstream, upstream = _reached(source, lambda step: step.children), _reached(sink, lambda step: step.parents)
+    between = [step for key, step in downstream.items() if key in upstream]
     operations = ((step.name, function_object(getattr(step, "function", None))) for step in between)
     return sorted({name for name, function in operations if isinstance(function, WindowOperation) and function.by_clock})
 

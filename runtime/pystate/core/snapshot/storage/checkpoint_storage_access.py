@@ -105,7 +105,7 @@ class CheckpointStorageAccess:
         """Check that the directories created by `initialize` exist, as far as the filesystem can tell.
 
         Raises:
-            StorageError: It isn't: a disk that isn't mounted, or somebody has removed it.
+            StorageError: It doesn't: a disk isn't mounted, or it was removed.
         """
         if not self.has_checkpoint_directory:
             return

@@ -54,7 +54,7 @@ class SharedStateFolder:
         What isn't called as a job calls its shared files stays, whatever a snapshot says.
 
         Raises:
-            PystateError: Nobody knows, or one can't be deleted.
+            PystateError: It is unknown which are needed, or one can't be deleted.
         """
         needed, count = self.needed(besides), 0
         for name in sorted({place_of_shared(handle)[1] for handle in handles} - needed):
@@ -100,7 +100,7 @@ def free_shared_files(metadata: CheckpointMetadata, directory: str) -> list[Pyst
         directory: URI of the directory that it stood in.
 
     Returns:
-        What stood against it: files of which nobody can say whether they are needed stay.
+        The reason why files are kept of which it is unknown whether they are needed.
     """
     errors: list[PystateError] = []
     for uri, handles in shared_folders(metadata).items():

@@ -106,7 +106,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self._heads: list[tuple[int, int]] = []  # a heap of (time, key group)
         self._lowest: dict[int, int] = {}  # which of them count: none is above the first time of its key group
         self._generation = -1
-        self._highest = _BEHIND_ALL  # until somebody asks for it
+        self._highest = _BEHIND_ALL  # until it is requested
 
     def highest_stored(self) -> int:
         """Return a time after which no timer is flushed. It may rise whenever an epoch ends, or is moved to disk.

@@ -162,12 +162,12 @@ class OperatorStateReader:
             self._reader.damaged(f"it has no entries {start}..{stop} of a state {name!r}")
         stride, first = info.stride, 0
         for block in self._blocks[name]:
-            behind = first + block.items // stride
-            if first < stop and start < behind:
+            end = first + block.items // stride
+            if first < stop and start < end:
                 items = self._reader.read(block)
-                for entry in range(max(start, first) - first, min(stop, behind) - first):
+                for entry in range(max(start, first) - first, min(stop, end) - first):
                     found = tuple(items[entry * stride : (entry + 1) * stride])
                     if found[0] is None:
                         self._reader.damaged(f"an entry of state {name!r} is empty")
                     yield found
-            first = behind
+            first = end

@@ -1,1 +1,1 @@
-"""How values become bytes, type by type, and how types may change."""
+"""The serialization of values by type, and schema evolution."""

@@ -1,4 +1,4 @@
-"""How lists, maps, tuples and rows of typed values look in msgpack."""
+"""The msgpack formats of lists, maps, tuples and rows of typed values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Composite(Format):
         self._type_info = type_info
 
     def _as(self, conform: Callable[[Any, TypeInformation], Any], value: Any) -> Any:
-        """Return what is none of the type as it is, but becomes one from outside; its parts are as they are."""
+        """Convert the outer type of a value; its parts are unchanged."""
         try:
             return conform(value, self._type_info)
         except WrongValueError as error:
@@ -58,7 +58,7 @@ class _List(_Composite):
 
 
 def _list_check(element: Format) -> Callable[[list[Any]], bool]:
-    """Return what says quickly whether all elements of a list are right as they are."""
+    """Return a fast check whether all elements of a list are exactly of the type."""
     right = element.right
     if right is None:
         return lambda values: not values
@@ -80,13 +80,13 @@ def _list_check(element: Format) -> Callable[[list[Any]], bool]:
 
 
 def _fields_check(parts: list[Format]) -> Callable[[Sequence[Any]], bool]:
-    """Return what says quickly whether fields, as many as the parts, are all right as they are."""
+    """Return a fast check whether all fields, as many as the parts, are exactly of their types."""
     rights = [part.right for part in parts if part.right is not None]
     return fields_check(rights) if len(rights) == len(parts) else lambda values: False
 
 
 class _Map(_Composite):
-    """A flat list of keys and values, so that keys can be of any type."""
+    """The format of maps: a flat list of keys and values, so that keys can be of any type."""
 
     def check(self, value: Any) -> Any:
         return value if type(value) is dict else self._as(as_dict, value)
@@ -138,7 +138,7 @@ class _Tuple(_Composite):
 
 
 class _Row(_Composite):
-    """The kind's number, then the values in the type's order. A row without names takes those of the type."""
+    """The format of rows: the kind's number, then the values in the type's order. Missing names are the type's."""
 
     def __init__(self, type_info: TypeInformation, parts: list[Format]) -> None:
         super().__init__(type_info, parts)

@@ -1,4 +1,4 @@
-"""A serializer that takes None as a value of its own, as map values do."""
+"""A serializer that supports None, for map values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NIL: bytes = pack(None)
 
 
 class NullableSerializer(TypeSerializer):
-    """Another serializer, and None, which is msgpack's nil: no serializer of ours says anything else by it.
+    """Wraps another serializer and encodes None as msgpack's nil, which no other serializer uses.
 
     Its snapshot is the other's; that None may be there follows from the state's kind.
     """
@@ -28,7 +28,7 @@ class NullableSerializer(TypeSerializer):
         self._deserialize = serializer.deserialize
 
     def check(self, value: Any) -> Any:
-        """Return the value as the state will keep it."""
+        """Return the value in the stored form."""
         return None if value is None else self.serializer.check(value)
 
     @override
@@ -40,5 +40,5 @@ class NullableSerializer(TypeSerializer):
         return None if data == _NIL else self._deserialize(data)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the description of the other serializer."""
+        """Return the description of the wrapped serializer."""
         return self.serializer.snapshot()

@@ -1,4 +1,4 @@
-"""Reads msgpack lists of byte strings or numbers from bytes that may be hostile.
+"""Parses msgpack lists of byte strings or numbers from untrusted bytes.
 
 Msgpack makes room for a list of the stated length before it reads it, nested lists too: a few bytes that state a thousand
 lists in each other would take gigabytes. What is read here has no lists in it.
@@ -14,7 +14,7 @@ _SHORT, _LONG, LONGEST_LIST = 0x90, 0xDC, 0xDD
 
 
 def list_head_bytes(data: bytes) -> int:
-    """Return how many bytes stand in front of the items of a list as msgpack writes it."""
+    """Return the size of the header of a msgpack list."""
     return {_LONG: 3, LONGEST_LIST: 5}.get(data[0], 1)
 
 
@@ -22,7 +22,7 @@ def unpack_flat(data: bytes | memoryview) -> list[Any]:
     """Return the items of a list.
 
     Raises:
-        ValueError: This is no list, or there are lists or maps in it.
+        ValueError: It isn't a list, or it contains lists or maps.
     """
     view = memoryview(data)
     first = view[0] if view else -1

@@ -1,4 +1,4 @@
-"""How values without parts look in msgpack: numbers, texts, times, and what the job has pickled."""
+"""The msgpack formats of scalar values: numbers, texts, times, and pickled values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def big_to_bytes(value: int) -> bytes:
-    """Return a whole number as the fewest bytes, two's complement, the highest first."""
+    """Return an integer as the minimum number of bytes, two's complement, big-endian."""
     return value.to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)
 
 
 class _Scalar(Format):
-    """Values that are right as they are are found so first; all others become what the type has, or are refused."""
+    """The base of scalar formats: values of the exact type are accepted first; others are converted or rejected."""
 
     def __init__(self, name: str, rule: Conform) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class _Scalar(Format):
 
 
 class _Plain(_Scalar):
-    """Types that msgpack says by itself: STRING, BOOLEAN, CHAR, bytes."""
+    """Types with a direct msgpack representation: STRING, BOOLEAN, CHAR, bytes."""
 
     def __init__(self, name: str, python_type: type, rule: Conform, length: int | None = None) -> None:
         super().__init__(name, rule)

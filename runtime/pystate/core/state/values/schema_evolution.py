@@ -1,4 +1,4 @@
-"""May state that was written as one type be read as another, and how: Flink's rules for POJOs, and widened numbers.
+"""Schema evolution of state from one type to another: Flink's rules for POJOs, and widening of numbers.
 
 Fields of named rows are matched by name: an added one gets its default, a removed one is dropped. Numbers may become wider.
 Both work at any depth but in the keys of maps. A value that is written untyped is checked against the new type.
@@ -28,7 +28,7 @@ _FLOAT = TypeKind.FLOAT
 _DOUBLE = TypeKind.DOUBLE
 _INTEGERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.BIG_INT)
 _NUMBERS = frozenset({*_INTEGERS, _FLOAT, _DOUBLE})
-# kinds whose every value the wider kind holds exactly; LONG -> DOUBLE is there too, with a look at each value
+# kinds whose every value is exact in the wider kind; also LONG -> DOUBLE, with a check of each value
 _WIDER: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.BYTE: frozenset({*_INTEGERS[1:], _FLOAT, _DOUBLE}),
     TypeKind.SHORT: frozenset({*_INTEGERS[2:], _FLOAT, _DOUBLE}),
@@ -40,7 +40,7 @@ _LISTS = frozenset({TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRA
 
 
 class SchemaCompatibility(Enum):
-    """What a restore may do with values that an older serializer wrote (Flink's `TypeSerializerSchemaCompatibility`)."""
+    """The compatibility of values written by an older serializer (Flink's `TypeSerializerSchemaCompatibility`)."""
 
     AS_IS = "AS_IS"  # bytes and values are those of the new type
     RECONFIGURED = "RECONFIGURED"  # every value is one of the new type, but for names, or for how its bytes look
@@ -50,7 +50,7 @@ class SchemaCompatibility(Enum):
 
 @dataclass(frozen=True)
 class Resolution:
-    """What a restore does with old values.
+    """The migration of old values on restore.
 
     Attributes:
         compatibility: The verdict.
@@ -66,16 +66,16 @@ class Resolution:
 
 
 class _IncompatibleError(Exception):
-    """Nothing can be done; its text is what stands behind the names of the two types."""
+    """The types are incompatible; the text follows the names of the two types in the message."""
 
 
 class _MisfitError(Exception):
-    """This value can't be converted; its text says why."""
+    """A value can't be converted; the text is the reason."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """From one type to another: the verdict, and the conversion of a value that isn't None (None: the value itself)."""
+    """The change from one type to another: the verdict, and the conversion of a non-None value (None: unchanged)."""
 
     compatibility: SchemaCompatibility
     convert: Convert | None = None
@@ -86,7 +86,7 @@ _RANK = {SchemaCompatibility.AS_IS: 0, SchemaCompatibility.RECONFIGURED: 1, Sche
 
 
 def resolve_types(old: TypeInformation | None, new: TypeInformation | None, state_name: str = "") -> Resolution:
-    """Say what becomes of values of a type under a new type.
+    """Return the migration of values from a type to a new type.
 
     Args:
         old: The type they were written with; None for untyped.
@@ -128,7 +128,7 @@ def _guarded(convert: Convert | None, state_name: str, old_name: str, new_name: 
 
 
 def _resolve(old: TypeInformation, new: TypeInformation, path: str) -> _Change:
-    """Compare two types at a place, which is empty at the top; raises `_IncompatibleError`."""
+    """Compare two types at a path, which is empty at the top; raises `_IncompatibleError`."""
     if old == new:
         return _SAME
     if old.kind is not new.kind:
@@ -145,7 +145,7 @@ def _resolve(old: TypeInformation, new: TypeInformation, path: str) -> _Change:
 
 
 def _has_bytes(*arrays: TypeInformation) -> bool:
-    """Return whether one of them is the array whose values are `bytes` rather than lists."""
+    """Return whether one of the types is the array whose values are `bytes` rather than lists."""
     return any(array.elements[0].kind is TypeKind.BYTE for array in arrays)
 
 
@@ -228,7 +228,7 @@ def _tuple(old: TypeInformation, new: TypeInformation, path: str) -> _Change:
 
 
 def _row(old: TypeInformation, new: TypeInformation, path: str) -> _Change:
-    """Compare rows of which one has no names, or both: by position."""
+    """Compare rows by position, if one or both have no names."""
     changes = _by_position(old, new, path, "field")
     converts = [change.convert for change in changes]
 
@@ -270,7 +270,7 @@ def _taken(index: int, convert: Convert | None) -> Callable[[list[Any]], Any]:
 
 
 def _default(type_info: TypeInformation, default: Any) -> Callable[[list[Any]], Any]:
-    """Return a maker of a field's default: a fresh one each time, since it may be changed in place."""
+    """Return a factory of a field's default, which is a new object each time, since it may be modified in place."""
     if default is None:
         return lambda _: None
     form = format_for(type_info)
@@ -283,7 +283,7 @@ def _any_kind(type_info: TypeInformation, *kinds: TypeKind) -> bool:
 
 
 def _forget_type(old: TypeInformation) -> _Change:
-    """Typed values become untyped: the objects stay the same, their bytes say more."""
+    """Migrate typed to untyped values: the same objects, with self-describing bytes."""
     if _any_kind(old, TypeKind.PICKLED_BYTE_ARRAY):
         message = "pickled values are never converted"
         raise _IncompatibleError(message)
@@ -291,7 +291,7 @@ def _forget_type(old: TypeInformation) -> _Change:
 
 
 def _fit(new: TypeInformation) -> _Change:
-    """Untyped values get a type, each if it is one of the type's."""
+    """Migrate untyped to typed values, provided that each value is of the type."""
     if _any_kind(new, TypeKind.PICKLED_BYTE_ARRAY):
         message = "pickled values are never converted"
         raise _IncompatibleError(message)
@@ -319,7 +319,7 @@ def _fitted(form: Format, value: Any) -> Any:
 
 
 def _same_numbers(before: Any, after: Any) -> bool:
-    """Return whether the floats in a fitted value are the very numbers they were made of."""
+    """Return whether the floats in a converted value equal the original numbers."""
     if type(after) is float:
         return bool(before == after) or (before != before and after != after)
     if type(after) in (list, tuple):

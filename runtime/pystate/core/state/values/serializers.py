@@ -1,4 +1,4 @@
-"""Serializers of state values: msgpack bytes per type, with a versioned snapshot of the serializer beside them.
+"""Serializers of state values: msgpack bytes per type, with a versioned snapshot of the serializer.
 
 How each type looks in msgpack is in `value_formats`; this module is what backends and restores use.
 """
@@ -36,7 +36,7 @@ INTEGER_RANGES: dict[TypeKind, tuple[int, int]] = {
     TypeKind.INT: (-(1 << 31), (1 << 31) - 1),
     TypeKind.LONG: (-(1 << 63), (1 << 63) - 1),
 }
-# types whose every instance of exactly this Python type is a right value
+# types for which every instance of exactly this Python type is valid
 _EXACT_TYPES: dict[TypeKind, type] = {
     TypeKind.STRING: str,
     TypeKind.BOOLEAN: bool,
@@ -47,15 +47,15 @@ _EXACT_TYPES: dict[TypeKind, type] = {
 
 
 class TypeSerializer(ABC):
-    """Turns values of one type into bytes and back.
+    """Serializes values of one type to bytes and back.
 
     Attributes:
         type_info: The type; None for untyped values.
         type_name: Its name, for errors.
-        immutable: Whether values can't be changed in place, so that user code and backend may share them.
-        exact_type: Python type whose every instance is a right value as it is; None if `check` must look.
-        integer_range: Lowest and highest value of a bounded integer type; else None.
-        field_rights: Of a tuple's fields, when each is right as it is; None if `check` must look.
+        immutable: Whether values are immutable, so that user code and backend may share them.
+        exact_type: The Python type whose every instance is valid; None if `check` is needed.
+        integer_range: Minimum and maximum of a bounded integer type; else None.
+        field_rights: For tuples, when each field is valid unchanged; None if `check` is needed.
     """
 
     type_info: TypeInformation | None
@@ -67,7 +67,7 @@ class TypeSerializer(ABC):
 
     @abstractmethod
     def check(self, value: Any) -> Any:
-        """Return the value as the state will keep it (an int becomes a float in a DOUBLE, a FLOAT is rounded to 32 bits).
+        """Return the value in the stored form (an int becomes a float in a DOUBLE, a FLOAT is rounded to 32 bits).
 
         What mutable values hold is not looked at here, since a list may be updated once per record: `serialize` does.
 
@@ -77,7 +77,7 @@ class TypeSerializer(ABC):
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes:
-        """Return the value's bytes; equal values that were built alike have equal bytes.
+        """Return the value's bytes; equal values that were built in the same way have equal bytes.
 
         Safe to call from several threads.
 
@@ -87,7 +87,7 @@ class TypeSerializer(ABC):
 
     @abstractmethod
     def deserialize(self, data: bytes) -> Any:
-        """Return a fresh value.
+        """Return a new value.
 
         Raises:
             CorruptSnapshotError: These are no value's bytes.
@@ -102,7 +102,7 @@ class TypeSerializer(ABC):
         return list(map(self.deserialize, data))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the description that stands in a snapshot beside the values; `serializer_from_snapshot` reads it."""
+        """Return the description for snapshots, which `serializer_from_snapshot` reads."""
         return {
             "version": SERIALIZER_VERSION,
             "format": "msgpack",
@@ -144,7 +144,7 @@ class _MsgpackSerializer(TypeSerializer):
     def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
         with contextlib.suppress(StateError, ValueError, OverflowError, RecursionError):
             return pack_all(self._format.all_to_plain(values))
-        return super().serialize_all(values)  # which says whose value it is
+        return super().serialize_all(values)  # its error names the value
 
     @override
     def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:
@@ -164,7 +164,7 @@ class _MsgpackSerializer(TypeSerializer):
 
 
 class _QuickSerializer(_MsgpackSerializer):
-    """Integers and types of one Python type that msgpack says by itself: the usual case without a call of the format."""
+    """Integers and types with a direct msgpack representation: the common case, without calling the format."""
 
     def __init__(self, type_info: TypeInformation, python_type: type) -> None:
         super().__init__(type_info)
@@ -239,7 +239,7 @@ def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
 
     Raises:
         RestoreError: A newer version wrote it.
-        CorruptSnapshotError: It is no serializer snapshot.
+        CorruptSnapshotError: It isn't a serializer snapshot.
     """
     if not isinstance(snapshot, dict) or not isinstance(snapshot.get("version"), int) or "type" not in snapshot:
         message = "The description of a state's serializer is damaged."
@@ -260,7 +260,7 @@ def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
 
 
 def resolve_compatibility(old_snapshot: Any, new_serializer: TypeSerializer, state_name: str = "") -> Resolution:
-    """Say what a restore does with values described by `old_snapshot` under `new_serializer`.
+    """Return the migration of values described by `old_snapshot` to `new_serializer`.
 
     Args:
         old_snapshot: What `TypeSerializer.snapshot` gave when they were written.

@@ -1,4 +1,4 @@
-"""How untyped values look in msgpack: each as what it is, with extensions for what msgpack doesn't have."""
+"""The msgpack format of untyped values: self-describing, with extensions for types that msgpack doesn't have."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MAX_DEPTH = 64
 
 
 def unpack(data: bytes) -> Any:
-    """Return the plain data; extensions come back as what they stand for. Raises ValueError on damage."""
+    """Return the plain data, with extensions decoded. Raises ValueError on damage."""
     return msgpack.unpackb(data, raw=False, strict_map_key=False, unicode_errors="surrogatepass", ext_hook=_from_extension)
 
 
 def unpack_plain(data: bytes) -> Any:
-    """As `unpack`, several times as quick, for types in which there are neither extensions nor map keys but text.
+    """As `unpack`, several times as fast, for types without extensions and with text map keys only.
 
     What isn't of such a type comes back as something that is none of its values, too, or raises ValueError.
     """
@@ -50,7 +50,7 @@ _PLAIN_TYPES = frozenset({type(None), bool, int, float, str, bytes})
 
 
 class _Untyped(Format):
-    """Untyped values: each as what it is, with extensions for what msgpack doesn't have."""
+    """The format of untyped values: self-describing, with extensions for types that msgpack doesn't have."""
 
     name = "untyped"
     has_extensions = True

@@ -1,4 +1,4 @@
-"""What the form of a type's values in msgpack is."""
+"""The interface of msgpack formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystate.common.errors import StateError
 
 
 class _Packers(threading.local):
-    """A packer per thread: making one costs more than using it, and one can't be shared."""
+    """A packer per thread: creating one is more expensive than using it, and it isn't thread-safe."""
 
     def __init__(self) -> None:
         self.pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, unicode_errors="surrogatepass").pack
@@ -33,7 +33,7 @@ def pack_all(values: Iterable[Any]) -> list[bytes]:
 
 
 class Right(NamedTuple):
-    """What makes a value right as it is, so that nobody needs to convert it: its exact type and, of an int, its range."""
+    """When a value is valid without conversion: its exact type and, for an int, its range."""
 
     python_type: type
     low: int = 0
@@ -41,13 +41,13 @@ class Right(NamedTuple):
 
 
 class Format(ABC):
-    """The form of one type's values.
+    """The msgpack format of one type.
 
     Attributes:
         name: The type's name.
         has_extensions: Whether its bytes may hold msgpack extensions or maps.
-        right: When a value is right as it is; None if the format must look.
-        field_rights: When each field of a tuple is; None for what is no tuple, and where the format must look.
+        right: When a value is valid unchanged; None if the format must check.
+        field_rights: The same for each field of a tuple; None for other types, and if the format must check.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Format(ABC):
     field_rights: Sequence[Right] | None = None
 
     def check(self, value: Any) -> Any:
-        """Return the value as a state keeps it; of mutable values only the outside is looked at.
+        """Return the value in the stored form; of mutable values only the outer type is checked.
 
         Raises:
             StateError: The value isn't of the type.
@@ -66,11 +66,11 @@ class Format(ABC):
 
     @abstractmethod
     def to_plain(self, value: Any) -> Any:
-        """Return plain data for msgpack; raises StateError where the value, or something in it, isn't of the type."""
+        """Return plain data for msgpack; raises StateError if the value, or a part of it, isn't of the type."""
 
     @abstractmethod
     def from_plain(self, plain: Any) -> Any:
-        """Return the value; raises StateError, ValueError or TypeError where the data is none of this type."""
+        """Return the value; raises StateError, ValueError or TypeError if the data isn't of this type."""
 
     def to_bytes(self, value: Any) -> bytes:
         """Return the value's bytes."""

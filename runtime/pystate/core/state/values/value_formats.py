@@ -1,4 +1,4 @@
-"""How values of each type look in msgpack.
+"""The msgpack formats of all types.
 
 A `Format` turns a value into plain data that msgpack says exactly, checking it on the way, and back. Typed values carry no
 type marks (the type stands once in the serializer snapshot), and what is none of its type becomes one, or is refused, by the
@@ -16,7 +16,7 @@ from pystate.core.state.values.value_format import Format
 
 
 def is_immutable(type_info: TypeInformation) -> bool:
-    """Return whether values of a type can't be changed in place."""
+    """Return whether values of a type are immutable."""
     if type_info.kind is TypeKind.TUPLE:
         return all(map(is_immutable, type_info.elements))
     return _is_bytes(type_info) or (type_info.kind in SCALARS and type_info.kind is not TypeKind.PICKLED_BYTE_ARRAY)

@@ -94,7 +94,7 @@ class RestorePoints:
         Args:
             starting: The snapshot.
             mode: Who owns it from now on.
-            job_runs: Whether a job has not ended; None for one that nobody knows.
+            job_runs: Whether a job has not ended; None for an unknown one.
 
         Raises:
             RestoreError: Another job owns it.

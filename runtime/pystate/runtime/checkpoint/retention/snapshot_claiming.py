@@ -30,7 +30,7 @@ class SnapshotClaiming:
 
         Args:
             snapshot: Which.
-            job_runs: Whether a job has not ended; None for one that nobody knows.
+            job_runs: Whether a job has not ended; None for an unknown one.
 
         Raises:
             RestoreError: It is another job's.

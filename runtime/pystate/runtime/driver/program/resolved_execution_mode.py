@@ -15,7 +15,7 @@ _CHECKPOINTING = (CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOpti
 def in_execution_mode(graph: StreamGraph, configuration: Configuration) -> Configuration:
     """Decide the mode of a job, mark its graph, and return the options for this mode.
 
-    A job in BATCH mode takes no checkpoints, and so isn't restarted where nobody asks for that. AUTOMATIC is resolved.
+    A job in BATCH mode takes no checkpoints, and so isn't restarted by default. AUTOMATIC is resolved.
 
     Args:
         graph: The program.

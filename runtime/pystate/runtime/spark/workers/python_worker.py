@@ -122,5 +122,5 @@ def _in_main_thread() -> bool:
 def _close(kept: KeptOpen) -> None:
     try:
         kept.close()
-    except Exception:  # nobody waits for it any more
+    except Exception:  # its end isn't awaited any more
         traceback.print_exc(file=sys.stderr)
