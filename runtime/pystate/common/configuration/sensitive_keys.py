@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "******"
-"""What stands where the value of such an option would."""
+"""The replacement for the value of such an option."""
 
 # those of Flink's GlobalConfiguration.isSensitive
 _PARTS = (

@@ -11,7 +11,7 @@ from pystate.common.files.home import PystateHome
 from pystate.common.files.regular_files import MAX_WORD_BYTES, open_regular, read_small_file
 
 REWRITE_SECONDS = 2.0
-"""How often a job manager looks whether its address is damaged, and writes it anew."""
+"""How often a job manager checks whether its address file is damaged, and rewrites it."""
 _KINDS: dict[str, type] = {"pid": int, "address": str, "port": int, "instance": str}
 
 

@@ -12,7 +12,7 @@ from pystate.common.row import Row, RowKind
 from pystate.common.time import Instant
 
 KIND_FIELD = "$kind"
-"""Where an object says that it stands for a row of another kind than INSERT."""
+"""The key of the kind in the object of a row that isn't an INSERT."""
 
 _PLAIN = frozenset({type(None), bool, int, str})
 _encode = json.JSONEncoder(ensure_ascii=False).encode

@@ -74,8 +74,8 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
     """A pair of predicates, on results and on exceptions.
 
     Args:
-        result_predicate: Says of results whether to call again; None for never.
-        exception_predicate: Says it of an exception; None for never.
+        result_predicate: (result) -> whether to retry; None for never.
+        exception_predicate: (exception) -> whether to retry; None for never.
     """
 
     def __init__(self, result_predicate: ResultPredicate | None, exception_predicate: ExceptionPredicate | None) -> None:
@@ -132,8 +132,8 @@ class FixedDelayRetryStrategy(_RetryStrategy[OUT]):
     Args:
         max_attempts: How often a call is made again at most.
         backoff_time_millis: How long to wait, in ms.
-        result_predicate: Says of results whether to call again; None for never.
-        exception_predicate: Says it of an exception; None for never.
+        result_predicate: (result) -> whether to retry; None for never.
+        exception_predicate: (exception) -> whether to retry; None for never.
 
     Raises:
         JobGraphError: A number isn't above 0.
@@ -162,8 +162,8 @@ class ExponentialBackoffDelayRetryStrategy(_RetryStrategy[OUT]):
         initial_delay: How long to wait the first time, in ms.
         max_retry_delay: How long to wait at most, in ms.
         multiplier: How many times as long as before to wait.
-        result_predicate: Says of results whether to call again; None for never.
-        exception_predicate: Says it of an exception; None for never.
+        result_predicate: (result) -> whether to retry; None for never.
+        exception_predicate: (exception) -> whether to retry; None for never.
 
     Raises:
         JobGraphError: A number isn't above 0.

@@ -23,7 +23,7 @@ from pystate.core.file_systems.strict_existence import StrictExistence
 READ_AHEAD_BYTES = 1 << 20
 WRITE_BUFFER_BYTES = 1 << 20
 OPTIONS_VARIABLE = "LIBHDFS_OPTS"
-"""What libhdfs gives to the Java that it starts."""
+"""The environment variable with the options of the JVM that libhdfs starts."""
 
 _CLUSTERS_OWN_REPLICATION = 0
 _KEEP_SIGNALS = "-Xrs"

@@ -17,7 +17,7 @@ Recoverable = dict[str, Any]
 """What is kept of a file: `final`, the path it gets; `size`, its bytes; and what its kind of storage needs."""
 
 IN_PROGRESS = ".inprogress."
-"""What stands in the names of files that are being written, which begin with a dot."""
+"""Part of the names of files in progress, which begin with a dot."""
 
 
 class CommitOutcome(Enum):

@@ -180,7 +180,7 @@ SYSTEM_METRICS: tuple[SystemMetric, ...] = (
 )
 
 BY_NAME = {metric.name: metric for metric in SYSTEM_METRICS}
-"""Name -> metric; a name means the same wherever it stands."""
+"""Name -> metric; a name has the same meaning in all scopes."""
 
 
 def system_metric(name: str, groups: Groups) -> SystemMetric | None:

@@ -29,10 +29,10 @@ MetricValue = int | float | bool | str | dict[str, Any]
 """A number or a text; of a meter `rate` and `count`, of a distribution `count`, `sum`, `min` and `max`."""
 
 Groups = tuple[tuple[str, str | None], ...]
-"""The groups of an author's that a metric stands in; the value is None for a group that is only a name."""
+"""The user groups of a metric; the value is None for a group that is only a name."""
 
 SampleKey = tuple[str | None, Groups, str, MetricKind]
-"""What tells a sample from the others of its subtask."""
+"""The key that identifies a sample within its subtask."""
 
 MAX_TEXT = 256
 _INT_MAX = (1 << 63) - 1

@@ -79,7 +79,7 @@ class CheckpointFailures:
         with self._lock:
             if not checkpoint.abort(reason):
                 return
-        # what stands there already is not ours to delete
+        # existing files there must not be deleted by us
         ours = checkpoint.created and not isinstance(error, SnapshotExistsError)
         if ours:  # before its end: from then on nothing else keeps files that its metadata may refer to
             number, location, told = checkpoint.checkpoint_id, checkpoint.location, checkpoint.confirmed

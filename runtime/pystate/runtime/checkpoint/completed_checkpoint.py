@@ -34,7 +34,7 @@ class CompletedCheckpoint:
 
     @property
     def epoch(self) -> int:
-        """The epoch the cut stands at."""
+        """The epoch of the cut."""
         return self.metadata.epoch
 
     @property

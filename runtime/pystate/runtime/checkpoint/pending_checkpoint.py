@@ -164,7 +164,7 @@ class PendingCheckpoint:
 
     @property
     def cut_epoch(self) -> int:
-        """The epoch the cut stands at, as metadata has it: -1 for before the first, and for an engine without epochs."""
+        """The epoch of the cut as in metadata: -1 for before the first, and for an engine without epochs."""
         return -1 if self.epoch is None else self.epoch
 
     @property

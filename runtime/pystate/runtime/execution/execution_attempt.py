@@ -42,7 +42,7 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores
 
 _STOP_TIMEOUT_S = 10.0
 _HEARSAY_S = 2.0
-"""How long Spark may take to hear of the end of a slot's process."""
+"""How long Spark may take to detect the end of a slot's process."""
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 
 
@@ -168,7 +168,7 @@ class ExecutionAttempt:
             self._clean_up()
         assert self._end is not None  # noqa: S101 - every path above sets it
         if self._lost_slot is not None:
-            # asked only now: Spark hears of an executor's end later than we of the slot's
+            # queried only now: Spark detects the end of an executor later than we detect that of the slot
             slot, seen, during = self._lost_slot
             place = self._allocation.place_of(slot, _HEARSAY_S)
             self._end.error = JobExecutionError(lost_slot_sentence(slot, seen, place, during))

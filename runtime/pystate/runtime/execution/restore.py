@@ -188,7 +188,7 @@ def key_type_changed(name: str, uid: str, operator: OperatorState, new: TypeInfo
     """Return the error for a key type that is incompatible with the state; None if it is compatible.
 
     Args:
-        name: What people call the operator.
+        name: The operator's name for users.
         uid: Its uid.
         operator: What the snapshot says of it.
         new: The type of its keys now; None for untyped ones.

@@ -103,13 +103,13 @@ class JobRecord(FileContent):
         return JobRecord.read_from(directory.latest_record)
 
     def to_file(self) -> dict[str, Any]:
-        """Return what stands in the file."""
+        """Return the content of the file."""
         content = self.to_plain()
         return {"version": self.version, "crc32": _checksum(content), **content}
 
     @classmethod
     def from_file(cls, plain: Any, where: str) -> JobRecord:
-        """Rebuild it from what stands in a file.
+        """Rebuild it from the content of a file.
 
         Raises:
             PlainDataError: It is something else, or its checksum is another one.

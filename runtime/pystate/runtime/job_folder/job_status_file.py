@@ -30,7 +30,7 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.FAILED: frozenset(),
     JobStatus.CANCELED: frozenset(),
     JobStatus.FINISHED: frozenset(),
-    # no driver of this version goes there
+    # no driver of this version enters these states
     JobStatus.FAILING: _ALWAYS,
     JobStatus.SUSPENDED: _ALWAYS,
     JobStatus.RECONCILING: _ALWAYS,

@@ -191,7 +191,7 @@ class ExponentialDelayRestartBackoffTimeStrategy(RestartBackoffTimeStrategy):
 
         Args:
             now_ms: When it happened.
-            jitter: Gives a number between minus and plus its argument.
+            jitter: Returns a random number between minus and plus its argument.
         """
         well = now_ms - self.next_restart_ms >= self.reset_backoff_threshold_ms
         attempts = 0 if well else self.attempts

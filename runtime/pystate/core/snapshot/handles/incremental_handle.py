@@ -12,7 +12,7 @@ from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle, K
 from pystate.core.snapshot.plain import as_map, take, take_int, take_text, unsound
 
 INCREMENTAL = "incremental"
-"""How plain data tells these handles from others."""
+"""The key that distinguishes these handles in plain data."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # they become names of local files at a restore
 

@@ -15,7 +15,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
 
-# imported when asked for, since a backend may stand on a library of its own
+# imported on demand, since a backend may depend on its own library
 _BACKENDS = {
     "hashmap": "pystate.core.state.hashmap.hashmap_keyed_state_backend:HashMapKeyedStateBackend",
     "rocksdb": "pystate.core.state.rocksdb.rocksdb_keyed_state_backend:RocksDBKeyedStateBackend",

@@ -24,9 +24,9 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import SCALAR_RULES, WrongValueError, as_bytes, as_list, as_row, as_tuple
 
 KEY_ENCODING = "pystate-key-1"
-"""The name of this encoding; it stands in every snapshot."""
+"""The name of this encoding, which is part of every snapshot."""
 
-# Tags stand in snapshots: never renumber, never reuse.
+# Tags are part of snapshots: never renumber, never reuse.
 TAG_NULL = 0  # None; empty
 TAG_STRING = 1  # UTF-8
 TAG_BINARY = 2  # the bytes

@@ -30,7 +30,7 @@ from pystate.core.state.rocksdb.rocksdb_settings import (
 from pystate.core.state.rocksdb.sorted_files import SortedFiles
 
 CHUNK_BYTES = 2 << 20
-"""Writes go to RocksDB in batches of about this size: Python stands still while RocksDB takes one."""
+"""The approximate size of write batches: Python is blocked while RocksDB writes one."""
 
 MAX_VALUE_BYTES = 3 << 30
 """RocksDB takes values below 4 GiB, with what it adds to them."""

@@ -19,10 +19,10 @@ from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
 
 MAX_ROWS = 64
-"""A list that is read and has more rows than this is written anew."""
+"""A list that is read and has more rows than this is rewritten."""
 
 ROW_BYTES = 8 << 20
-"""About how much of a list stands in one row."""
+"""The approximate maximum size of a row of a list."""
 
 _row_of = itemgetter(0)
 

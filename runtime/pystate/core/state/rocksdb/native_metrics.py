@@ -14,7 +14,7 @@ from pystate.core.metrics.sample import MetricKind, MetricSample
 from pystate.core.state.rocksdb.database import ColumnFamily, Database
 
 COLUMN_FAMILY = "column_family"
-"""The label that tells the state, where the option asks for one."""
+"""The label with the state, if the option enables it."""
 
 _LEVELS = 7
 _TICKERS: Mapping[ConfigOption[bool], tuple[str, str]] = {  # option -> RocksDB's word in its statistics, Flink's name

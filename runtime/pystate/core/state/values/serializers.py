@@ -115,7 +115,7 @@ class TypeSerializer(ABC):
 
 
 _DAMAGE = (ValueError, TypeError, OverflowError, ArithmeticError, LookupError, RecursionError)
-"""What bytes that are no value's bring about."""
+"""The errors raised by invalid bytes."""
 
 
 class _MsgpackSerializer(TypeSerializer):

@@ -15,7 +15,7 @@ from pystate.common.type_info import TypeKind
 from pystate.core.state.values.scalar_formats import EPOCH_UTC, INT64, MICROSECOND, SCALARS, big_to_bytes
 from pystate.core.state.values.value_format import Format, pack
 
-# Extension codes of untyped values stand in snapshots: never renumber, never reuse.
+# Extension codes of untyped values are part of snapshots: never renumber, never reuse.
 EXT_TUPLE = 1
 EXT_BIG_INT = 2
 EXT_DECIMAL = 3

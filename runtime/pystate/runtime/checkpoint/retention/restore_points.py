@@ -61,7 +61,7 @@ class RestorePoints:
         """Recover the checkpoints of an earlier driver of the job; return the highest id.
 
         Args:
-            say: Takes a sentence about a damaged checkpoint that an older one stands in for.
+            say: Is called with a sentence about a damaged checkpoint that an older one replaces.
             check: Raises where it may not.
             last_completed: The id of the last checkpoint that is known to have completed; None if there is none.
 

@@ -15,7 +15,7 @@ from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
 from pystate.runtime.rest.checkpoint_messages import CheckpointStatsStatus
 
 UNKNOWN = -1
-"""What stands where Flink wants a number and there is none."""
+"""The value for numbers of Flink's REST that are unknown."""
 
 _MAX_SUBTASKS = 1 << 15
 _TIME, _MAYBE = "ack_timestamp", "alignment_ms"

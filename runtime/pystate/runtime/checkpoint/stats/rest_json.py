@@ -108,7 +108,7 @@ def task_with_subtasks(stats: CheckpointStats, task: TaskStateStats) -> TaskChec
 def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics]) -> TaskCheckpointSummary:
     def summary(values: Iterable[int]) -> StatsSummaryDto:
         collected = StatsSummary.of(values)
-        # Flink gives no percentiles here at all; those of a single subtask would say nothing.
+        # Flink gives no percentiles here at all; those of a single subtask would be meaningless.
         return collected.to_rest(percentiles=collected.count > 1)
 
     return TaskCheckpointSummary(
