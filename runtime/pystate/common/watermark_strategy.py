@@ -17,7 +17,7 @@ from pystate.common.time import Duration
 __all__ = ["NO_TIMESTAMP", "TimestampAssigner", "WatermarkStrategy"]
 
 NO_TIMESTAMP = -(1 << 63)
-"""What an assigner is given for an element that has no time yet: Flink's `Long.MIN_VALUE`."""
+"""The timestamp passed to an assigner for an element without one: Flink's `Long.MIN_VALUE`."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from typing import Protocol, TypeAlias
 from pystate.common.files.regular_files import MAX_SMALL_BYTES, OddFileError, read_small_file
 
 _ROOM_BYTES = 256 << 10
-"""What a driver writes before its job has begun is less."""
+"""An upper bound of what a driver writes before its job has begun."""
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-"""What the operating system says where a disk, or what a user may have of it, is full."""
+"""The error numbers for a full disk or an exceeded quota."""
 
 OF_THE_MACHINE = (*NO_SPACE, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What it says where nothing is wrong with what it was asked for, and the same may work later."""

@@ -32,7 +32,7 @@ from pystate.common.text.bounded_text import text_of
 logger = logging.getLogger(__name__)
 
 Address = tuple[str, int] | str
-"""Where a listener can be reached: (host, port), or the path of a Unix socket."""
+"""The address of a listener: (host, port), or the path of a Unix socket."""
 
 if TYPE_CHECKING:
     Peer = Connection[Any, Any]
@@ -42,7 +42,7 @@ else:  # generic in the type stubs only
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`: a process that is silent for this time is lost."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What `accept` fails with while there are too many open files."""
+"""The error numbers of `accept` if there are too many open files."""
 _MOST_UNPROVEN = 256
 _MOST_UNPROVEN_OF_PEER = 128
 _LONGEST_PATH = 100

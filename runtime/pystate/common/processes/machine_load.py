@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _LEAST_SHARE = 1 / 50
-"""What is stuck for good is given up at some time, however busy the machine."""
+"""The minimum assumed share of a core: what is stuck for good is given up at some time, however busy the machine."""
 _BUSY_LOAD = 2.0
 """A load for each core from which on a machine is said to be busy."""
 _BUSY_WAITING = 50.0

@@ -326,7 +326,7 @@ class StateDescriptor(ABC):
         return self._OWN if self._declares_same(other) is False else None
 
     _OWN = ""
-    """What only this kind of descriptor has, for errors."""
+    """The attribute that only this kind of descriptor has, for errors."""
 
     def _declares_same(self, other: Any) -> bool | None:
         """Compare the attributes of this kind of descriptor with another of the kind; None if unknown."""

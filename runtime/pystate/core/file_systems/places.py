@@ -18,7 +18,7 @@ from pystate.core.file_systems.file_info import scheme_of
 from pystate.core.file_systems.hdfs import default_authority, hdfs_file_system
 
 MEMORY_SCHEME = "jobmanager:"
-"""How the URIs begin of checkpoints that are kept in the driver's memory."""
+"""The URI prefix of checkpoints that are kept in the driver's memory."""
 
 _LOCAL_URI = re.compile(r"(file|local):", re.IGNORECASE)
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 Recoverable = dict[str, Any]
-"""What is kept of a file: `final`, the path it gets; `size`, its bytes; and what its kind of storage needs."""
+"""The persisted state of a file: `final`, its final path; `size`, its size in bytes; and data of its kind of storage."""
 
 IN_PROGRESS = ".inprogress."
 """Part of the names of files in progress, which begin with a dot."""

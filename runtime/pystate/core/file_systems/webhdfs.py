@@ -21,7 +21,7 @@ from pystate.common.configuration.file_system_settings import current_settings
 from pystate.core.file_systems.strict_existence import StrictExistence
 
 BLOCK_BYTES = 16 << 20
-"""What one request writes or reads ahead."""
+"""The number of bytes that one request writes or reads ahead."""
 
 _BROKEN_STATUSES = (502, 503, 504)
 _STANDBY = "StandbyException"

@@ -23,7 +23,7 @@ _HEAD = struct.Struct(">I")
 HEAD_BYTES = _HEAD.size
 _MOST_FIELDS = 64
 NO_MESSAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError)
-"""What comes of reading data as something that it isn't."""
+"""The errors raised by reading data of a wrong type."""
 
 
 class FrameTooLargeError(Exception):

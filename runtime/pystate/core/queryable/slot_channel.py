@@ -20,7 +20,7 @@ from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutc
 
 _HEAD = struct.Struct("!i")
 _OF_THE_ANSWER = 4 << 20
-"""What an answer has beside the bytes of values."""
+"""The size of an answer besides the bytes of values."""
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 10.0
 _MOST_TOGETHER = 256
@@ -28,7 +28,7 @@ _MOST_TOGETHER = 256
 _MOST_BYTES_TOGETHER = 1 << 20
 """So many bytes their keys have."""
 _KEY = 1
-"""Where a read as plain data has its key."""
+"""The position of the key in a read as plain data."""
 
 Answers = list[Any]
 """`StateAnswer`s as plain data."""

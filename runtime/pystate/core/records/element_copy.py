@@ -34,7 +34,7 @@ UNCHANGING = frozenset(
 """Types of values that can't be changed in place."""
 
 _DEEPEST = 8
-"""What is nested deeper may hold itself."""
+"""The nesting limit; deeper values may contain themselves."""
 
 
 def copied(element: Any) -> Any:

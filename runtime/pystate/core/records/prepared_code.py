@@ -15,7 +15,7 @@ WriteSize = Callable[[Code, str], str]
 """Returns the expression that measures what was prepared; it raises TypeError where that isn't of the type."""
 
 _MOST_PARTS = 16
-"""What has more fields with sizes of their own is measured by a call."""
+"""The maximum number of fields of variable size that are measured inline; more are measured by a call."""
 
 
 def write_call(function: Callable[[Any], Any]) -> WritePrepare:

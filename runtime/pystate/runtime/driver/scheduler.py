@@ -43,7 +43,7 @@ from pystate.runtime.plan.task import JobEnvironment
 from pystate.runtime.slot.process import remove_dead_folders
 
 _BROKEN = re.compile(r"(ConnectionRefused|ConnectionReset|Connection|Py4JNetwork|Py4J)Error|.*Connection refused")
-"""What py4j raises where its JVM is gone."""
+"""The errors of py4j if its JVM is gone."""
 _END_KNOWN_S = 60.0
 """How long an attempt that only commits waits until it is known how the job ends: the stop or cancel request tells."""
 

@@ -11,7 +11,7 @@ from pystate.runtime.slot.slot_engine import SlotEngineFactory
 
 
 class EngineEvents(Protocol):
-    """What an engine tells its attempt, from any thread."""
+    """Receives the events of an engine, from any thread."""
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
         """Report that records can't be processed any more."""

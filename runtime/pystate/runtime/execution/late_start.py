@@ -6,7 +6,7 @@ from pystate.common.errors import JobExecutionError, PystateError
 from pystate.common.processes.machine_load import busy_sentence
 
 _OF_SPARK = ("Python worker failed to connect back", "Python daemon failed to launch worker")
-"""What Spark says of its own workers, for which it has timeouts that can't be set: 10 and 60 s."""
+"""Spark's messages about its own workers, whose timeouts of 10 and 60 s can't be configured."""
 
 
 class StartTimeoutError(JobExecutionError):

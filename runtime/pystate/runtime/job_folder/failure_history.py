@@ -19,7 +19,7 @@ MAX_STACK_TRACE = 8 << 10
 
 _BEGINNING = 2 << 10
 _RAISED = re.compile(r"[A-Za-z_][\w.$]*(?=: | \(no message\))")
-"""How the message of a `UserFunctionError` begins that is about an exception, see `error_sentence`."""
+"""The prefix of the message of a `UserFunctionError` about an exception, see `error_sentence`."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.SUSPENDED: _ALWAYS,
     JobStatus.RECONCILING: _ALWAYS,
 }
-"""Which states may follow each of Flink's job states."""
+"""The legal next states of each of Flink's job states."""
 
 
 class IllegalJobStatusMoveError(PystateError):

@@ -34,7 +34,7 @@ from pystate.core.api.state import MapStateDescriptor
 from pystate.runtime.plan.task_output import OutputSpec
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
-"""What a function mixes in to take part in checkpoints."""
+"""The mixins of functions that take part in checkpoints."""
 
 _SLOT_FUNCTIONS = (
     *CHECKPOINT_MIXINS,

@@ -19,7 +19,7 @@ LINE_FIELD = "line"
 WATERMARK_SCHEMA = pa.schema(
     [pa.field("channel", pa.string()), pa.field("watermark", pa.int64()), pa.field("idle", pa.bool_())]
 )
-"""What says how far a channel is: its name, event time in ms since 1970, and whether nobody needs to wait for it."""
+"""The progress of a channel: its name, event time in ms since 1970, and whether it is idle."""
 
 
 class Routing(Enum):

@@ -1,1 +1,1 @@
-"""What windows are made of: windows, assigners, triggers, evictors, functions of windows."""
+"""The window API: windows, assigners, triggers, evictors, window functions."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pystate.common.errors import CorruptSnapshotError
 
 PANE_CONTENTS = "pane-contents"
-"""What the names of states of panes begin with."""
+"""The prefix of the names of states of panes."""
 
 _MERGES: dict[str, Callable[[int, int], int]] = {"count": operator.add, "sum": operator.add, "min": min, "max": max}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 WINDOW_CONTENTS = "window-contents"
-"""What a window holds, as in Flink."""
+"""The name of the state with the contents of windows, as in Flink."""
 
 WINDOW_TIMERS_STATE = "_timer_state/event_window-timers"
 """The timers of windows by event time."""

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 ENTRY_BYTES = 16
-"""What an entry or element has beside its own bytes where it travels; at most."""
+"""The maximum overhead of an entry or element in a message."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class _NoKey:
 
 
 NO_KEY = _NoKey()
-"""What `active_key` is outside of a record."""
+"""The value of `active_key` outside of a record."""
 
 
 class KeyContext(Protocol):

@@ -20,7 +20,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec, key_type_name
 
 VOID_NAMESPACE = b"\x00"
-"""How the void namespace is written: by its length."""
+"""The encoding of the void namespace: its length."""
 
 NAMESPACE_VERSION = 1
 TIME_WINDOW = "time-window"

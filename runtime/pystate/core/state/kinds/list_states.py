@@ -20,7 +20,7 @@ from pystate.core.state.kinds.overlay import KeyStore, OverlayState
 from pystate.core.state.values.serializers import TypeSerializer
 
 _OVERLAY_BYTES = 200
-"""What the epoch takes for a list besides its elements: an object and up to three lists."""
+"""The memory of a list in the overlay besides its elements: an object and up to three lists."""
 
 _SAMPLE_ELEMENTS = 8
 

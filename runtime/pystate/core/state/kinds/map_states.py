@@ -21,10 +21,10 @@ from pystate.core.state.kinds.overlay import ABSENT, KeyStore, OverlayState
 from pystate.core.state.values.serializers import TypeSerializer
 
 _OVERLAY_BYTES = 600
-"""What the epoch takes for a map besides its entries: objects, and up to three dicts."""
+"""The memory of a map in the overlay besides its entries: objects, and up to three dicts."""
 
 _ENTRY_BYTES = 60
-"""What an entry takes in a dict besides its key and value."""
+"""The memory of a dict entry besides its key and value."""
 
 _SAMPLE_ENTRIES = 8
 

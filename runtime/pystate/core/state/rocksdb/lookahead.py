@@ -17,7 +17,7 @@ WORTH_SHARE = 0.75
 
 MAX_KEYS = 20_000
 MAX_BYTES = 16 << 20
-"""What is read ahead at one time ends about here; the rest is read when it is asked for."""
+"""The approximate size of one read-ahead; the rest is read on demand."""
 
 _FIRST_KEYS = 16  # values may be large, so the first get is for a few
 _MOST_KEYS = 512

@@ -17,7 +17,7 @@ from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
 
 _READ_BYTES = 200
-"""What an entry that was read takes besides its value: in a dict, with its map key."""
+"""The memory of a read entry besides its value: in a dict, with its map key."""
 
 _MISSING = object()
 _row_of = itemgetter(0)

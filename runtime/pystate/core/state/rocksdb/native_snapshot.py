@@ -17,7 +17,7 @@ from pystate.core.state.files.canonical import CanonicalHeader
 from pystate.core.state.rocksdb.linked_files import LinkedFiles
 
 ROCKSDB_FORMAT = "rocksdb"
-"""How handles call these files."""
+"""The format name of these files in handles."""
 
 META_FORMAT = BlockFileFormat(b"PYSTROCK", 2, "the description of a RocksDB snapshot", plain_version=2)
 

@@ -211,7 +211,7 @@ class _Row(_Composite):
 
 
 _INSERTED = Right(int, 0, 0)
-"""What the number of a row's kind is in nearly all of them."""
+"""The check for the number of the most common row kind."""
 
 
 def composite_format(type_info: TypeInformation, parts: list[Format], *, immutable: bool) -> Format:

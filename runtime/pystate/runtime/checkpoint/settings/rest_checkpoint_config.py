@@ -16,7 +16,7 @@ from pystate.common.configuration.state_settings import StateSettings
 from pystate.runtime.rest.checkpoint_messages import CheckpointConfigInfo, ExternalizedCheckpointInfo
 
 NO_INTERVAL = 2**63 - 1
-"""What Flink says where there are no periodic checkpoints."""
+"""Flink's value if there are no periodic checkpoints."""
 
 _BACKENDS = {"hashmap": "HashMapStateBackend", "rocksdb": "EmbeddedRocksDBStateBackend"}
 _STORAGES = {

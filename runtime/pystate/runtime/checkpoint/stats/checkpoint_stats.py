@@ -20,7 +20,7 @@ UNKNOWN = -1
 _MAX_SUBTASKS = 1 << 15
 _TIME, _MAYBE = "ack_timestamp", "alignment_ms"
 _LATER = {"unaligned": 0, "buffered_data": 0}
-"""What older files don't have, and what that means."""
+"""The defaults of fields that older files don't have."""
 
 C = TypeVar("C", bound="CheckpointStats")
 

@@ -10,7 +10,7 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointStats, l
 from pystate.runtime.rest.checkpoint_messages import CheckpointFigures, CheckpointsSummary
 
 SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))
-"""What there is a summary of, over all completed checkpoints."""
+"""The values that are summarized over all completed checkpoints."""
 
 
 def figures_of(stats: CheckpointStats) -> CheckpointFigures:

@@ -16,7 +16,7 @@ _AGREE_SECONDS = 0.5
 _AGREE_PAUSE = 0.005
 _COMPARED = {Consistency.CHECKPOINTED: "checkpoint_id", Consistency.LIVE: "epoch"}
 _VERSION = 3
-"""Where an answer as plain data says of which it is."""
+"""The position of the version in an answer as plain data."""
 
 
 class Locations(Protocol):
