@@ -367,7 +367,7 @@ def load_configuration(
             raise DynamicPropertyError(error.message, where=error.where, hint=error.hint) from error
     interval, every_epoch = CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOptions.EVERY_EPOCH
     if configuration.get(every_epoch) and configuration.origin(interval.key) == _BUILT_IN:
-        configuration.remove_config(interval.key)  # the other stands in its place
+        configuration.remove_config(interval.key)  # the other one replaces it
     return LoadedConfiguration(configuration, notices, source)
 
 

@@ -84,7 +84,7 @@ class Reserve:
         try:
             if self.path.stat().st_size < len(data):
                 return False
-            self.path.rename(ours)  # so that nobody else writes to it
+            self.path.rename(ours)  # so that no other process writes to it
         except FileNotFoundError:
             return False
         try:

@@ -232,7 +232,7 @@ class SourceTransformation(Transformation):
                 inserted=True,
             )
             self._timestamps = step
-        step.parallelism = self.parallelism  # elements that took another way would tell their times to another subtask
+        step.parallelism = self.parallelism  # elements routed differently would send their times to another subtask
         step.detached = False
         for child in read:
             child.parents = tuple(step if parent is self else parent for parent in child.parents)

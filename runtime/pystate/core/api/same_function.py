@@ -36,7 +36,7 @@ def _same(mine: Any, other: Any, above: _Pairs) -> bool:
     if mine is other:
         return True
     pair = (id(mine), id(other))
-    if type(mine) is not type(other) and _name(type(mine)) != _name(type(other)):  # a class may stand in a function
+    if type(mine) is not type(other) and _name(type(mine)) != _name(type(other)):  # a class may be nested in a function
         return False
     if pair in above:
         return True

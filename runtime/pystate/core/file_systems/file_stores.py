@@ -371,7 +371,7 @@ class S3Store(Store):
                     raise NotImplementedError(message) from None
                 if code not in ("ConditionalRequestConflict", "409") or not left:
                     raise
-                continue  # somebody else deletes or writes it at this moment
+                continue  # another process deletes or writes it at this moment
             return
 
     def abandon(self, file: Any, path: str) -> None:

@@ -158,7 +158,7 @@ class LibHdfsFileSystem(StrictExistence, HadoopFileSystem):  # type: ignore[misc
             with self._library.causes():
                 return io.BufferedReader(super()._open(path, mode, block_size, seekable), READ_AHEAD_BYTES)
         directory = path.rpartition("/")[0] or "/"
-        if not self.exists(directory):  # a late writer must not bring a deleted directory back
+        if not self.exists(directory):  # a late writer must not recreate a deleted directory
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
         with self._library.causes():
             stream = self.fs.open_output_stream(path, compression=None, buffer_size=WRITE_BUFFER_BYTES)

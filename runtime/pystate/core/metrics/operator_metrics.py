@@ -82,7 +82,7 @@ class OperatorMetrics:
                 continue
             try:
                 self._gauge_values[key] = plain_value(metric.get_value())
-            except Exception as error:  # what is only measured must not end the job
+            except Exception as error:  # metrics must not fail the job
                 self._gauge_values.pop(key, None)
                 if key not in self._failing:
                     self._failing.add(key)

@@ -179,7 +179,7 @@ def _list_to_arrow(type_info: TypeInformation, part: ColumnConverter) -> Convert
 
     def plain_list(values: Any) -> list[Any]:
         if type(values) is list and exact.issuperset(map(type, values)):
-            return list(values)  # nobody else has it
+            return list(values)  # not shared
         elements: list[Any] = conform(values)
         return elements
 

@@ -103,7 +103,7 @@ class NativeUpload:
             private, meta = self._write_own(location, prefix, inline_threshold, snapshot.private_files)
         except BaseException:
             for handle in uploaded:
-                with contextlib.suppress(PystateError):  # the driver tries again when it hears of the failure
+                with contextlib.suppress(PystateError):  # the driver retries when the failure is reported
                     target.location.remove(handle.path)
             raise
         shared = {

@@ -86,7 +86,7 @@ class CheckpointCompletion:
             if checkpoint.request.hold:
                 self._points.about_to_hold(checkpoint.checkpoint_id, checkpoint.location)
             metadata = self._write(checkpoint, cut)
-        except Exception as error:  # whatever it was: nobody may wait for this checkpoint any longer
+        except Exception as error:  # whatever it was: this checkpoint must not be awaited any longer
             failure = (
                 error if isinstance(error, PystateError) else SnapshotError(f"The metadata can't be written: {error!r}")
             )

@@ -349,7 +349,7 @@ class CheckpointCoordinator:
         return self._statistics.tracker.subtask_details(checkpoint_id, vertex_id)
 
     def _write(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CheckpointMetadata:
-        self.check_term()  # as late as can be: what is complete is what the next driver starts from
+        self.check_term()  # as late as possible: the next driver starts from what is complete
         threshold = self._settings.inline_threshold(checkpoint.location)
         parent, settled = self._points.parent, self._points.shared.settled
         return write_snapshot(checkpoint, checkpoint.location, cut, self._job, self._tasks, parent, threshold, settled)

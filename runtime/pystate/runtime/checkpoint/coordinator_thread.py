@@ -74,7 +74,7 @@ class CoordinatorThread:
         while (step := self._schedule.await_step()) is not None:
             try:
                 self.take(step)
-            except Exception:  # one checkpoint's trouble must not end all later ones; the log tells what it was
+            except Exception:  # an error of one checkpoint must not prevent later ones; it is logged
                 traceback.print_exc()
 
     def take(self, step: CoordinatorStep) -> None:

@@ -144,7 +144,7 @@ class DriverExecutor(LocalExecutor):
 
     def _write_down(self, configuration: Configuration) -> None:
         """Record what the session was created for, so that the job manager can prepare another one for the job."""
-        with contextlib.suppress(OSError):  # a full disk: there is none ready then
+        with contextlib.suppress(OSError):  # a full disk: then none is ready
             SessionFile(configuration.to_dict()).write_to(self._directory.session)
 
     def _from_warm(self, configuration: Configuration) -> SparkSession | None:

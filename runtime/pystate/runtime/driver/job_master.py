@@ -142,7 +142,7 @@ class JobMaster:
                 break
             except DriverReplacedError:
                 raise
-            except Exception as error:  # of ours, or of py4j or PySpark, which Spark's end may bring about in any class
+            except Exception as error:  # of ours, or of py4j or PySpark, which may raise any class at Spark's end
                 failure, ours = as_failure(error), isinstance(error, PystateError)
                 if self._scheduler.is_cancelled:
                     return self._finish(JobStatus.CANCELED)

@@ -63,6 +63,6 @@ def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {*site.getsitepackages(), site.getusersitepackages()}
-    packages = [pystate, sys.modules.get("pyspark"), sys.modules.get("py4j")]  # Spark may stand in a SPARK_HOME
+    packages = [pystate, sys.modules.get("pyspark"), sys.modules.get("py4j")]  # Spark may be in a SPARK_HOME
     folders |= {str(Path(package.__file__).parent) for package in packages if package and package.__file__}
     return tuple(f"{folder}/" for folder in folders)

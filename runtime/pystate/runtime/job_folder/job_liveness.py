@@ -49,7 +49,7 @@ def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> Job
         OSError: A file can't be read, or the end not be written.
         PystateError: The status is damaged.
     """
-    gone = program.runs() is False  # asked first: what is read then is its last word
+    gone = program.runs() is False  # checked first, so that what is read then is final
     status = JobStatusFile.read_from(directory.status)
     if not gone or (status is not None and status.state.is_terminal):
         return status

@@ -47,7 +47,7 @@ class Recovery(Enum):
 
     CHECKPOINT = "checkpoint"  # the latest one, whatever dies
     MEMORY = "memory"  # the latest one, unless the driver dies, which has it in its memory
-    START = "start"  # nothing: it begins anew
+    START = "start"  # nothing: it starts over
     NO_MORE = "no more"  # it doesn't
 
 

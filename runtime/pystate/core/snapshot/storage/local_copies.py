@@ -228,7 +228,7 @@ class _CopyingLocation(SnapshotLocation):
     """
 
     def __init__(self, location: SnapshotLocation, copies: LocalCopies, checkpoint_id: int | None) -> None:
-        self.uri = location.uri  # the base is not initialized: all that subtasks call is handed on
+        self.uri = location.uri  # the base is not initialized: all methods called by subtasks are delegated
         self._location = location
         self._copies = copies
         self._checkpoint_id = checkpoint_id

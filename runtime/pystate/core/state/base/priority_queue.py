@@ -132,7 +132,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         context = self._context
         internal = self.schema.namespaces.internal(namespace)
         if context.active_key_group not in self._owned:
-            _ = context.current_key  # raises where there is none
+            _ = context.current_key  # raises if there is none
             groups = context.key_group_range
             message = f"Key group {context.active_key_group} isn't one of this subtask's, {groups}."
             raise StateError(message, where=f"state {self.schema.name!r}")
@@ -192,7 +192,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
                 del lowest[group]
                 if timer is not None:
                     self._announce(group, timer.timestamp)
-                    continue  # the old one goes when it comes up
+                    continue  # the old one is dropped when it is reached
             heapq.heappop(heads)
         return None
 

@@ -38,7 +38,7 @@ _MAX_HEADER_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_LIST = 8192
 _MAX_BLOCK_BYTES = (1 << 32) - 1
 _ITEM_OVERHEAD = 5
-_COMPRESSION = "compression"  # stands in the header of version 2
+_COMPRESSION = "compression"  # part of the header of version 2
 
 COMPRESSED_VERSION = 2
 """The version of files with compressed blocks, see `compression`."""

@@ -143,7 +143,7 @@ class OverlayState(EpochOverlay):
         touched = self.touched_keys()
         seen = {key for key, _ in touched}
         with closing(self._store.keys()) as stored:
-            first = next(stored, None)  # what is stored is that of now, whatever is moved there meanwhile
+            first = next(stored, None)  # the stored rows as of now, whatever is moved there meanwhile
             yield from touched
             for key, group in chain(() if first is None else (first,), stored):
                 if key not in seen:

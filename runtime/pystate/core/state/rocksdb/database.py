@@ -69,7 +69,7 @@ class FrozenRows:
         self._lock = threading.Lock()  # one position, so one reader at a time
         with _explained(self._what, self._where):
             self._rows = family.rows.iter(scan_options())
-        self._family = family  # once nobody has it, and it is dropped, RocksDB's iterators over it read freed memory
+        self._family = family  # if it is dropped without a reference, RocksDB's iterators over it read freed memory
 
     def get(self, row: bytes) -> bytes | None:
         """Return the value of a row; None if there is none.

@@ -98,7 +98,7 @@ class EpochSpill:
         try:
             self._scratch.drop_families()
         except StateError:
-            self.close()  # and its folder goes
+            self.close()  # and its folder is removed
 
     def close(self) -> None:
         """Release the second database, with its folder."""

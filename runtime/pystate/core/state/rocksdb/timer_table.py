@@ -230,7 +230,7 @@ class RocksDBTimerTable(RocksDBRows):
         rolled_back = self._spilled is not None and not self._moved
         super().end_spill()
         self._moved = False
-        if rolled_back:  # else all stands as the caches have it, and what was removed in front isn't walked over again
+        if rolled_back:  # else all is as in the caches, and removed rows at the front aren't scanned again
             self._caches.clear()
             self._used.clear()
             self.generation += 1

@@ -202,7 +202,7 @@ class _QuickSerializer(_MsgpackSerializer):
         if self._are_right(values):
             with contextlib.suppress(ValueError, OverflowError):
                 return pack_all(values)
-        return super().serialize_all(values)  # which says what is wrong
+        return super().serialize_all(values)  # which raises the error
 
     @override
     def deserialize_all(self, data: Sequence[bytes]) -> list[Any]:

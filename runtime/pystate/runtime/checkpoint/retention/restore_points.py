@@ -150,7 +150,7 @@ class RestorePoints:
         Raises:
             SnapshotError: See `CheckpointStorageAccess.check_there`.
         """
-        if self._newest_last:  # else what a job goes back to is the snapshot that it was started from
+        if self._newest_last:  # else a job falls back to the snapshot that it was started from
             self._settings.storage.check_there()
 
     def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
@@ -280,7 +280,7 @@ class RestorePoints:
                 self._claiming.release(snapshot_location(checkpoint.path))
         self.discard_failed({})
         if self._held_file is not None:
-            with contextlib.suppress(SnapshotError):  # a note of a job that has ended harms nobody
+            with contextlib.suppress(SnapshotError):  # a note of a job that has ended is harmless
                 self._held_file.clear()
         if not self._unsure:
             self.shared.end([checkpoint.metadata for checkpoint in [*retained, *self._discards.left]])

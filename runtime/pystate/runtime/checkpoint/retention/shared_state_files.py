@@ -214,7 +214,7 @@ class SharedStateFiles:
                     folder.free(files, besides=self._job_id)
                 if note is not None and uri not in used:
                     folder.uses.remove(self._job_id)
-            except PystateError as error:  # nobody knows whether they are needed
+            except PystateError as error:  # it is unknown whether they are needed
                 _warn(error)
 
     def _delete_names(self, names: Iterable[str]) -> None:

@@ -86,7 +86,7 @@ class CheckpointStatsTracker:
             )
             self._count(total=1)
             self._in_progress[stats.checkpoint_id] = stats
-            self._history.pop(stats.checkpoint_id, None)  # where ids began anew
+            self._history.pop(stats.checkpoint_id, None)  # if ids restarted
             self._history[stats.checkpoint_id] = stats
             while len(self._history) > self._history_size:
                 self._history.popitem(last=False)

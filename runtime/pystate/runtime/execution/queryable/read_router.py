@@ -153,7 +153,7 @@ class ReadRouter:
 
 
 def _resolve(future: asyncio.Future[list[Any] | None], found: list[Any] | None) -> None:
-    if not future.done():  # nobody waits any more
+    if not future.done():  # not awaited any more
         future.set_result(found)
 
 
