@@ -8,12 +8,13 @@ import time
 
 import pytest
 
-from pystate.common.errors import PystateError
+from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.serialization import SimpleStringSchema
 from pystate.common.time import Duration
 from pystate.common.type_info import Types
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
@@ -284,3 +285,15 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_before_its_rec
     with pytest.raises(PystateError, match="deleted and made anew"):
         job.result()
     assert copied(kafka, out) == ["a", "b"]
+
+
+def test_brokers_that_are_away_are_waited_for_no_longer_than_an_epoch_can(kafka, spark):
+    topic = kafka.new_topic()
+    with KafkaBrokers(spark, {"bootstrap.servers": kafka.address}, "words") as brokers:
+        assert brokers.topic_ids((topic,), None, 30_000).keys() == {topic}
+        kafka.kill()
+        try:
+            with pytest.raises(ExternalSystemError, match="no answer in time"):
+                brokers.topic_ids((topic,), None, 100)
+        finally:
+            kafka.start()

@@ -74,8 +74,8 @@ class KafkaBrokers:
         """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with suppress(Exception):  # of py4j, if the JVM is gone
-                client.close()
+            with suppress(Exception):  # of py4j, where the JVM is gone
+                client.close(self._jvm.java.time.Duration.ZERO)  # nobody waits for an answer that is still missing
 
     def partitions(self, topics: tuple[str, ...], pattern: str | None) -> list[KafkaTopicPartition]:
         """Return all partitions of topics, or of those whose whole name a pattern matches.
@@ -105,16 +105,16 @@ class KafkaBrokers:
         Raises:
             ExternalSystemError: The brokers don't answer, or don't know a topic.
         """
-        options = self._jvm.org.apache.kafka.clients.admin
-        listing, describing = options.ListTopicsOptions(), options.DescribeTopicsOptions()
-        for one in (listing, describing):
-            if timeout_ms is not None:
-                one.timeoutMs(timeout_ms)
+        unit = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS  # the client's own options don't bound all it asks
+
+        def answer(future: Any) -> Any:
+            return future.get() if timeout_ms is None else future.get(timeout_ms, unit)
+
         with self._admin() as admin:
             if pattern is not None:
-                names = [str(name) for name in admin.listTopics(listing).names().get()]
+                names = [str(name) for name in answer(admin.listTopics().names())]
                 topics = tuple(name for name in names if re.fullmatch(pattern, name))
-            described = admin.describeTopics(self._list(topics), describing).allTopicNames().get()
+            described = answer(admin.describeTopics(self._list(topics)).allTopicNames())
             found = {topic: str(described.get(topic).topicId().toString()) for topic in topics}
         return {topic: topic_id for topic, topic_id in found.items() if topic_id.strip("A=")}
 
@@ -210,6 +210,6 @@ class KafkaBrokers:
         except Py4JJavaError as error:
             self.close()
             cause = error.java_exception.getCause() or error.java_exception
-            message = f"Kafka's brokers {failing}: {cause.getMessage()}"
+            message = f"Kafka's brokers {failing}: {cause.getMessage() or 'no answer in time'}"
             hint = f"look at bootstrap.servers ({self._properties.get('bootstrap.servers')}), the topics and the permissions"
             raise ExternalSystemError(message, where=self._where, hint=hint) from error
