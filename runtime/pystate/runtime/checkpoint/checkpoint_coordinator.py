@@ -227,8 +227,7 @@ class CheckpointCoordinator:
         with self._lock:
             if not self._attempt.end(slots, job_ends=job_ends):
                 return
-            # a checkpoint whose metadata is being written has all its parts: it completes, and the next attempt starts from
-            # it
+            # if its metadata is being written, it completes, and the next attempt starts from it
             unfinished = [checkpoint for checkpoint in self.pending if not checkpoint.finalizing]
             waiting = self._decider.stop()
             self._lock.notify_all()

@@ -178,8 +178,7 @@ class Scheduler:
     def end_behind_savepoint(self, completed: CompletedCheckpoint, state: JobStatus) -> None:
         """End the job: its savepoint is complete, and nothing may follow it.
 
-        If sinks may not have committed what the savepoint holds, the job starts once more from it, which commits, and then
-        ends.
+        If sinks may not have committed what the savepoint holds, the job restarts from it to commit, and then ends.
 
         Args:
             completed: The savepoint.
