@@ -89,6 +89,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @on_both_engines
 def test_state_of_the_programs_own_classes_goes_on_in_its_next_run_at_another_parallelism(tmp_path, engine):
     program, folder = tmp_path / "job.py", tmp_path / "lines"
