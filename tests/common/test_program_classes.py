@@ -38,6 +38,17 @@ class Outer:
 class Broken:
     lock = threading.Lock()
 
+class Large:
+    def look_up(self):
+        return MODEL
+
+class Proxy:
+    @property
+    def __class__(self):
+        raise RuntimeError
+
+MODEL, proxy = bytes(17 << 20), Proxy()
+
 class Twice(MapFunction):
     pass
 
@@ -118,6 +129,8 @@ def test_a_worker_has_the_classes_of_elements_only(program, worker):
     assert not hasattr(worker, "made")
     with pytest.raises(UserFunctionError, match="The class Broken of the program's file can't be sent .*lock"):
         worker.Broken()
+    with pytest.raises(UserFunctionError, match="The class Large .* its pickle has more than 16 MB"):
+        worker.Large()
 
 
 def test_state_has_the_name_of_a_class_and_no_other_program_the_class(program, worker, monkeypatch):

@@ -1,10 +1,15 @@
 """Functions of bootstraps are taken as they are when they are handed over."""
 
 import pickle
+import sys
+from types import ModuleType
+
+from pyspark import TaskContext
 
 from pystate.common import Types
 from pystate.state_processor import KeyedStateBootstrapFunction, StateBootstrapFunction
 from pystate.state_processor.bootstrap import OperatorTransformation
+from pystate.state_processor.offline import pickled, unpickled
 
 
 class Keyed(KeyedStateBootstrapFunction):
@@ -37,3 +42,16 @@ def test_what_is_changed_later_is_not_written():
 
     assert pickle.loads(by_key._taken[0]).mark == "as handed over"
     assert pickle.loads(by_element._taken).mark == "as handed over"
+
+
+def test_tasks_find_the_classes_of_the_programs_file_in_state_that_a_function_reads(monkeypatch):
+    program, daemon = ModuleType("__main__"), ModuleType("pyspark.daemon")
+    program.Total = type("Total", (), {"__module__": "__main__"})
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    total, function = pickle.dumps(program.Total()), pickled(Keyed())
+
+    monkeypatch.setitem(sys.modules, "__main__", daemon)
+    monkeypatch.setattr(TaskContext, "_taskContext", object())
+
+    assert unpickled(function).mark == "old"
+    assert type(pickle.loads(total)) is program.Total

@@ -24,6 +24,8 @@ from typing import Any
 from pystate.common.errors import UserFunctionError
 
 _MAIN = "__main__"
+MOST_BYTES = 16 << 20
+"""How large the pickle of a class may be."""
 _WAY_OUT = "in state a class must be of the top level of the program's file, or of a module, and a function of a module"
 
 
@@ -106,17 +108,30 @@ def _classes_in(scope: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
     """Yield the classes of the file, not what it imports, nor functions of jobs, which are no elements."""
     for own, kind in list(scope.items()):
         name = prefix + own
-        if isinstance(kind, type) and kind.__module__ == _MAIN and kind.__qualname__ == name:
+        # type(): others may be proxies, which answer for what they stand for, or can't
+        if issubclass(type(kind), type) and kind.__module__ == _MAIN and kind.__qualname__ == name:
             if not any(base.__module__ == "pystate.core.api.functions" for base in kind.__mro__):
                 yield name, kind
             yield from _classes_in(vars(kind), f"{name}.")
 
 
+class _Bounded(io.BytesIO):
+    """Takes so many bytes: a class whose methods refer to a model would bring that along."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > MOST_BYTES:
+            message = f"with what its methods refer to its pickle has more than {MOST_BYTES >> 20} MB"
+            raise OverflowError(message)
+        return super().write(data)
+
+
 def _made_by(kind: type) -> tuple[str, bytes] | str:
     cloudpickle = _cloudpickle()
 
+    data = _Bounded()
     try:
-        return cloudpickle._get_or_create_tracker_id(kind), cloudpickle.dumps(kind)  # noqa: SLF001
+        cloudpickle.Pickler(data).dump(kind)
+        return cloudpickle._get_or_create_tracker_id(kind), data.getvalue()  # noqa: SLF001
     except Exception as error:  # whatever is in the class: nobody may ask for it
         return f"{type(error).__name__}: {error}"
 
