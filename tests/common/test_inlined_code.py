@@ -64,4 +64,4 @@ def test_its_frames_count_as_ours_in_stack_traces():
     with pytest.raises(TypeError) as raised:
         adding(1, print)("text")
     file = traceback.extract_tb(raised.value.__traceback__)[-1].filename
-    assert file.endswith("pystate/common/inlined code")
+    assert file.endswith("pystate/common/user_code/inlined code")
