@@ -71,6 +71,7 @@ class JobManagerRunner:
         self._failures = DriverFailureHandler(self._job_id, directory, services.clock)
         self._due: DueRestart | None = None
         self._fenced: str | None = None
+        self._driver: tuple[int, str | None] | None = None  # the process that is watched, and when it began
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         if record.current.cancel_requested:
@@ -94,7 +95,8 @@ class JobManagerRunner:
         """Watch a living driver for its end, on a thread of its own."""
         with self._lock:
             self._record.change(phase=RecordPhase.STARTED, pid=process.pid, exit_code=None, machine=this_machine())
-        lost = partial(self._fence, process.pid, started_at(process.pid))
+        self._driver = process.pid, started_at(process.pid)
+        lost = partial(self._fence, *self._driver)
         heartbeat = DriverHeartbeat(self._directory, process.pid, self._services.heartbeat, self._note_silence, lost)
         self._on_a_thread("heartbeat", heartbeat.run)
         self._on_a_thread("watch", lambda: self._await_end(process, heartbeat))
@@ -122,6 +124,7 @@ class JobManagerRunner:
 
     def _await_end(self, process: DriverProcess, heartbeat: DriverHeartbeat) -> None:
         exit_code = process.wait()
+        self._driver = None
         heartbeat.end()
         self._status.silence = self._gateway.silence = None
         logger.info("the driver of job %s ended %s", self._job_id, describe_exit(exit_code))
@@ -271,9 +274,7 @@ class JobManagerRunner:
 
     def _tell_of_cancel(self) -> None:
         """Tell the driver, as soon as it listens; one that can't be told for long, whatever holds it, is killed."""
-        pid = self._record.current.pid
-        started = None if pid is None else started_at(pid)
-        deadline = PatientDeadline(_CANCEL_SECONDS)
+        driver, deadline = self._driver, PatientDeadline(_CANCEL_SECONDS)
         while not self._gateway.wait_until_closed(_CANCEL_RETRY_SECONDS):
             try:
                 if not self._status.current().state.is_terminal:
@@ -281,9 +282,9 @@ class JobManagerRunner:
                 return
             except (PystateError, OSError) as error:  # the driver still starts, or is about to end
                 logger.debug("job %s can't be cancelled yet: %s", self._job_id, error)
-            if pid is not None and deadline.has_passed() and self._record.current.pid == pid and self._may_act():
-                logger.warning("job %s: its driver %d can't be told that it is cancelled: it is killed", self._job_id, pid)
-                signal_process(pid, started, signal.SIGKILL)
+            if driver is not None and driver == self._driver and deadline.has_passed() and self._may_act():
+                logger.warning("job %s: driver %d can't be told of the cancel: it is killed", self._job_id, driver[0])
+                signal_process(*driver, signal.SIGKILL)
                 return
 
     def _may_act(self) -> bool:

@@ -9,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.completable_future import CompletableFuture, completed
 from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError
@@ -177,7 +177,10 @@ class ProgramJobs:
             before = list(self._jobs)
             self._jobs.append(job)
 
+        take_properties = _taking_properties()
+
         def run() -> None:
+            take_properties()
             for other in before:
                 _end_of(other)
             try:
@@ -191,7 +194,7 @@ class ProgramJobs:
                 if tell:
                     traceback.print_exc()
 
-        _thread(run).start()
+        threading.Thread(target=run, name="program-job", daemon=True).start()
 
     def wait_for_turn(self) -> None:
         """Wait until no job runs in the background."""
@@ -258,15 +261,22 @@ def _end_of(job: ProgramJob) -> None:
         return
 
 
-def _thread(run: Callable[[], None]) -> threading.Thread:
-    """Return the thread of a job, with the local properties of the program's own: its scheduler pool, its job group."""
-    plain = threading.Thread(target=run, name="program-job", daemon=True)
+def _taking_properties() -> Callable[[], None]:
+    """Return what gives another thread the local properties of this one, such as its scheduler pool and job group.
+
+    PySpark's own `InheritableThread` would not run a job whose JVM has gone meanwhile: here the job runs, and reports it.
+    """
     spark = sys.modules.get("pyspark")
     context = None if spark is None else spark.SparkContext._active_spark_context  # noqa: SLF001 - pyspark's own question
-    try:
-        if spark is None or context is None or context._jsc.sc().isStopped():  # noqa: SLF001
-            return plain
-    except Exception:  # of py4j, where the JVM is gone: the job finds out, and says it
-        return plain
-    inheriting: threading.Thread = spark.InheritableThread(target=run, name="program-job", daemon=True)
-    return inheriting
+    if context is None:
+        return lambda: None
+    properties: Any = None
+    with contextlib.suppress(Exception):  # of py4j
+        properties = context._jsc.sc().getLocalProperties().clone()  # noqa: SLF001 - as InheritableThread does
+
+    def take() -> None:
+        if properties is not None:
+            with contextlib.suppress(Exception):
+                context._jsc.sc().setLocalProperties(properties)  # noqa: SLF001
+
+    return take
