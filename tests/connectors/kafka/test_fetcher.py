@@ -144,6 +144,18 @@ def test_records_of_a_topic_that_was_made_anew_are_dropped_and_it_is_read_from_i
     assert consumer.calls[-2:] == [("unassign", [0, 1]), ("assign", [(0, EARLIEST), (1, EARLIEST)])]
 
 
+def test_a_new_partition_of_a_topic_that_was_made_anew_has_all_of_them_read_from_their_beginning(fetching):
+    fetcher, consumer, _ = fetching(topic_ids=lambda topics: dict.fromkeys(topics, "two"))
+    fetcher.assign([KafkaPartitionSplit(place(0), 5, topic_id="one")])
+    fetcher.assign([KafkaPartitionSplit(place(2), EARLIEST, topic_id="two")])
+    consumer.batches.append([Message(2, 0, b"a"), *messages(5)])
+    fetcher.start()
+    taken = []
+    wait_until(lambda: taken.extend(fetcher.take()) or taken, 10)
+    assert taken == [MadeAnew("t", "two")]
+    assert consumer.calls[-2:] == [("unassign", [0, 2]), ("assign", [(0, EARLIEST), (2, EARLIEST)])]
+
+
 def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, caplog):
     asked = []
 

@@ -20,12 +20,13 @@ class Brokers:
         self.answers = threading.Event()
         self.answers.set()
         self.fails = False
+        self.failure = ExternalSystemError("away")
 
     def __call__(self, topics):
         self.asked.append(topics)
         self.answers.wait(30)
         if self.fails:
-            raise ExternalSystemError("away")
+            raise self.failure
         return {topic: self.ids[topic] for topic in topics if topic in self.ids}
 
 
@@ -78,10 +79,20 @@ def test_who_does_not_answer_is_waited_for_once(brokers, monkeypatch, caplog):
         proof.prove()
 
 
-@pytest.mark.parametrize("failure", ["the brokers are away", "the topic isn't there"])
+def test_a_known_id_stays_whatever_partitions_come_later(brokers):
+    proof = proof_of(brokers)
+    proof.know("a", "1")
+    for again in (lambda: proof.know("a", "9"), proof.look, proof.prove, lambda: proof.know("a", "9")):
+        with pytest.raises(TopicMadeAnewError, match=r"'a' was deleted and made anew.*\(1\).*\(9\)"):
+            again()
+
+
+@pytest.mark.parametrize("failure", ["the brokers are away", "the client is broken", "the topic isn't there"])
 def test_what_could_not_be_proven_is_asked_for_again(brokers, failure):
     proof = proof_of(brokers)
-    brokers.fails = failure == "the brokers are away"
+    brokers.fails = failure != "the topic isn't there"
+    if failure == "the client is broken":
+        brokers.failure = AttributeError("poll")
     del brokers.ids["a"]
     proof.handed_on({"a"})
     proof.prove()

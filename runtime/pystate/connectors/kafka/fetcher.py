@@ -150,7 +150,9 @@ class PartitionFetcher:
     def _assign(self, places: list[Any], ids: Mapping[str, str | None]) -> None:
         for place in places:
             self._read.setdefault(place.topic, set()).add(place.partition)
-        self._ids.update({topic: topic_id for topic, topic_id in ids.items() if topic_id is not None})
+        for topic, topic_id in ids.items():
+            if topic_id is not None:  # a known one stays, so that all partitions are read anew where this is another
+                self._ids.setdefault(topic, topic_id)
         self._consumer.incremental_assign(places)
 
     def _unassign(self, partition: KafkaTopicPartition) -> None:

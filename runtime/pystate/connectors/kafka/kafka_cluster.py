@@ -162,8 +162,9 @@ class KafkaCluster:
 
     def _refusal(self) -> str | None:
         """Return why brokers reject the client, if they do: a request itself only times out."""
-        if self._admin is not None:
-            self._admin.poll(0)
+        admin = self._admin  # another thread may let go of it
+        if admin is not None:
+            admin.poll(0)
         refused = {kafka_client().KafkaError._AUTHENTICATION, kafka_client().KafkaError._SSL}  # noqa: SLF001 - public names
         return next((error.str().strip().rstrip(".") for error in self._told if error.code() in refused), None)
 

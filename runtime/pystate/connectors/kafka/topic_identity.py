@@ -74,8 +74,14 @@ class TopicProof:
         self._refusal: TopicMadeAnewError | None = None  # stays: a checkpoint that fails by it may be tolerated
 
     def know(self, topic: str, topic_id: str) -> None:
-        """Take the id that a topic has to have."""
-        self._ids[topic] = topic_id
+        """Take the id that a topic has to have.
+
+        Raises:
+            TopicMadeAnewError: It has another one, that of the offsets of partitions that came before.
+        """
+        known = self._ids.setdefault(topic, topic_id)
+        if known != topic_id:
+            raise self._refused(topic, known, topic_id)
 
     def handed_on(self, topics: Iterable[str]) -> None:
         """Take note of records that were fetched before now."""
@@ -145,8 +151,8 @@ class TopicProof:
             self._hangs = True
             self._warn(f"no answer within {_WAIT_S:g} s")
             return
-        except PystateError as error:
-            self._warn(error.message)
+        except Exception as error:  # whatever it is, it is no answer
+            self._warn(error.message if isinstance(error, PystateError) else repr(error))
             found = {}
         else:
             self._fails = False
@@ -156,8 +162,11 @@ class TopicProof:
             if topic_id is None:
                 self.handed_on([topic])
             elif topic_id != self._ids[topic]:
-                self._refusal = made_anew(topic, self._ids[topic], topic_id, self._name)
-                raise self._refusal
+                raise self._refused(topic, self._ids[topic], topic_id)
+
+    def _refused(self, topic: str, before: str, now: str) -> TopicMadeAnewError:
+        self._refusal = made_anew(topic, before, now, self._name)
+        return self._refusal
 
     def _warn(self, why: str) -> None:
         if not self._fails:
