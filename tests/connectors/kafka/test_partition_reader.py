@@ -252,6 +252,17 @@ def test_no_checkpoint_holds_what_may_be_of_another_topic():
         reading.positions()
 
 
+def test_a_new_partition_of_another_topic_does_not_stand_for_those_that_are_read():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5))
+    with pytest.raises(TopicMadeAnewError, match=r"\(one\).*\(two\)"):
+        reading.reader.add_splits([KafkaPartitionSplit(place(2), EARLIEST)])
+    with pytest.raises(TopicMadeAnewError):
+        reading.positions()
+    with pytest.raises(TopicMadeAnewError):
+        reading.poll(Message(0, 5, b"new"))
+    assert reading.elements == []
+
+
 def test_an_end_that_may_be_another_topics_moves_no_position():
     reading = reading_of_a_topic_that_is_made_anew((0, 5))
     reading.poll(end_of(0, 9))
@@ -280,6 +291,42 @@ def test_a_mark_of_the_fetchers_begins_the_new_topic_whatever_was_read_of_the_ol
     splits = {split.partition.partition: (split.offset, split.topic_id) for split in reading.reader.snapshot_state(1)}
     assert splits == {0: (1, "two"), 1: (EARLIEST, "two")}
     assert reading.elements == ["old", "new"]
+
+
+def test_a_source_with_an_end_ends_where_the_new_topic_does():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5, 6), (1, 0, 9), takes_losses=True, stopping=LATEST)
+    reading.reader.notify_no_more_splits()
+    reading.poll(MadeAnew("t", "two"), *(Message(0, offset, str(offset).encode()) for offset in range(8)), end_of(1, 0))
+    assert reading.positions() == {0: 8}, "read beyond the old topic's end"
+    assert reading.poll() is InputStatus.NOTHING_AVAILABLE
+    resumed = Reading(takes_losses=True, stopping=LATEST)
+    resumed.reader.add_splits(reading.reader.snapshot_state(1))
+    resumed.reader.notify_no_more_splits()
+    for one in (reading, resumed):
+        one.poll(end_of(0, 8), Message(0, 8, b"later"))
+        assert one.poll() is InputStatus.END_OF_INPUT
+    assert (reading.elements, resumed.elements) == ([*"01234567"], [])
+
+
+def test_a_source_with_an_end_whose_topic_was_made_anew_before_its_start_ends_where_that_does():
+    fetcher, reader = reader_of_topic("two", takes_losses=True, stopping=LATEST)
+    reader.add_splits([KafkaPartitionSplit(place(0), 5, 9, topic_id="one")])
+    reader.handle_source_events(ASSIGNED)
+    reader.notify_no_more_splits()
+    fetcher.batches.append([end_of(0, 3)])
+    reader.poll_next(Output())
+    assert reader.poll_next(Output()) is InputStatus.END_OF_INPUT
+
+
+def test_all_connections_are_closed_whatever_becomes_of_the_fetchers(monkeypatch):
+    closed, fetcher = [], Fetcher()
+    reader = KafkaPartitionReader(Context(), settings(), fetcher, close=lambda: closed.append(1))
+    reader.close()
+    assert (fetcher.closed, closed) == (True, [1])
+    monkeypatch.setattr(fetcher, "close", lambda: pytest.fail("the client"))
+    with pytest.raises(pytest.fail.Exception):
+        reader.close()
+    assert closed == [1, 1]
 
 
 def test_a_topic_that_is_not_there_fails_a_start():

@@ -60,6 +60,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         fetcher: Fetches records.
         clock: Returns the time, ms since 1970.
         topic_ids: Returns the ids of topics.
+        close: Closes the connections that ids are asked over.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         fetcher: Fetcher,
         clock: Callable[[], int] = current_time_ms,
         topic_ids: TopicIds = dict.fromkeys,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
         self._settings = settings
         self._fetcher = fetcher
         self._clock = clock
         self._topic_ids = topic_ids
+        self._close = close
         self._proof = TopicProof(topic_ids, settings.name, clock)
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
@@ -201,8 +204,11 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._committed.update(changed)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._fetcher.close()
+        """Close the connections."""
+        try:
+            self._fetcher.close()
+        finally:
+            self._close()
 
     def _ask(self) -> None:
         """Request partitions: at the start, and with discovery twice in each interval."""
@@ -222,6 +228,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         for message in messages:
             if message.error() is not None:
                 self._take_event(message)
+                number = -1  # its split may have ended, or begun anew
                 continue
             if message.partition() != number or message.topic() != topic:
                 topic, number = message.topic(), message.partition()
@@ -265,6 +272,8 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._proof.handed_on([partition.topic])
             if split is not None:
                 split.offset = max(split.offset, message.offset())
+                if split.stop is None and self._settings.stopping is not None:
+                    split.stop = split.offset  # of a topic that was made anew
                 if split.is_at_end:
                     self._end(split, split.offset)
             return
@@ -303,6 +312,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         text = "%s: %r was made anew; partition %d is read from its beginning."
         _LOG.warning(text, self._settings.name, topic, number)
         split.offset, split.topic_id = EARLIEST, topic_id
+        split.stop = None  # it was an offset of the old topic: a source with an end reads up to the end it finds
 
     def _lost(self, split: KafkaPartitionSplit, error: Any) -> KafkaConnectorError:
         topic, number = split.partition

@@ -21,7 +21,7 @@ class KafkaPartitionSplit(SourceSplit):
     Attributes:
         partition: The partition.
         offset: The next one to read; `EARLIEST` for the beginning of the partition.
-        stop: The offset to stop at, exclusive; None for unbounded.
+        stop: The offset to stop at, exclusive; None for unbounded, and in a source with an end for the end that is found.
         has_records: Whether a record of it has been read, so that event time waits for it.
         topic_id: The id of the topic that the offset belongs to; None if unknown.
     """

@@ -93,9 +93,15 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
     def create_reader(self, context: SourceReaderContext) -> KafkaPartitionReader:
         """Return the reader."""
         settings = self._settings
-        proving = KafkaCluster(settings, _PROOF_TIMEOUT_S).topic_ids if settings.takes_losses else None
-        fetcher = PartitionFetcher(settings, context.notify_available, topic_ids=proving)
-        return KafkaPartitionReader(context, settings, fetcher, topic_ids=KafkaCluster(settings).topic_ids)
+        cluster, proving = KafkaCluster(settings), KafkaCluster(settings, _PROOF_TIMEOUT_S)
+        fetched_ids = proving.topic_ids if settings.takes_losses else None
+        fetcher = PartitionFetcher(settings, context.notify_available, topic_ids=fetched_ids)
+
+        def close() -> None:
+            cluster.close()
+            proving.close()
+
+        return KafkaPartitionReader(context, settings, fetcher, topic_ids=cluster.topic_ids, close=close)
 
     def restore_split(self, plain: Any) -> KafkaPartitionSplit:
         """Return the split from its plain form."""
