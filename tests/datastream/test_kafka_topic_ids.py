@@ -6,9 +6,11 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
+from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
 from pystate.runtime.engines.micro_batch.driver.stream_identities import FILE, checked_identities
@@ -67,3 +69,50 @@ def test_brokers_that_do_not_answer_soon_fail_no_epoch(caplog):
         ids.check_still()
         ids.check_still()
     assert (asked, len(caplog.records)) == ([None, 1000, 1000], 1)
+
+
+class Java:
+    """Stands for an object of Java's: each method returns the value that is given for it."""
+
+    _target_id = "o1"
+    _gateway_client = None
+
+    def __init__(self, **methods):
+        for name, value in methods.items():
+            setattr(self, name, lambda *_, value=value: value)
+
+
+def answer(topic_id=None, error=None):
+    def get(*_):
+        if error is not None:
+            cause = Java(getClass=Java(getName=f"org.apache.kafka.common.errors.{error}"), getMessage=error)
+            raise Py4JJavaError("", Java(getCause=cause))
+        return Java(topicId=Java(toString=topic_id))
+
+    return SimpleNamespace(get=get)
+
+
+def brokers_with(topics):
+    entries = [Java(getKey=topic, getValue=value) for topic, value in topics.items()]
+    admin = Java(describeTopics=Java(topicNameValues=Java(entrySet=entries)), close=None)
+    unit = SimpleNamespace(TimeUnit=SimpleNamespace(MILLISECONDS="ms"))
+    java = SimpleNamespace(
+        util=SimpleNamespace(concurrent=unit, ArrayList=lambda: SimpleNamespace(add=lambda _: None)),
+        time=SimpleNamespace(Duration=SimpleNamespace(ZERO=0)),
+    )
+    brokers = KafkaBrokers(SimpleNamespace(sparkContext=SimpleNamespace(_jvm=SimpleNamespace(java=java))), {}, "words")
+    brokers._client = admin
+    return brokers
+
+
+@pytest.mark.parametrize("timeout_ms", [None, 1000])
+def test_a_topic_that_is_not_there_hides_no_other_one(timeout_ms):
+    gone = answer(error="UnknownTopicOrPartitionException")
+    brokers = brokers_with({"gone": gone, "a": answer("1"), "of old brokers": answer("AAAA==")})
+    assert brokers.topic_ids(("gone", "a", "of old brokers"), None, timeout_ms) == {"a": "1"}
+
+
+def test_a_topic_that_may_not_be_seen_is_told():
+    brokers = brokers_with({"a": answer("1"), "hidden": answer(error="TopicAuthorizationException")})
+    with pytest.raises(ExternalSystemError, match="TopicAuthorizationException"):
+        brokers.topic_ids(("a", "hidden"), None)

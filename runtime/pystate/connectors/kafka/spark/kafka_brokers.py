@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_UNKNOWN_TOPIC = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
 _RESET = {KafkaOffsetResetStrategy.EARLIEST: EARLIEST, KafkaOffsetResetStrategy.LATEST: LATEST}
 
 
@@ -97,14 +98,18 @@ class KafkaBrokers:
     def topic_ids(self, topics: tuple[str, ...], pattern: str | None, timeout_ms: int | None = None) -> dict[str, str]:
         """Return the ids of topics, or of those whose whole name a pattern matches; none where brokers are too old.
 
+        Topics that aren't there are left out.
+
         Args:
             topics: As said.
             pattern: The same.
             timeout_ms: How long each answer may take; None for what the client allows.
 
         Raises:
-            ExternalSystemError: The brokers don't answer, or don't know a topic.
+            ExternalSystemError: The brokers don't answer.
         """
+        from py4j.protocol import Py4JJavaError
+
         unit = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS  # the client's own options don't bound all it asks
 
         def answer(future: Any) -> Any:
@@ -114,8 +119,13 @@ class KafkaBrokers:
             if pattern is not None:
                 names = [str(name) for name in answer(admin.listTopics().names())]
                 topics = tuple(name for name in names if re.fullmatch(pattern, name))
-            described = answer(admin.describeTopics(self._list(topics)).allTopicNames())
-            found = {topic: str(described.get(topic).topicId().toString()) for topic in topics}
+            found = {}
+            for entry in admin.describeTopics(self._list(topics)).topicNameValues().entrySet():
+                try:
+                    found[str(entry.getKey())] = str(answer(entry.getValue()).topicId().toString())
+                except Py4JJavaError as error:
+                    if not _is_unknown_topic(error):
+                        raise
         return {topic: topic_id for topic, topic_id in found.items() if topic_id.strip("A=")}
 
     def offsets(
@@ -213,3 +223,8 @@ class KafkaBrokers:
             message = f"Kafka's brokers {failing}: {cause.getMessage() or 'no answer in time'}"
             hint = f"look at bootstrap.servers ({self._properties.get('bootstrap.servers')}), the topics and the permissions"
             raise ExternalSystemError(message, where=self._where, hint=hint) from error
+
+
+def _is_unknown_topic(error: Any) -> bool:
+    cause = error.java_exception.getCause()
+    return cause is not None and str(cause.getClass().getName()) == _UNKNOWN_TOPIC
