@@ -18,13 +18,15 @@ from tests.waiting import wait_until
 def reading(kafka):
     made = []
 
-    def make(topic, snapshots=None, **properties):
+    def make(topic, snapshots=None, end=None, rows_per_epoch=None, **properties):
         builder = KafkaSource.builder().set_bootstrap_servers(kafka.address).set_topics(topic)
         builder.set_starting_offsets(KafkaOffsetsInitializer.earliest()).set_value_only_deserializer(SimpleStringSchema())
+        if end is not None:
+            builder.set_bounded(end)
         for key, value in properties.items():
             builder.set_property(key, value)
         source, _ = builder.build().in_slots("words", timed=False)
-        made.append(SourceTestHarness(lambda: source, snapshots, output_type=Types.STRING()))
+        made.append(SourceTestHarness(lambda: source, snapshots, output_type=Types.STRING(), rows_per_epoch=rows_per_epoch))
         return made[-1]
 
     yield make
@@ -89,3 +91,19 @@ def test_who_takes_losses_reads_the_new_topic_from_its_beginning_once(kafka, rea
     send(kafka, topic, "newest", 3)
     for properties in (takes_losses, {}):
         assert read_all(reading(topic, snapshots, **properties), 3) == names("newest", 3), "the snapshot has the new id"
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_who_takes_losses_ends_where_the_new_topic_does(kafka, reading, count):
+    topic = kafka.new_topic(1)
+    send(kafka, topic, "old", 10)
+    harness = reading(topic, end=KafkaOffsetsInitializer.latest(), rows_per_epoch=4, failOnDataLoss="false")
+    snapshots = []
+    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None, 60)
+    harness.close()
+    kafka.remake_topic(topic, 1)
+    send(kafka, topic, "new", count)
+    resumed = reading(topic, snapshots[0], end=KafkaOffsetsInitializer.latest(), failOnDataLoss="false")
+    got = []
+    wait_until(lambda: got.extend(resumed.run_epoch()) or resumed.ended, 60)
+    assert got == names("new", count)
