@@ -11,10 +11,11 @@ import pytest
 from pyspark import TaskContext, cloudpickle
 
 from pystate.common import Types
-from pystate.common.errors import StateError, UserFunctionError
+from pystate.common.errors import CorruptSnapshotError, StateError, UnknownClassError, UserFunctionError
 from pystate.common.user_code.program_classes import ProgramClasses, pickled
 from pystate.connectors.collection_offset import check_offset, collection_offset
 from pystate.core.state.values.serializers import serializer_for
+from pystate.runtime.job_folder.restart_strategies import is_fatal
 
 FILE = """
 import collections, dataclasses, enum, pickle, subprocess, sys, threading
@@ -41,13 +42,15 @@ class Broken:
 class Large:
     def look_up(self):
         return MODEL
+    class Inner:
+        pass
 
 class Proxy:
     @property
     def __class__(self):
         raise RuntimeError
 
-MODEL, proxy = bytes(17 << 20), Proxy()
+MODEL, proxy = bytes(2 << 20), Proxy()
 
 class Twice(MapFunction):
     pass
@@ -110,6 +113,12 @@ def program(monkeypatch):
 
 @pytest.fixture
 def worker(program, monkeypatch):
+    return worker_of(program, monkeypatch)
+
+
+def worker_of(program, monkeypatch):
+    """The program's file as a worker has it, from now on."""
+    assert sys.modules["__main__"] is program
     classes = pickle.loads(cloudpickle.dumps(ProgramClasses.of_this_program()))
     monkeypatch.setattr(TaskContext, "_taskContext", object())
     classes.install()
@@ -129,8 +138,68 @@ def test_a_worker_has_the_classes_of_elements_only(program, worker):
     assert not hasattr(worker, "made")
     with pytest.raises(UserFunctionError, match="The class Broken of the program's file can't be sent .*lock"):
         worker.Broken()
-    with pytest.raises(UserFunctionError, match="The class Large .* its pickle has more than 16 MB"):
+    with pytest.raises(UserFunctionError, match="The class Large .* takes along more than 1 MB"):
         worker.Large()
+
+
+def test_who_looks_for_a_class_that_cannot_be_sent_meets_no_error_and_its_objects_say_why(program, monkeypatch):
+    data = [pickle.dumps(one) for one in (program.Large(), program.Large.Inner())]
+    large = serializer_for(Types.PICKLED_BYTE_ARRAY()).serialize(program.Large())
+    worker_of(program, monkeypatch)
+
+    assert [hasattr(sys.modules["__main__"], name) for name in ("Large", "Broken", "Nothing")] == [True, True, False]
+    with pytest.raises(UserFunctionError, match="The class Large .* takes along more than 1 MB"):
+        pickle.loads(data[0])
+    assert isinstance(pickle.loads(data[1]), program.Large.Inner)
+    with pytest.raises(UnknownClassError, match="The class Large .* takes along more than 1 MB"):
+        serializer_for(Types.PICKLED_BYTE_ARRAY()).deserialize(large)
+
+
+class Part:
+    """A part of a model: 64 KB in a pickle."""
+
+    pickled = 0
+
+    def __reduce__(self):
+        Part.pickled += 1
+        return bytes, (bytes(1 << 16),)
+
+
+def test_what_a_class_takes_along_is_pickled_up_to_the_bound_only(program):
+    program.Large.look_up.__globals__["MODEL"] = [Part() for _ in range(1000)]
+    Part.pickled = 0
+    classes = ProgramClasses.of_this_program()
+
+    assert 0 < Part.pickled <= 16
+    assert len(cloudpickle.dumps(classes)) < 100_000
+
+
+def test_a_class_made_in_a_function_takes_along_no_model_either(program):
+    kind = program.made()
+    kind.model = bytes(2 << 20)
+
+    with pytest.raises(pickle.PicklingError, match="takes along more than 1 MB"):
+        pickled(kind())
+
+
+def test_a_class_that_cannot_be_made_is_tried_once(program, monkeypatch):
+    tried = []
+    monkeypatch.setattr("pystate.common.user_code.program_classes.class_of", lambda *made_by: tried.append(made_by) or 1 / 0)
+    monkeypatch.setattr(TaskContext, "_taskContext", object())
+    classes = ProgramClasses({"Outer.Inner": ("id", b"")})
+    for _ in range(3):
+        classes.install()
+
+    assert len(tried) == 1
+    with pytest.raises(UserFunctionError, match=r"The class Outer.Inner .* can't be made here: ZeroDivisionError"):
+        getattr(sys.modules["__main__"], "Outer.Inner")()
+
+
+@pytest.mark.parametrize("beside", [None, "a class without a name"])
+def test_an_open_file_is_no_element(program, beside, tmp_path):
+    (tmp_path / "file").touch()  # of one that is read cloudpickle would make its text
+    with (tmp_path / "file").open() as file, pytest.raises(TypeError, match="cannot pickle '.*TextIOWrapper'"):
+        pickled([beside and program.made()(), file])
 
 
 def test_state_has_the_name_of_a_class_and_no_other_program_the_class(program, worker, monkeypatch):
@@ -141,9 +210,11 @@ def test_state_has_the_name_of_a_class_and_no_other_program_the_class(program, w
     assert state.deserialize(data) == program.Point(1)
     monkeypatch.delattr(worker, "Point")
     monkeypatch.setattr(worker, "_ProgramModule__classes", ProgramClasses({}))
-    with pytest.raises(UserFunctionError, match="Can't get attribute 'Point' on the program's own file") as error:
+    with pytest.raises(UnknownClassError, match="Can't get attribute 'Point' on the program's own file") as error:
         state.deserialize(data)
     assert "the program's file has it no more" in error.value.hint
+    assert is_fatal(error.value), "it comes back at every start"
+    assert not isinstance(error.value, CorruptSnapshotError), "an older checkpoint is no better"
 
 
 def test_state_refuses_an_object_of_a_class_without_a_name_and_says_what_to_do(program):

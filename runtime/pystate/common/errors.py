@@ -149,6 +149,10 @@ class RestoreError(SnapshotError):
     """A sound snapshot doesn't fit the job that is to start from it."""
 
 
+class UnknownClassError(RestoreError):
+    """State holds an object of a class that isn't here: the program has renamed it, or this isn't the program."""
+
+
 class StorageError(SnapshotError, ExternalSystemError):
     """The storage of snapshots failed."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from pystate.common import Types
+from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.snapshot.storage.ownership import claim
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.difference import compare
@@ -291,6 +295,18 @@ def test_verify_of_a_sound_one(history, pystate):
         f"file:{history}/savepoint-83f146-aaaa11112222 is sound: _metadata and 5 files, 3.20 KB of state.\n",
         "",
     )
+
+
+def test_objects_of_the_programs_classes_are_no_fault_of_a_savepoint(own_home, pystate, monkeypatch):
+    program = ModuleType("a_program_of_points")
+    exec("class Point: pass", vars(program))  # noqa: S102 - a class that only the program has
+    with monkeypatch.context() as there:
+        there.setitem(sys.modules, program.__name__, program)
+        points = {ValueStateDescriptor("points", Types.PICKLED_BYTE_ARRAY()): {"key-1": program.Point()}}
+        location = write_savepoint(own_home / "savepoints", snapshot_id="aaaa11112222", parallelism=1, content=points)
+
+    code, out, err = pystate("savepoints", "verify", "--deep", "aaaa")
+    assert (code, out.startswith(f"{location.uri} is sound: "), err) == (0, True, ""), "nothing is unpickled"
 
 
 def test_verify_of_damaged_metadata(history, pystate):

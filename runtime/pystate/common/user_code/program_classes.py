@@ -11,7 +11,7 @@ Where a function brings a class along, too, that is the same class: pickles know
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import io
 import pickle
 import sys
@@ -24,8 +24,9 @@ from typing import Any
 from pystate.common.errors import UserFunctionError
 
 _MAIN = "__main__"
-MOST_BYTES = 16 << 20
-"""How large the pickle of a class may be."""
+MOST_BYTES = 1 << 20
+"""How large the pickle of a class may be: each slot gets one, and each task of a source's."""
+_MODULE = "put the class into a module beside the program"
 _WAY_OUT = "in state a class must be of the top level of the program's file, or of a module, and a function of a module"
 
 
@@ -64,25 +65,48 @@ class ProgramClasses:
         """Give classes that are defined in classes their whole names, which cloudpickle leaves out."""
         for name in self._pickles.keys() - vars(self._module).keys():
             if "." in name:
-                with contextlib.suppress(Exception):  # it can't be made, which a pickle that asks for it will say
-                    kind: Any = self.get(name)
-                    kind.__qualname__ = name
-                    setattr(self._module, name, kind)
+                kind: Any = self.get(name)
+                kind.__qualname__ = name
+                setattr(self._module, name, kind)
 
     def get(self, name: str) -> type | None:
-        """Return the class of a name; None where the program has none.
-
-        Raises:
-            UserFunctionError: It can't be made here.
-        """
+        """Return the class of a name, or what stands for one that can't be made here; None where the program has none."""
         made_by = self._pickles.get(name)
         if made_by is None:
             return None
         if isinstance(made_by, str):
-            message = f"The class {name} of the program's file can't be sent to where its objects are: {made_by}"
-            raise UserFunctionError(message, hint="put the class into a module beside the program")
-        found: type = class_of(*made_by)
+            why = f"The class {name} of the program's file can't be sent to where its objects are: {made_by}"
+            return _refused(self, name, why)
+        try:
+            found: type = class_of(*made_by)
+        except Exception as error:  # whatever making it runs
+            why = f"The class {name} of the program's file can't be made here: {type(error).__name__}: {error}"
+            return _refused(self, name, why)
         return found
+
+
+class _Refused(type):
+    """Makes what stands for a class that isn't here: it says why as soon as an object of it is to be made.
+
+    The name must lead to something: of an AttributeError pickle says only that there is no such class.
+    """
+
+    _classes: ProgramClasses
+    _why: str
+
+    def __getattr__(cls, name: str) -> Any:
+        found = cls._classes.get(f"{cls.__qualname__}.{name}")
+        if found is None:
+            raise AttributeError(cls._why)
+        return found
+
+
+def _refused(classes: ProgramClasses, name: str, why: str) -> type:
+    def new(*_: Any, **__: Any) -> Any:
+        raise UserFunctionError(why, hint=_MODULE)
+
+    scope = {"__module__": _MAIN, "__qualname__": name, "__new__": new, "_classes": classes, "_why": why}
+    return _Refused(name.rpartition(".")[2], (), scope)
 
 
 class _ProgramModule(ModuleType):
@@ -116,22 +140,30 @@ def _classes_in(scope: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
 
 
 class _Bounded(io.BytesIO):
-    """Takes so many bytes: a class whose methods refer to a model would bring that along."""
+    """Takes so many bytes, so that a model that a class's methods refer to is not copied before it is refused."""
 
     def write(self, data: Any) -> int:
-        if self.tell() + len(data) > MOST_BYTES:
-            message = f"with what its methods refer to its pickle has more than {MOST_BYTES >> 20} MB"
-            raise OverflowError(message)
+        if self.tell() + memoryview(data).nbytes > MOST_BYTES:
+            message = f"it takes along more than {MOST_BYTES >> 20} MB of what its methods refer to"
+            raise pickle.PicklingError(message)
         return super().write(data)
 
 
-def _made_by(kind: type) -> tuple[str, bytes] | str:
-    cloudpickle = _cloudpickle()
+def _making(kind: type) -> bytes:
+    """Return the pickle that makes a class.
 
+    Raises:
+        PicklingError: It is too large.
+    """
     data = _Bounded()
+    _cloudpickle().Pickler(data, protocol=5).dump(kind)
+    return data.getvalue()
+
+
+def _made_by(kind: type) -> tuple[str, bytes] | str:
     try:
-        cloudpickle.Pickler(data).dump(kind)
-        return cloudpickle._get_or_create_tracker_id(kind), data.getvalue()  # noqa: SLF001
+        made_by = _making(kind)
+        return _cloudpickle()._get_or_create_tracker_id(kind), made_by  # noqa: SLF001
     except Exception as error:  # whatever is in the class: nobody may ask for it
         return f"{type(error).__name__}: {error}"
 
@@ -161,14 +193,24 @@ def why_not_kept(error: Exception) -> str:
 
 _known: weakref.WeakKeyDictionary[type, bytes] = weakref.WeakKeyDictionary()
 """What makes the classes that went along in a pickle of this process."""
-_making = threading.RLock()
+_lock = threading.RLock()
 
 
 def _with_classes(value: Any) -> bytes:
+    data = io.BytesIO()
+    _pickler()(data, protocol=5).dump(value)
+    return data.getvalue()
+
+
+@functools.cache
+def _pickler() -> Any:
     cloudpickle = _cloudpickle()
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
         def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, io.TextIOWrapper | memoryview):  # of which cloudpickle would make something else
+                message = f"cannot pickle {type(obj).__name__!r} object"
+                raise TypeError(message)
             found_by_name = cloudpickle._should_pickle_by_reference  # noqa: SLF001
             if not isinstance(obj, type) or obj.__module__ == "builtins" or found_by_name(obj):
                 return super().reducer_override(obj)
@@ -177,12 +219,10 @@ def _with_classes(value: Any) -> bytes:
                 return name
             made_by: bytes | None = _known.get(obj)
             if made_by is None:
-                made_by = _known[obj] = cloudpickle.dumps(obj)
+                made_by = _known[obj] = _making(obj)
             return class_of, (cloudpickle._get_or_create_tracker_id(obj), made_by)  # noqa: SLF001
 
-    data = io.BytesIO()
-    Pickler(data, protocol=5).dump(value)
-    return data.getvalue()
+    return Pickler
 
 
 def class_of(tracker: str, made_by: bytes) -> Any:
@@ -193,6 +233,6 @@ def class_of(tracker: str, made_by: bytes) -> Any:
         made_by: The pickle that makes it.
     """
     known = _cloudpickle()._DYNAMIC_CLASS_TRACKER_BY_ID  # noqa: SLF001
-    with _making:  # a class is known before it has its methods
+    with _lock:  # a class is known before it has its methods
         found = known.get(tracker)
         return pickle.loads(made_by) if found is None else found  # noqa: S301 - a pickle asked for it

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from pystate.common.errors import UserFunctionError
+from pystate.common.errors import UnknownClassError, UserFunctionError
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
 from pystate.common.type_rules import INTEGER_BITS, SCALAR_RULES, Conform, WrongValueError, as_bytes
@@ -187,10 +187,12 @@ class _Pickled(Format):
     def from_plain(self, plain: Any) -> Any:
         try:
             return pickle.loads(plain)  # noqa: S301 - the job asked for pickle by this type
+        except UserFunctionError as error:  # see `ProgramClasses`
+            raise UnknownClassError(error.message, hint=error.hint) from error
         except (AttributeError, ImportError) as error:
             message = f"A pickled object can't be read: {error}."
             hint = "its class is gone: the program's file has it no more, or the module of the class isn't there"
-            raise UserFunctionError(message, hint=hint) from error
+            raise UnknownClassError(message, hint=hint) from error
 
 
 def _scalar(made: Callable[..., Format], kind: TypeKind, *arguments: Any) -> Format:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError, UserFunctionError
+from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError, UnknownClassError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.state.values.schema_evolution import Resolution, SchemaCompatibility, resolve_types
@@ -155,7 +155,7 @@ class _MsgpackSerializer(TypeSerializer):
     def deserialize(self, data: bytes) -> Any:
         try:
             return self._format.from_plain(self._unpack(data))
-        except UserFunctionError:  # the bytes are right, and the program's code isn't
+        except UnknownClassError:  # nothing is damaged, so no older checkpoint is better
             raise
         except PystateError as error:
             raise _damaged_value(self.type_name, error.message) from error
