@@ -34,7 +34,7 @@ def test_on_a_terminal_reasons_go_on_below_themselves():
 def test_on_a_narrow_terminal_reasons_stand_below():
     assert guarantee_lines([PRINTED], 40) == [
         "clicks of today -> Print: at-least-once",
-        "    what comes behind the latest",
+        "    what comes after the latest",
         "    checkpoint when the job fails is",
         "    printed again",
     ]
