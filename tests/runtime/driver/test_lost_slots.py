@@ -268,7 +268,7 @@ def test_a_slot_whose_watchdog_writes_without_heartbeats_is_not_silent(hanging, 
     monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
     watchdog = ControlClient(*pool.description.coordinator, SECRET)
     watchdog.call("watchdog", slot=0, attempt=0)
-    frame = f'  File "{OUR_CODE}/slot/subtask.py", line 1 in run'
+    frame = f'  File "{OUR_CODE}/runtime/slot/subtask.py", line 1 in run'
     held = f'Thread 0x1 (most recent call first):\n  File "/jobs/job.py", line 7 in process_element\n{frame}\n'
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:

@@ -80,9 +80,11 @@ def test_the_process_that_writes_logs_is_small() -> None:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == [
         "pystate.common",
+        "pystate.common.files",
         "pystate.common.files.regular_files",
+        "pystate.runtime",
         "pystate.runtime.logs",
+        "pystate.runtime.logs.log_writer",
         "pystate.runtime.logs.pieces",
         "pystate.runtime.logs.pump",
-        "pystate.runtime.logs.log_writer",
     ]

@@ -68,7 +68,7 @@ def test_a_python_with_the_dependencies_alone_can_be_a_slot_with_the_archive(fol
     )
     command = [sys.executable, "-c", script, archive, lib]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.split() == [f"{archive}/pystate/slot/process.py", "one/two/inner.py"]
+    assert done.stdout.split() == [f"{archive}/pystate/runtime/slot/process.py", "one/two/inner.py"]
 
 
 def test_the_programs_neighbours_are_shipped_and_nothing_else(folder, tmp_path, monkeypatch):

@@ -232,6 +232,35 @@ def test_a_checkpoint_that_the_coordinator_gave_up_holds_nothing_back() -> None:
     assert bench.drain() == [CheckpointAborted(1, CANCELLED), "on"]
 
 
+@pytest.mark.parametrize("settings", [ALIGNED, UNALIGNED, AT_LEAST_ONCE], ids=["aligned", "unaligned", "at least once"])
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_newer_checkpoint_that_the_coordinator_gave_up_leaves_an_older_savepoint_alone(settings, arrived) -> None:
+    bench = Bench(settings)
+    savepoint = barrier(1, savepoint=True)
+    if arrived:
+        bench.gate.add(0, savepoint)
+        bench.drain()
+    bench.gate.abort_checkpoint(2)
+    if not arrived:
+        bench.gate.add(0, savepoint)
+    bench.gate.add(1, savepoint)
+    assert 1 in bench.drain()
+    for channel in (0, 1):
+        bench.gate.add(channel, barrier(2))
+    assert bench.drain() == []
+
+
+def test_what_follows_the_barrier_of_a_checkpoint_that_was_given_up_before_it_is_not_held_back() -> None:
+    bench = Bench(ALIGNED)
+    bench.gate.abort_checkpoint(1)
+    bench.gate.add(0, barrier(1))
+    bench.gate.add(0, data("on"))
+    assert bench.drain() == ["on"]
+    bench.gate.add(0, barrier(2))
+    bench.gate.add(1, barrier(2))
+    assert bench.drain() == [2]
+
+
 # -- at least once
 
 

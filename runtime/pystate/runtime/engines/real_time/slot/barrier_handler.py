@@ -31,6 +31,9 @@ class CheckpointBarrierHandler(Protocol):
     def cancelled(self, marker: CancelCheckpointMarker) -> None:
         """Handle the cancellation of a checkpoint."""
 
+    def aborted(self, checkpoint_id: int) -> None:
+        """Handle the end of a checkpoint that the coordinator has given up; its barriers may have been sent or not."""
+
     def ended(self, channel: int) -> None:
         """Handle the end of a channel, all of which has been processed."""
 

@@ -28,6 +28,7 @@ class CheckpointBarrierTracker:
         self._current = -1  # the newest known checkpoint
         self._alignments: dict[int, Alignment] = {}  # by checkpoint, oldest first
         self._ended: set[int] = set()
+        self._aborted: set[int] = set()  # checkpoints that were given up before a barrier of theirs arrived
 
     @property
     def deadline(self) -> int | None:
@@ -42,8 +43,11 @@ class CheckpointBarrierTracker:
     def barrier_reached(self, channel: int, barrier: CheckpointBarrier) -> None:
         """Count a barrier."""
         checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id in self._aborted:
+            return
         if checkpoint_id > self._current:
             self._current = checkpoint_id
+            self._aborted = {one for one in self._aborted if one > checkpoint_id}
             self._alignments[checkpoint_id] = Alignment(barrier, self._clock(), set(self._ended))
             if len(self._alignments) > _MOST_TRACKED:
                 self._subsume(next(iter(self._alignments)))
@@ -61,6 +65,14 @@ class CheckpointBarrierTracker:
         self._subsume_older(checkpoint_id)
         self._current = max(self._current, checkpoint_id)
         self._emit(CheckpointAborted(checkpoint_id, CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER))
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """Cancel that checkpoint alone: barriers of older ones may be on their way, such as that of a savepoint."""
+        if self._alignments.pop(checkpoint_id, None) is not None:
+            reason = CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
+            self._emit(CheckpointAborted(checkpoint_id, reason))
+        elif checkpoint_id > self._current:
+            self._aborted.add(checkpoint_id)
 
     def ended(self, channel: int) -> None:
         """Stop waiting for barriers of a channel."""

@@ -117,7 +117,7 @@ class CheckpointedInputGate:
 
     def abort_checkpoint(self, checkpoint_id: int) -> None:
         """Abort a checkpoint that was ended from outside."""
-        self._handler.cancelled(CancelCheckpointMarker(checkpoint_id))
+        self._handler.aborted(checkpoint_id)
 
     def next_deadline(self) -> int | None:
         """Return the time from which `poll` may return an event without new input, ms since 1970; None for never."""

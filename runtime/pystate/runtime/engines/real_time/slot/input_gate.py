@@ -111,7 +111,7 @@ class InputGate:
         with self._mailbox.changed:
             if self._closed:
                 return
-            if self._opening is not None and self._opening[0] <= checkpoint_id:
+            if self._opening is not None and self._opening[0] == checkpoint_id:
                 self._opening = None
             self._gate.abort_checkpoint(checkpoint_id)
             self._mailbox.changed.notify_all()

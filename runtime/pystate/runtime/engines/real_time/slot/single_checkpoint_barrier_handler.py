@@ -40,6 +40,7 @@ class SingleCheckpointBarrierHandler:
         self._alignment: Alignment | None = None
         self._writer: ChannelStateWriter | None = None  # set while barriers overtake
         self._ended: set[int] = set()
+        self._aborted: set[int] = set()  # checkpoints that were given up before a barrier of theirs arrived
 
     @property
     def deadline(self) -> int | None:
@@ -88,6 +89,13 @@ class SingleCheckpointBarrierHandler:
             reason = CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER
             self._emit(CheckpointAborted(checkpoint_id, reason))
 
+    def aborted(self, checkpoint_id: int) -> None:
+        """Cancel that checkpoint alone: barriers of older ones may be on their way, such as that of a savepoint."""
+        if self._alignment is not None and self._alignment.checkpoint_id == checkpoint_id:
+            self._abort(CheckpointFailureReason.CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER)
+        elif checkpoint_id > self._current:
+            self._aborted.add(checkpoint_id)
+
     def ended(self, channel: int) -> None:
         """Stop waiting for barriers of a channel."""
         self._ended.add(channel)
@@ -128,9 +136,12 @@ class SingleCheckpointBarrierHandler:
 
     def _begin(self, barrier: CheckpointBarrier) -> Alignment | None:
         """Return the alignment that a barrier belongs to; None if its checkpoint is over."""
+        if barrier.checkpoint_id in self._aborted:
+            return None
         if barrier.checkpoint_id > self._current:
             self._abort(CheckpointFailureReason.CHECKPOINT_DECLINED_SUBSUMED)
             self._current = barrier.checkpoint_id
+            self._aborted = {one for one in self._aborted if one > self._current}
             self._alignment = Alignment(barrier, self._clock(), set(self._ended))
         if self._alignment is None or barrier.checkpoint_id != self._current:
             return None
