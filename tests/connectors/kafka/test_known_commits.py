@@ -96,7 +96,7 @@ def test_the_first_young_marker_behind_the_transaction_of_another_is_not_taken_f
     sink = builder(kafka, topic).set_marker_topic(markers).build()
     parameters = {SinkOptions.COMMITTER_RETRIES.key: 0}
     with kafka.open_transaction(markers, marker_partition(MINE)):
-        monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 4.0)
+        monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 6.0)
         with opened(sink, job_parameters=parameters) as harness:
             harness.process_elements(["a:1"])
             snapshot = harness.snapshot(1)
