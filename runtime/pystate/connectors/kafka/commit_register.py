@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-import time
 import uuid
-from collections.abc import Callable
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from pystate.connectors.kafka.kafka_client import REQUEST_TIMEOUT_S, client_settings, kafka_client, new_client, reason
-from pystate.connectors.kafka.kafka_failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_client import (
+    REQUEST_TIMEOUT_S,
+    called_on_a_thread,
+    client_settings,
+    kafka_client,
+    new_client,
+    reason,
+)
+from pystate.connectors.kafka.kafka_failures import answered
 
 _LOG = logging.getLogger(__name__)
 
 _VERSION = 1
 MOST_KEPT = 32
 """So many committables are in a register: 1.8 KB, of the 4 KB that brokers take (`offset.metadata.max.bytes`)."""
-_PAUSE_S = 0.05
 _ANSWER_S = 10.0
 _SLACK_S = 1.0
 
@@ -117,16 +119,9 @@ class CommitRegisters:
         """
         if not self.usable:
             return None
-        deadline = time.monotonic() + REQUEST_TIMEOUT_S
-        while True:
-            try:
-                place = self._asked(transactional_id, topic, partition)
-            except kafka_client().KafkaException as error:  # its last transaction is ending, or the coordinator is moving
-                if failure_of(error.args[0]) is not Failure.PASSING or time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_S)
-            else:
-                return CommitRegister.of_text(place.metadata) if place.offset >= 0 else None
+        # an error passes while the last transaction of the id ends, or the coordinator moves
+        place = answered(lambda: self._asked(transactional_id, topic, partition), REQUEST_TIMEOUT_S)
+        return CommitRegister.of_text(place.metadata) if place.offset >= 0 else None
 
     def write(self, producer: Any, transactional_id: str, place: tuple[str, int], register: CommitRegister) -> None:
         """Write a register in the open transaction of a producer.
@@ -138,7 +133,18 @@ class CommitRegisters:
         if transactional_id not in self._groups:
             with closing(self._consumer(transactional_id)) as consumer:
                 self._groups[transactional_id] = consumer.consumer_group_metadata()
-        _bounded_call(producer.send_offsets_to_transaction, [offset], self._groups[transactional_id], _ANSWER_S)
+        group = self._groups[transactional_id]
+        # The client ignores the timeout if the group's coordinator has left the cluster meanwhile, as at a restart of the
+        # broker (librdkafka 5456 and 5511), and waits for ever. That producer isn't used any more: the next one fences it.
+        sent = called_on_a_thread(
+            lambda: producer.send_offsets_to_transaction([offset], group, _ANSWER_S), name="kafka-register"
+        )
+        try:
+            sent.result(_ANSWER_S + _SLACK_S)
+        except AnswerTimeoutError as error:
+            client = kafka_client()
+            message = f"the coordinator of the group doesn't answer within {_ANSWER_S:g} s"
+            raise client.KafkaException(client.KafkaError(client.KafkaError._TIMED_OUT, message)) from error  # noqa: SLF001
 
     def refused(self, error: Any) -> bool:
         """Return whether an error means that registers aren't permitted, and remember it."""
@@ -174,31 +180,3 @@ class CommitRegisters:
     def _consumer(self, transactional_id: str) -> Any:
         own = {"group.id": transactional_id, "isolation.level": "read_committed", "enable.auto.commit": False}
         return new_client("Consumer", {**client_settings(self._properties), **own}, self._where)
-
-
-def _bounded_call(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call a client function whose last argument is its timeout in seconds, and enforce that timeout.
-
-    The client ignores the timeout if the coordinator of the group has left the cluster meanwhile, as at a restart of the
-    broker (librdkafka 5456 and 5511), and waits for ever. The call continues in its thread, with a producer that isn't used
-    any more: the next one of the transactional id fences it.
-
-    Raises:
-        KafkaException: As raised by the call, or `_TIMED_OUT`.
-    """
-    client, outcome = kafka_client(), Future[None]()
-
-    def call() -> None:
-        try:
-            function(*arguments)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(None)
-
-    threading.Thread(target=call, name="kafka-register", daemon=True).start()
-    try:
-        outcome.result(arguments[-1] + _SLACK_S)
-    except AnswerTimeoutError as error:
-        message = f"the coordinator of the group doesn't answer within {arguments[-1]:g} s"
-        raise client.KafkaException(client.KafkaError(client.KafkaError._TIMED_OUT, message)) from error  # noqa: SLF001

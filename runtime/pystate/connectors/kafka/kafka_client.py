@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as AnswerTimeoutError
-from typing import Any
+from typing import Any, TypeVar
 
 from pystate.common.errors import JobExecutionError, JobGraphError
 
+T = TypeVar("T")
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 REQUEST_TIMEOUT_S = 30.0
 """How long one question to the brokers may take."""
@@ -81,6 +84,25 @@ def answer_of(asked: Any) -> Any:
     except (AnswerTimeoutError, TimeoutError) as error:
         late = client.KafkaError(client.KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s")  # noqa: SLF001
         raise client.KafkaException(late) from error
+
+
+def called_on_a_thread(call: Callable[[], T], name: str) -> Future[T]:
+    """Return the outcome of a call of the client that may never come back: nothing waits for its thread.
+
+    Args:
+        call: The call.
+        name: The name of the thread.
+    """
+    outcome = Future[T]()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:  # raised to the caller that takes the outcome
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return outcome
 
 
 def reason(error: BaseException) -> str:

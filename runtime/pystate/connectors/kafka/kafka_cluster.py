@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import closing, contextmanager
@@ -19,7 +18,7 @@ from pystate.connectors.kafka.kafka_client import (
     reason,
     topic_id_of,
 )
-from pystate.connectors.kafka.kafka_failures import Failure, failure_of
+from pystate.connectors.kafka.kafka_failures import answered
 from pystate.connectors.kafka.offsets import (
     EARLIEST,
     KafkaOffsetResetStrategy,
@@ -30,7 +29,6 @@ from pystate.connectors.kafka.offsets import (
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 
 Offsets = dict[KafkaTopicPartition, int]
-_PAUSE_S = 0.1
 
 
 class KafkaCluster:
@@ -154,7 +152,7 @@ class KafkaCluster:
         with self._asking():
             asked = [client.TopicPartition(*partition) for partition in partitions]
             with closing(new_client("Consumer", self._settings.consumer(), self._settings.name)) as consumer:
-                places = self._answered(lambda: consumer.committed(asked, self._timeout_s))
+                places = answered(lambda: consumer.committed(asked, self._timeout_s), self._timeout_s)
             for place in places:
                 if place.error is not None:
                     raise client.KafkaException(place.error)
@@ -167,17 +165,6 @@ class KafkaCluster:
             admin.poll(0)
         refused = {kafka_client().KafkaError._AUTHENTICATION, kafka_client().KafkaError._SSL}  # noqa: SLF001 - public names
         return next((error.str().strip().rstrip(".") for error in self._told if error.code() in refused), None)
-
-    def _answered(self, ask: Callable[[], Any]) -> Any:
-        """Ask again while the answer is an error that passes, such as a coordinator that is just being chosen."""
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            try:
-                return ask()
-            except kafka_client().KafkaException as error:
-                if failure_of(error.args[0]) is not Failure.PASSING or time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_S)
 
     @contextmanager
     def _asking(self) -> Iterator[Any]:

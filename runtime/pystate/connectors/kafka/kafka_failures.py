@@ -6,9 +6,11 @@ a code of a newer client has to be put in its place.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pystate.connectors.kafka.kafka_client import kafka_client
 
@@ -76,6 +78,26 @@ TABLE: dict[str, Failure] = {
     for name in names.split()
 }
 """By the code's name."""
+
+
+T = TypeVar("T")
+_PAUSE_S = 0.05
+
+
+def answered(ask: Callable[[], T], timeout_s: float) -> T:
+    """Return an answer of the brokers; ask again while it is an error that passes, such as a coordinator being chosen.
+
+    Raises:
+        KafkaException: Another error, or one that hasn't passed in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return ask()
+        except kafka_client().KafkaException as error:
+            if failure_of(error.args[0]) is not Failure.PASSING or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def failure_of(error: Any) -> Failure:

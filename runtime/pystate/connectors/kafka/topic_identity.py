@@ -7,7 +7,6 @@ id is never given twice: where brokers still name the same one after a fetch, wh
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as AnswerTimeoutError
@@ -15,7 +14,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from pystate.common.errors import PystateError, RestoreError
-from pystate.connectors.kafka.kafka_client import KafkaConnectorError
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError, called_on_a_thread
 
 _LOG = logging.getLogger(__name__)
 
@@ -131,16 +130,8 @@ class TopicProof:
             self._take(max(0.0, until - monotonic()))
 
     def _begin(self) -> None:
-        topics, answer = self._unproven, Future[Mapping[str, str | None]]()
-        self._unproven, self._asked = set(), (topics, answer)
-
-        def ask() -> None:
-            try:
-                answer.set_result(self._ask(topics))
-            except BaseException as error:  # told on the reader's thread
-                answer.set_exception(error)
-
-        threading.Thread(target=ask, name="kafka-topic-ids", daemon=True).start()
+        topics, self._unproven = self._unproven, set()
+        self._asked = topics, called_on_a_thread(lambda: self._ask(topics), name="kafka-topic-ids")
 
     def _take(self, wait_s: float) -> None:
         assert self._asked is not None  # noqa: S101 - of both callers
