@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import ConfigurationError
+from pystate.connectors.finding import Finding, Health, fail, ok, warn
+from pystate.connectors.kafka import kafka_check
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.doctor import kafka, machine, service, storage
-from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
+from pystate_cli.doctor import machine, service, storage
 from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
@@ -70,7 +71,7 @@ def _findings(
     configuration = yield from _configuration(session, conf_dir, properties)
     if configuration is None:
         return
-    yield kafka.check_kafka(configuration)
+    yield kafka_check.check_kafka(configuration)
     yield machine.check_cores(configuration)
     yield from machine.check_authentication(configuration)
     with session.console.waiting("Trying the storage"):

@@ -13,7 +13,7 @@ import typer
 
 from pystate.common.errors import UsageError
 from pystate_cli.arguments.options import JsonOption, VerboseOption
-from pystate_cli.programs.project_template import filled_in, module_name, project_files
+from pystate_cli.programs.project_files import filled_in, module_name, project_files
 from pystate_cli.programs.templates.catalog import TEMPLATES, TemplateName
 from pystate_cli.session import Session
 

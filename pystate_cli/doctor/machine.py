@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.processes.machine_load import core_count
+from pystate.connectors.finding import Finding, fail, ok, warn
 from pystate_cli.console.formats import format_size
-from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pystate.common.errors import PystateError
+from pystate.connectors.finding import Finding, fail, ok, warn
 from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
-from pystate_cli.doctor.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration

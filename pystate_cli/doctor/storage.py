@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import PystateError
-from pystate_cli.doctor.finding import Finding, fail, ok, warn
+from pystate.connectors.finding import Finding, fail, ok, warn
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pystate_cli.doctor.finding import Finding, Health
+from pystate.connectors.finding import Finding, Health
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

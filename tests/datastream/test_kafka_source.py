@@ -9,7 +9,7 @@ from pystate.common.serialization import DeserializationSchema, SimpleStringSche
 from pystate.common.type_info import Types
 from pystate.connectors.kafka.spark.kafka_brokers import check_connector
 from pystate.connectors.kafka.spark.kafka_source import KafkaValueDecoder
-from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
+from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaSource
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pystate_cli.programs.project_template import ProjectTemplate
-from pystate_cli.programs.templates import count, files, kafka, windows
+from pystate.connectors.file_system import files_template
+from pystate.connectors.kafka import kafka_template
+from pystate.connectors.project_template import ProjectTemplate
+from pystate_cli.programs.templates import count, windows
 
 
 class TemplateName(str, Enum):
@@ -19,7 +21,7 @@ class TemplateName(str, Enum):
 
 TEMPLATES: dict[TemplateName, ProjectTemplate] = {
     TemplateName.COUNT: count.TEMPLATE,
-    TemplateName.FILES: files.TEMPLATE,
-    TemplateName.KAFKA: kafka.TEMPLATE,
+    TemplateName.FILES: files_template.TEMPLATE,
+    TemplateName.KAFKA: kafka_template.TEMPLATE,
     TemplateName.WINDOWS: windows.TEMPLATE,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate_cli.programs.project_template import ProjectTemplate
+from pystate.connectors.project_template import ProjectTemplate
 
 _JOB = '''
 """Averages of sensors, minute by minute of the time at which they were read.

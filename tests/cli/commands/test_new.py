@@ -12,7 +12,7 @@ import pytest
 
 from pystate.common.configuration.configuration import load_configuration
 from pystate.common.files.home import PystateHome
-from pystate_cli.programs.project_template import module_name
+from pystate_cli.programs.project_files import module_name
 from pystate_cli.programs.templates.catalog import TemplateName
 from tests.ops.jobmanager.harness import PYTHON_PATH
 

@@ -16,8 +16,9 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.open_files import check_files_of_spark
-from pystate_cli.doctor import kafka, machine, service, storage
-from pystate_cli.doctor.finding import Finding, Health, fail, ok, warn
+from pystate.connectors.finding import Finding, Health, fail, ok, warn
+from pystate.connectors.kafka import kafka_check
+from pystate_cli.doctor import machine, service, storage
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 from tests.cli.views.test_views import rendered
 
@@ -291,6 +292,6 @@ def test_the_verdict():
     ],
 )
 def test_the_connector_to_kafka(settings, health, text):
-    found = kafka.check_kafka(Configuration(settings))
+    found = kafka_check.check_kafka(Configuration(settings))
     assert (found.health, found.name) == (health, "kafka")
     assert text in found.text

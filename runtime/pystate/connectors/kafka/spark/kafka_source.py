@@ -22,11 +22,11 @@ from pystate.connectors.kafka.offsets import (
 )
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers, check_connector
 from pystate.connectors.kafka.spark.kafka_group_offsets import KafkaGroupOffsets
+from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.connectors.kafka.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
 from pystate.connectors.kafka.split_source import KafkaSplitSource
-from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import JobGraphError
+from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.core.api.job_graph import SourceTransformation
-from pystate.core.api.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.runtime.engines.micro_batch.spark.source_checks import FORGETFUL, PlanNode, plan_nodes_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from pystate_cli.doctor.finding import Finding, ok, warn
+from pystate.connectors.finding import Finding, ok, warn
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate_cli.programs.project_template import ProjectTemplate
+from pystate.connectors.project_template import ProjectTemplate
 
 _JOB = '''
 """Keeps the balance of each account, from files to files, exactly once.
