@@ -10,6 +10,8 @@ import pkgutil
 from pathlib import Path
 
 FACE = ("common", "datastream", "queryable", "state_processor", "table", "testing")
+OF_CONNECTORS = ("connector", "finding", "project_template", "sink", "source", "spark_format", "write_ahead")
+"""The modules of `pystate.connectors` that connectors in other distributions are written with."""
 LIST = Path(__file__).with_name("public_names.txt")
 
 
@@ -20,8 +22,14 @@ def public_names() -> list[str]:
         root = importlib.import_module(f"pystate.{package}")
         modules = [root.__name__, *(found.name for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}."))]
         for module in modules:
-            names += [f"{module}.{name}" for name in getattr(importlib.import_module(module), "__all__", ())]
+            names += _names(module)
+    for module in OF_CONNECTORS:
+        names += _names(f"pystate.connectors.{module}")
     return sorted(names)
+
+
+def _names(module: str) -> list[str]:
+    return [f"{module}.{name}" for name in getattr(importlib.import_module(module), "__all__", ())]
 
 
 def test_no_public_name_comes_or_goes_by_accident() -> None:

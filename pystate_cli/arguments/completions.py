@@ -44,32 +44,31 @@ def prepare_completion() -> None:
 
 def complete_job(context: typer.Context, incomplete: str) -> list[Completion]:
     """Offer the ids and names of jobs, those that have not ended first."""
-    return _offered(_job_words(context, ended=True), incomplete)
+    return offered(_job_words(context, ended=True), incomplete)
 
 
 def complete_running_job(context: typer.Context, incomplete: str) -> list[Completion]:
     """Offer the ids and names of jobs that have not ended."""
-    return _offered(_job_words(context, ended=False), incomplete)
+    return offered(_job_words(context, ended=False), incomplete)
 
 
 def complete_savepoint(context: typer.Context, incomplete: str) -> list[Completion]:
     """Offer the savepoints and checkpoints of the last jobs."""
-    return _offered(_savepoint_words(context), incomplete)
+    return offered(_savepoint_words(context), incomplete)
 
 
 def complete_queryable_state(context: typer.Context, incomplete: str) -> list[Completion]:
     """Offer the queryable states of the job in the words so far."""
-    return _offered(_state_words(context), incomplete)
+    return offered(_state_words(context), incomplete)
 
 
 def complete_key(incomplete: str) -> list[Completion]:
     """Offer the keys of the configuration."""
-    from pystate.common.configuration.options import ALL_OPTIONS
-
-    return _offered(((key, option.description.partition(". ")[0]) for key, option in ALL_OPTIONS.items()), incomplete)
+    return offered(_key_words(), incomplete)
 
 
-def _offered(words: Iterator[Completion] | Any, incomplete: str) -> list[Completion]:
+def offered(words: Iterator[Completion] | Any, incomplete: str) -> list[Completion]:
+    """Return the words that begin so and need no quoting; none where an error comes up."""
     found: dict[str, str] = {}
     try:
         for word, meaning in words:
@@ -82,6 +81,13 @@ def _offered(words: Iterator[Completion] | Any, incomplete: str) -> list[Complet
 
 def _is_safe(word: str) -> bool:
     return all(_SAFE.fullmatch(part) for part in re.split(r"^[a-z0-9+.-]+://|/", word) if part)
+
+
+def _key_words() -> Iterator[Completion]:
+    from pystate.common.configuration.options import every_option
+
+    for key, option in every_option().items():
+        yield key, option.description.partition(". ")[0]
 
 
 def _job_words(context: typer.Context, *, ended: bool) -> Iterator[Completion]:

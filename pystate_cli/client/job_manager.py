@@ -241,12 +241,12 @@ def _properties(configuration: Configuration | None) -> list[str]:
 
 
 def _own_options() -> Iterator[ConfigOption[Any]]:
+    from pystate.common.configuration.config_option import options_of
     from pystate.common.configuration.job_manager_options import (
         HeartbeatManagerOptions,
         HighAvailabilityOptions,
         JobManagerOptions,
     )
-    from pystate.common.configuration.options import options_of
     from pystate.common.configuration.security_options import SecurityOptions
 
     for group in (JobManagerOptions, HeartbeatManagerOptions, HighAvailabilityOptions, SecurityOptions):

@@ -79,10 +79,11 @@ def _below(loaded: LoadedConfiguration) -> str:
 
 
 def _rows(configuration: Configuration) -> list[SettingRow]:
-    from pystate.common.configuration.options import ALL_OPTIONS
+    from pystate.common.configuration.options import every_option
 
     rows = []
-    for key, option in ALL_OPTIONS.items():
+    options = every_option()
+    for key, option in options.items():
         is_set = configuration.contains(option)
         default = None if option.default is None else option.type.format(option.default)
         value = configuration.get_string(key, "") if is_set else default
@@ -93,7 +94,7 @@ def _rows(configuration: Configuration) -> list[SettingRow]:
         rows.append(SettingRow(key, value, is_set, origin.kind.value, place, default, option.allowed, option.description))
     # Spark's own keys have no definition here
     for key, value, origin in configuration.items():
-        if key not in ALL_OPTIONS:
+        if key not in options:
             rows.append(SettingRow(key, value, True, origin.kind.value, origin.place, None, "", ""))
     return rows
 

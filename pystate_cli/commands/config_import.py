@@ -123,11 +123,11 @@ def _not_in_force_sentence(target: Path) -> str:
 
 def _toml(imported: Imported, name: str) -> str:
     from pystate.common.configuration.option_types import toml_string
-    from pystate.common.configuration.options import ALL_OPTIONS
+    from pystate.common.configuration.options import option_of
 
     lines = [f"# Settings taken over from {name} by `pystate config import`.", ""]
     for key, text in imported.taken.items():
-        option = ALL_OPTIONS.get(key)
+        option = option_of(key)
         value = toml_string(text) if option is None else option.type.to_toml(option.type.parse(text))
         lines.append(f"{toml_string(key)} = {value}")
     left_out = [

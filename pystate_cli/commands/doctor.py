@@ -9,9 +9,8 @@ import typer
 
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
-from pystate.connectors.kafka import kafka_check
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.doctor import machine, service, storage
+from pystate_cli.doctor import connectors, machine, service, storage
 from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
@@ -71,7 +70,7 @@ def _findings(
     configuration = yield from _configuration(session, conf_dir, properties)
     if configuration is None:
         return
-    yield kafka_check.check_kafka(configuration)
+    yield from connectors.check_connectors(configuration)
     yield machine.check_cores(configuration)
     yield from machine.check_authentication(configuration)
     with session.console.waiting("Trying the storage"):

@@ -156,7 +156,7 @@ def _inspected(session: Session, text: str) -> Inspection:
     from pystate.core.snapshot.storage.ownership import claimant
     from pystate.ops.catalog.inspection import inspect_operators
     from pystate.ops.catalog.snapshot_summary import SnapshotSummary
-    from pystate.ops.catalog.split_positions import kafka_positions
+    from pystate.ops.catalog.split_positions import split_positions
     from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, source_progress, words
 
     location = find_snapshot(session, text)
@@ -168,8 +168,8 @@ def _inspected(session: Session, text: str) -> Inspection:
         sources = []
         if position is not None:
             sources = source_progress(position, location.read_whole(position.files))
-        in_slots = kafka_positions(location, metadata.operators)
-        sources += [SourceProgress(uid, words(offset, {}, -1), offset) for uid, offset in in_slots.items()]
+        in_slots = split_positions(location, metadata.operators)
+        sources += [SourceProgress(uid, words(offset, {}), offset) for uid, offset in in_slots.items()]
     except PystateError as error:
         error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
         raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.configuration.keys_without_effect import why_without_effect
-from pystate.common.configuration.options import ALL_OPTIONS, canonical_key, is_known
+from pystate.common.configuration.options import canonical_key, is_known, option_of
 from pystate.common.configuration.refused_keys import refusal_of
 from pystate.common.errors import ConfigurationError, UsageError
 
@@ -180,7 +180,7 @@ def sort_settings(settings: Mapping[str, str]) -> Imported:
                 result.without_effect[key] = why
             continue
         today = canonical_key(key)
-        option = ALL_OPTIONS.get(today)
+        option = option_of(today)
         try:
             text = value if option is None else option.type.format(option.type.parse(value))
         except ValueError:

@@ -71,6 +71,10 @@ class DynamicPropertyError(ConfigurationError):
     exit_code = 2
 
 
+class ConnectorError(PystateError):
+    """An installed connector can't be loaded, or the installation names none."""
+
+
 class JavaNotFoundError(PystateError):
     """No Java for Spark was found."""
 

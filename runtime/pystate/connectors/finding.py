@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+__all__ = [
+    "Finding",
+    "Health",
+    "fail",
+    "ok",
+    "warn",
+]
+
 
 class Health(Enum):
     """How bad it is."""

@@ -26,6 +26,25 @@ from pystate.core.api.functions import Function
 if TYPE_CHECKING:
     from pystate.core.metrics.metric import MetricGroup
 
+__all__ = [
+    "Boundedness",
+    "EpochBound",
+    "InputStatus",
+    "ParallelSourceFunction",
+    "ReaderOutput",
+    "RichParallelSourceFunction",
+    "RichSourceFunction",
+    "Source",
+    "SourceContext",
+    "SourceFunction",
+    "SourceReader",
+    "SourceReaderContext",
+    "SourceSplit",
+    "SplitEnumerator",
+    "SplitEnumeratorContext",
+    "StartsAt",
+]
+
 T = TypeVar("T")
 SplitT = TypeVar("SplitT", bound="SourceSplit")
 

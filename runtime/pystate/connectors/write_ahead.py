@@ -20,6 +20,11 @@ import pyarrow as pa
 from pystate.common.errors import CorruptSnapshotError
 from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWriter, SinkWriter
 
+__all__ = [
+    "WriteAheadCommitter",
+    "WriteAheadWriter",
+]
+
 IN = TypeVar("IN")
 
 _VERSION = 1

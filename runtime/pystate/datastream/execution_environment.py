@@ -17,9 +17,9 @@ from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
-from pystate.connectors.kafka.spark.kafka_source import KafkaSource
 from pystate.connectors.source import Source, SourceFunction
 from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.executor import current_executor, for_widest_step
 from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph, element_type
 from pystate.core.api.json_plan import json_plan
@@ -108,14 +108,14 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
     def from_source(
         self,
-        source: FileSource | KafkaSource | Source[Any, Any],
+        source: TranslatedSource | Source[Any, Any],
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "Source",
         type_info: TypeInformation | None = None,
     ) -> StreamT:
         """Read a source; the elements of a text file source are its lines, those of a Parquet source its rows.
 
-        A Kafka source's schema makes elements from the values of records. A split-based `Source`, such as
+        Those of a source with a schema are what that makes of the values of records. A split-based `Source`, such as
         `NumberSequenceSource`, runs as a task in slots.
 
         Args:
@@ -127,39 +127,10 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         Raises:
             JobGraphError: It isn't a source.
         """
-        if isinstance(source, KafkaSource):
-            return self._from_kafka(source, watermark_strategy, source_name, type_info)
-        if not isinstance(source, FileSource):
-            declared = type_info or getattr(source, "produced_type", None)
-            return self._add_own_source(source, watermark_strategy, source_name, declared)
-        step = SourceTransformation(
-            name=source_name,
-            in_slots=lambda spark: source.in_slots(spark, source_name),
-            single_column=source.single_column,
-            bounded=source.bounded,
-            paths=source.paths,
-            watermark_strategy=watermark_strategy,
-            output_type=type_info or (Types.STRING() if source.single_column else None),
-        )
-        return self._add_source(step)
-
-    def _from_kafka(
-        self, source: KafkaSource, strategy: WatermarkStrategy | None, name: str, type_info: TypeInformation | None
-    ) -> StreamT:
-        timed = strategy is not None
-        step = SourceTransformation(
-            name=name,
-            frame=lambda: source.to_frame(self.spark, name, timed=timed),
-            stopping=source.stopping(lambda: self.spark, name, timed=timed),
-            completed_offsets=source.group_offsets(lambda: self.spark, name),
-            identity=source.identity(lambda: self.spark, name),
-            in_slots=lambda spark: source.in_slots(name, timed=timed),  # noqa: ARG005 - no Spark is needed for it
-            bounded=source.bounded,
-            watermark_strategy=strategy,
-            decoder=source.decoder,
-            output_type=type_info or source.produced_type,
-        )
-        return self._add_source(step)
+        if isinstance(source, TranslatedSource):
+            return self._add_source(source.to_step(lambda: self.spark, source_name, watermark_strategy, type_info))
+        declared = type_info or getattr(source, "produced_type", None)
+        return self._add_own_source(source, watermark_strategy, source_name, declared)
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> StreamT:
         """Read the elements of a collection, in order, as a bounded source.

@@ -9,7 +9,6 @@ import sys
 from collections import namedtuple
 from datetime import datetime, timezone
 
-import pyspark
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
@@ -17,7 +16,6 @@ from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.open_files import check_files_of_spark
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
-from pystate.connectors.kafka import kafka_check
 from pystate_cli.doctor import machine, service, storage
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 from tests.cli.views.test_views import rendered
@@ -46,9 +44,9 @@ def test_a_healthy_machine(pystate, conf, own_home):
 
     names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
     assert code == 0, out
-    assert names[:8] == ["python", "packages", "open files", "java", "spark", "home", "settings", "kafka"]
-    assert names[8:11] == ["cores", "checkpoints", "savepoints"]
-    assert names[11:13] == ["job manager", "port"]
+    assert names[:9] == ["python", "packages", "open files", "java", "spark", "home", "settings", "kafka", "sql"]
+    assert names[9:12] == ["cores", "checkpoints", "savepoints"]
+    assert names[12:14] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
     assert not own_home.exists(), "a look leaves nothing behind"
@@ -271,27 +269,3 @@ def test_the_verdict():
     assert verdict(findings[:1]) == "All 1 checks are well."
     assert verdict(findings) == "1 of 2 checks warn."
     assert verdict([*findings, fail("c", "")]) == "1 of 3 checks failed, 1 warn."
-
-
-@pytest.mark.parametrize(
-    ("settings", "health", "text"),
-    [
-        ({}, Health.OK, f"-Dspark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"),
-        (
-            {"spark.jars.packages": f"a:b:1,org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"},
-            Health.OK,
-            f"reading: org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}",
-        ),
-        ({"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:3.5.0"}, Health.WARN, "is for Spark 3.5.0"),
-        ({"spark.jars": "/x/spark-sql-kafka-0-10_2.13-3.5.0.jar"}, Health.WARN, "is for Spark 3.5.0"),
-        (
-            {"spark.jars": f"/x/spark-sql-kafka-0-10_2.13-{pyspark.__version__}.jar,/x/kafka-clients-3.9.2.jar"},
-            Health.WARN,
-            "without spark-token-provider-kafka-0-10;",
-        ),
-    ],
-)
-def test_the_connector_to_kafka(settings, health, text):
-    found = kafka_check.check_kafka(Configuration(settings))
-    assert (found.health, found.name) == (health, "kafka")
-    assert text in found.text

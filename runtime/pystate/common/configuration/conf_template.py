@@ -11,13 +11,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.config_option import ConfigOption, options_of
 from pystate.common.configuration.options import (
     OPTION_GROUPS,
     CheckpointingOptions,
     ExternalizedCheckpointRetention,
     StateBackendOptions,
-    options_of,
 )
 from pystate.common.files.home import write_file_atomically
 

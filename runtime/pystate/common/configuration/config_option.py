@@ -32,3 +32,8 @@ class ConfigOption(Generic[T]):
     def allowed(self) -> str:
         """Say which values are allowed."""
         return self.type.allowed
+
+
+def options_of(group: type) -> list[ConfigOption[Any]]:
+    """Return the options of a group in the order of their definition."""
+    return [value for value in vars(group).values() if isinstance(value, ConfigOption)]

@@ -23,6 +23,7 @@ from pystate.common.configuration.options import (
     canonical_key,
     is_known,
     nearest_key,
+    option_of,
 )
 from pystate.common.configuration.refused_keys import REFUSED_KEYS, refusal_of
 from pystate.common.configuration.sensitive_keys import without_secrets
@@ -264,7 +265,7 @@ class Configuration:
             ConfigurationError: The key is misspelt, or the value is not allowed.
         """
         key = canonical_key(key)
-        option = ALL_OPTIONS.get(key)
+        option = option_of(key)
         if option is not None:
             value = option.type.format(self._parse(option, value, origin))  # one spelling: "10 s" for "10s"
         elif not is_known(key):
@@ -517,7 +518,7 @@ def _scalar(key: str, raw: Any, origin: Origin) -> str:
         return BooleanType().format(raw)
     if isinstance(raw, (int, float)):
         return repr(raw)
-    option = ALL_OPTIONS.get(canonical_key(key))
+    option = option_of(canonical_key(key))
     if option is None and not is_known(key):
         raise unknown_key(key, origin)
     message = f"The value {raw!r} of {key!r} is neither text, number nor truth value."

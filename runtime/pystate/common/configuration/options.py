@@ -10,7 +10,8 @@ import difflib
 from enum import Enum
 from typing import Any
 
-from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.config_option import ConfigOption, options_of
+from pystate.common.configuration.connector_options import connector_options
 from pystate.common.configuration.deployment_options import DeploymentOptions, PythonOptions
 from pystate.common.configuration.execution_options import ExecutionOptions, PipelineOptions
 from pystate.common.configuration.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
@@ -489,8 +490,8 @@ class PystateOptions:
         "pystate.source.max-rows-per-epoch",
         IntegerType(minimum=0),
         100_000,
-        "What one epoch reads at most of a Kafka source that sets no maxOffsetsPerTrigger, and of each source in slots, for"
-        " each subtask of the job's parallelism. 0 for no limit.",
+        "What one epoch reads at most of a source of Spark's that counts rows and has no limit of its own, and of each"
+        " source in slots, for each subtask of the job's parallelism. 0 for no limit.",
     )
     RECOVERY_ALLOW_OLDER_CHECKPOINT = ConfigOption[bool](
         "pystate.recovery.allow-older-checkpoint",
@@ -542,13 +543,8 @@ OPTION_GROUPS: tuple[type, ...] = (
 """The groups in the order of `conf/flink-conf.toml`."""
 
 
-def options_of(group: type) -> list[ConfigOption[Any]]:
-    """Return the options of a group in the order of their definition."""
-    return [value for value in vars(group).values() if isinstance(value, ConfigOption)]
-
-
 ALL_OPTIONS: dict[str, ConfigOption[Any]] = {option.key: option for group in OPTION_GROUPS for option in options_of(group)}
-"""Key -> option; older names are not in it."""
+"""Key -> option; older names, and the options of connectors, are not in it."""
 
 _FALLBACKS: dict[str, str] = {old: option.key for option in ALL_OPTIONS.values() for old in option.fallback_keys}
 
@@ -558,15 +554,41 @@ def canonical_key(key: str) -> str:
     return _FALLBACKS.get(key, key)
 
 
+def option_of(key: str) -> ConfigOption[Any] | None:
+    """Return the option of a key, pystate's or a connector's; None for older names, Spark's and other keys.
+
+    Raises:
+        ConnectorError: A connector can't be loaded.
+    """
+    if key.startswith(SPARK_PREFIX) or key in _FALLBACKS:
+        return ALL_OPTIONS.get(key)
+    return ALL_OPTIONS.get(key) or connector_options().get(key)
+
+
+def every_option() -> dict[str, ConfigOption[Any]]:
+    """Return all options by key, those of connectors last.
+
+    Raises:
+        ConnectorError: A connector can't be loaded.
+    """
+    return {**ALL_OPTIONS, **connector_options()}
+
+
 def is_known(key: str) -> bool:
-    """Return whether the key is an option, an older name of one, or Spark's."""
-    return key in ALL_OPTIONS or key in _FALLBACKS or (key.startswith(SPARK_PREFIX) and len(key) > len(SPARK_PREFIX))
+    """Return whether the key is an option, an older name of one, or Spark's.
+
+    Raises:
+        ConnectorError: A connector can't be loaded.
+    """
+    if key in ALL_OPTIONS or key in _FALLBACKS or (key.startswith(SPARK_PREFIX) and len(key) > len(SPARK_PREFIX)):
+        return True
+    return key in connector_options()
 
 
 def nearest_key(key: str) -> str | None:
     """Return the known key that looks most like `key`; None where none is near."""
     wanted = key.lower().replace("_", "-")
-    candidates = [*ALL_OPTIONS, *_FALLBACKS]
+    candidates = [*every_option(), *_FALLBACKS]
     found = difflib.get_close_matches(wanted, candidates, n=1, cutoff=0.6)
     if found:
         return canonical_key(found[0])

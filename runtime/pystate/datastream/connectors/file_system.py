@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pystate.common.errors import JobGraphError
+from pystate.common.overrides import override
 from pystate.common.serialization import BulkWriterFactory, Encoder
 from pystate.common.time import Duration
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, Types
+from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.file_system.bucket_assigner import BucketAssigner
 from pystate.connectors.file_system.compaction import FileCompactor, FileCompactStrategy
 from pystate.connectors.file_system.file_sink import FileSink
@@ -18,6 +20,8 @@ from pystate.connectors.file_system.formats.split_format import SplitFormat, Tex
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, PartFileInfo, RollingPolicy
 from pystate.connectors.file_system.split_file_source import SplitFileSource
+from pystate.connectors.translated_source import TranslatedSource
+from pystate.core.api.job_graph import SourceTransformation
 from pystate.datastream.connectors.file_paths import qualified_paths
 
 if TYPE_CHECKING:
@@ -100,7 +104,7 @@ class _TextLines(StreamFormat):
         return TextLines(self._encoding)
 
 
-class FileSource:
+class FileSource(TranslatedSource):
     """A source that reads files.
 
     Args:
@@ -141,6 +145,24 @@ class FileSource:
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
         """Return a builder of a source that reads in batches of rows."""
         return FileSourceBuilder(paths, bulk_format)
+
+    @override
+    def to_step(
+        self,
+        spark: Callable[[], SparkSession],
+        name: str,
+        strategy: WatermarkStrategy | None,
+        type_info: TypeInformation | None,
+    ) -> SourceTransformation:
+        return SourceTransformation(
+            name=name,
+            in_slots=lambda session: self.in_slots(session, name),
+            single_column=self.single_column,
+            bounded=self.bounded,
+            paths=self.paths,
+            watermark_strategy=strategy,
+            output_type=type_info or (Types.STRING() if self.single_column else None),
+        )
 
     def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation]:
         """Return the split-based source that reads the files, and the type of its elements.

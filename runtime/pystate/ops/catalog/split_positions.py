@@ -1,13 +1,11 @@
-"""The positions of Kafka sources in slots, read from a snapshot."""
+"""The positions of sources in slots, read from a snapshot."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pystate.connectors.kafka.offsets import KafkaTopicPartition
-from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+from pystate.connectors.installed_connectors import connectors
 from pystate.connectors.split_feed import ENUMERATOR, SPLITS
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.state_rows import value_decoder
@@ -15,10 +13,10 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateReader
 
 
-def kafka_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
-    """Return the next offsets of each Kafka source in slots, by uid, in Spark's format.
+def split_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
+    """Return how far each source in slots was read whose splits a connector knows, by uid, as JSON.
 
-    Partitions at their end are not included.
+    Splits at their end are not included.
 
     Args:
         location: The snapshot's directory.
@@ -29,16 +27,12 @@ def kafka_positions(location: SnapshotLocation, operators: Iterable[OperatorStat
     """
     found: dict[str, str] = {}
     for operator in operators:
-        offsets: dict[KafkaTopicPartition, int] = {}
-        for split in _splits(location, operator):
-            if KafkaPartitionSplit.is_plain(split):
-                one = KafkaPartitionSplit.of(split)
-                offsets[one.partition] = one.offset
-        if offsets:
-            by_topic: dict[str, dict[str, int]] = {}
-            for (topic, number), offset in sorted(offsets.items()):
-                by_topic.setdefault(topic, {})[str(number)] = offset
-            found[operator.uid] = json.dumps(by_topic, separators=(",", ":"))
+        splits = list(_splits(location, operator))
+        for connector in connectors().values() if splits else ():
+            position = connector.position_of_splits(splits)
+            if position is not None:
+                found[operator.uid] = position
+                break
     return found
 
 

@@ -11,14 +11,15 @@ from pystate.common.files.job_files import OF_THE_MACHINE
 from pystate.common.text.bounded_text import text_of
 from pystate.common.text.java_errors import java_hint
 from pystate.common.user_code.user_errors import error_sentence
+from pystate.connectors.installed_connectors import spark_formats
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 
-_NOT_ANSWERED = re.compile(
+_NOT_ANSWERED = (
     r"java\.net\.(?:Connect|UnknownHost|SocketTimeout|NoRouteToHost|Socket|PortUnreachable)Exception"
-    r"|java\.util\.concurrent\.TimeoutException|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect)Exception"
+    r"|java\.util\.concurrent\.TimeoutException"
     r"|org\.apache\.hadoop\.ipc\.\w+Exception|java\.sql\.SQL(?:Transient|NonTransientConnection|Recoverable)\w*Exception"
 )
-"""The errors of Java if the peer does not answer."""
+"""The errors of Java if the peer does not answer; connectors have others."""
 _OF_NETWORKS = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.ESTALE)
 _OF_SPARK = ("pyspark.", "py4j.")
 
@@ -37,7 +38,8 @@ def may_pass(error: BaseException, *, begun: bool) -> bool:
     if isinstance(error, OSError):
         return begun or error.errno in (*OF_THE_MACHINE, *_OF_NETWORKS)
     if type(error).__module__.startswith(_OF_SPARK):
-        return begun or _NOT_ANSWERED.search(text_of(error)) is not None
+        patterns = (_NOT_ANSWERED, *(pattern for one in spark_formats() for pattern in one.outages))
+        return begun or any(re.search(pattern, text_of(error)) for pattern in patterns)
     return False
 
 

@@ -1,4 +1,4 @@
-"""Sources that are read in slots: files always; collections and Kafka, which Spark can read as well, on request."""
+"""Sources that are read in slots: some always, those that Spark can read as well on request."""
 
 from __future__ import annotations
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
+from pystate.common.overrides import override
 from pystate.common.serialization import DeserializationSchema
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.user_code.taken import take
 from pystate.common.user_code.user_frames import program_line
+from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.java_properties import librdkafka_properties
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
@@ -27,6 +29,8 @@ from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.connectors.kafka.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
 from pystate.connectors.kafka.split_source import KafkaSplitSource
+from pystate.connectors.translated_source import TranslatedSource
+from pystate.core.api.job_graph import SourceTransformation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +94,7 @@ class KafkaSourceSettings:
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
 
 
-class KafkaSource:
+class KafkaSource(TranslatedSource):
     """Reads topics; made by `builder()`.
 
     Args:
@@ -118,6 +122,28 @@ class KafkaSource:
         """The type of the elements; None if the schema doesn't define it."""
         schema = self.settings.schema
         return None if schema is None else schema.produced_type
+
+    @override
+    def to_step(
+        self,
+        spark: Callable[[], SparkSession],
+        name: str,
+        strategy: WatermarkStrategy | None,
+        type_info: TypeInformation | None,
+    ) -> SourceTransformation:
+        timed = strategy is not None
+        return SourceTransformation(
+            name=name,
+            frame=lambda: self.to_frame(spark(), name, timed=timed),
+            stopping=self.stopping(spark, name, timed=timed),
+            completed_offsets=self.group_offsets(spark, name),
+            identity=self.identity(spark, name),
+            in_slots=lambda _: self.in_slots(name, timed=timed),
+            bounded=self.bounded,
+            watermark_strategy=strategy,
+            decoder=self.decoder,
+            output_type=type_info or self.produced_type,
+        )
 
     def to_frame(self, spark: SparkSession, where: str, *, timed: bool, condition: Column | None = None) -> DataFrame:
         """Return the streaming DataFrame of the records.

@@ -20,6 +20,7 @@ from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import write_file_atomically
 from pystate.common.processes.java import find_java
 from pystate.common.processes.open_files import check_files_of_spark
+from pystate.connectors.installed_connectors import spark_formats
 from pystate.runtime.logs.pipes import descriptor_into, log_bounds
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 from pystate.runtime.spark import worker_site
@@ -53,11 +54,9 @@ logger.allowlist.name = org.apache.spark.sql.execution.streaming.runtime.RealTim
 logger.allowlist.level = error
 logger.writer.name = org.apache.spark.shuffle.streaming.StreamingShuffleWriter
 logger.writer.level = error
-logger.kafka.name = org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer
-logger.kafka.level = error
 """
-"""Left out: warnings of the stages and the memory that the real-time engine means to use, in each attempt, and one for each
-record of Kafka that a Python stage reads (Spark reads for it on a plain thread): hundreds of lines in each epoch."""
+"""Left out: warnings of the stages and the memory that the real-time engine means to use, in each attempt, and those that
+connectors name."""
 
 _LOCAL_DIR = "spark.local.dir"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -160,7 +159,9 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     """
     settings = session_settings(configuration)
     log4j = log.with_name("log4j2.properties")
-    write_file_atomically(log4j, _LOG4J.encode())
+    quiet = (logger for one in spark_formats() for logger in one.quiet_loggers)
+    lines = [f"logger.q{number}.name = {name}\nlogger.q{number}.level = error\n" for number, name in enumerate(quiet)]
+    write_file_atomically(log4j, "".join([_LOG4J, *lines]).encode())
     java_options = f'"-Dlog4j2.configurationFile={log4j.as_uri()}"'  # quoted for Spark, which splits at spaces
     settings[_JAVA_OPTIONS] = " ".join(part for part in (settings.get(_JAVA_OPTIONS), java_options) if part)
     return settings

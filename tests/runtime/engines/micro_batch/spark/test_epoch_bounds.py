@@ -6,8 +6,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.connectors.kafka.spark.kafka_format import KafkaFormat
 from pystate.runtime.engines.micro_batch.spark import epoch_bounds
-from pystate.runtime.engines.micro_batch.spark.epoch_bounds import EpochBounds, relation_options
+from pystate.runtime.engines.micro_batch.spark.epoch_bounds import EpochBounds
+from pystate.runtime.engines.micro_batch.spark.stream_formats import relation_options
 
 BYTES, ROWS = "pystate.source.max-bytes-per-epoch", "pystate.source.max-rows-per-epoch"
 
@@ -51,7 +53,7 @@ def test_an_epoch_of_files_holds_no_more_than_the_limit_times_the_parallelism(sp
     assert epochs == [(0, 2), (1, 2), (2, 1)]
     assert frame.columns == lines.columns
     assert notices == [
-        "An epoch reads at most 2 kb in files of the source 'lines': pystate.source.max-bytes-per-epoch sets this limit."
+        "An epoch reads at most 2 kb of the source 'lines': pystate.source.max-bytes-per-epoch sets this limit."
     ]
 
 
@@ -85,8 +87,8 @@ def test_one_stream_that_is_bounded_twice_is_one_stream_still(spark, tmp_path):
 
 
 def test_a_source_of_the_newer_kind_gets_its_limit_the_same_way(spark, monkeypatch):
-    """Kafka's classes do not come with pyspark: the rate source stands in for it under its name."""
-    monkeypatch.setattr(EpochBounds, "_limit_of", lambda self, relation: (self._kafka, "kafka"))
+    """Kafka's classes do not come with pyspark: the rate source stands in for it."""
+    monkeypatch.setattr(epoch_bounds, "format_of", lambda relation: KafkaFormat())
     rates = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
     frame, notices = bound(rates, {ROWS: "10"})
     assert stream_options(frame) == [{"rowspersecond": "5", "maxoffsetspertrigger": "20"}]
@@ -96,5 +98,5 @@ def test_a_source_of_the_newer_kind_gets_its_limit_the_same_way(spark, monkeypat
 def test_a_format_whose_limits_are_not_known_is_named(spark, monkeypatch):
     rates = spark.readStream.format("rate").load()
     assert bound(rates) == (rates, [])
-    monkeypatch.setattr(epoch_bounds, "_SELF_LIMITED", ())
+    monkeypatch.setattr(epoch_bounds, "format_of", lambda relation: None)
     assert "reads 'rate', of which pystate knows no limit" in bound(rates)[1][0]

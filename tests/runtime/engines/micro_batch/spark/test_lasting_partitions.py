@@ -10,10 +10,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.connectors.kafka.spark.kafka_format import KafkaFormat
 from pystate.core.api.job_graph import OperatorKind
 from pystate.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.window import TumblingEventTimeWindows
-from pystate.runtime.engines.micro_batch.spark import lasting_partitions
 from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partition_columns
 from pystate.runtime.engines.micro_batch.spark.level import Level, Port
 from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStage, SourceStageSpec
@@ -116,7 +116,7 @@ class Kept(DataSource):
 
 @pytest.fixture
 def records(spark, monkeypatch):
-    monkeypatch.setitem(lasting_partitions._LASTING, Kept.name(), lasting_partitions._LASTING["kafka"])
+    monkeypatch.setattr(KafkaFormat, "names", (Kept.name(),))
     spark.dataSource.register(Kept)
     return spark.readStream.format(Kept.name()).load()
 

@@ -9,10 +9,9 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import NO_OFFSET
 from tests.core.snapshot.snapshots import source_position
 
 LOG = {
-    "sources/0/9.compact": b'v1\n{"path":"a"}\n{"path":"b"}\n{"path":"c"}',
-    "sources/0/10": b'v1\n{"path":"d"}',
-    "sources/0/11": b'v1\n{"path":"e"}\n{"path":"f"}',
-    "sources/1/10": b'v1\n{"path":"of another source"}',
+    "9.compact": b'v1\n{"path":"a"}\n{"path":"b"}\n{"path":"c"}',
+    "10": b'v1\n{"path":"d"}',
+    "11": b'v1\n{"path":"e"}\n{"path":"f"}',
 }
 
 
@@ -39,7 +38,7 @@ LOG = {
     ],
 )
 def test_offsets_in_words(offset, told):
-    assert words(offset, LOG, 0) == told
+    assert words(offset, LOG) == told
 
 
 def test_each_source_is_told(tmp_path):

@@ -12,6 +12,7 @@ from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,
     captured_sources,
+    source_log,
     source_offsets,
     unpack_archive,
 )
@@ -95,7 +96,5 @@ def _read_by_spark(snapshot: Snapshot | None) -> dict[str, list[tuple[str, dict[
     read: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
     offsets = source_offsets(files[f"offsets/{position.epoch}"])
     for source, offset in zip(captured_sources(files), offsets, strict=True):
-        folder = f"sources/{source.log}/"
-        log = {name[len(folder) :]: data for name, data in files.items() if name.startswith(folder)}
-        read.setdefault(source.uid, []).append((offset, log))
+        read.setdefault(source.uid, []).append((offset, source_log(files, source.log)))
     return read

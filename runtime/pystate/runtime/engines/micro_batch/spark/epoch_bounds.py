@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.option_types import MemorySizeType
 from pystate.common.configuration.options import PystateOptions
+from pystate.connectors.spark_format import ReadUnit
+from pystate.runtime.engines.micro_batch.spark.stream_formats import (
+    RELATIONS,
+    V1,
+    format_name,
+    format_of,
+    node_name,
+    relation_options,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_V1, _V2 = "StreamingRelation", "StreamingRelationV2"
-_FILES = "FileSource["
-_SELF_LIMITED = ("rate", "rate-micro-batch", "memory", "pystate_collection_", "delta")
-"""Formats that read no more than their options allow; Delta has its own default."""
-
 
 @dataclass(frozen=True)
-class Limit:
-    """The limit option of one kind of source.
+class _Bound:
+    """The most that an epoch reads of a source.
 
     Attributes:
-        option: The source's option.
-        own: The options, in lower case, by which an author limits the source.
-        value: The most that an epoch reads; 0 for no limit.
+        value: In the unit of the source's limit; 0 for no bound.
         said: The same as text for users.
         key: The pystate option that sets it.
     """
 
-    option: str
-    own: frozenset[str]
     value: int
     said: str
     key: str
@@ -53,20 +53,10 @@ class EpochBounds:
     def __init__(self, configuration: Configuration, parallelism: int) -> None:
         size = configuration.get(PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH) * parallelism
         rows = configuration.get(PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH) * parallelism
-        self._files = Limit(
-            "maxBytesPerTrigger",
-            frozenset({"maxbytespertrigger", "maxfilespertrigger"}),
-            size,
-            f"{MemorySizeType().format(size)} in files",
-            PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH.key,
-        )
-        self._kafka = Limit(
-            "maxOffsetsPerTrigger",
-            frozenset({"maxoffsetspertrigger"}),
-            rows,
-            f"{rows} rows",
-            PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH.key,
-        )
+        self._bounds = {
+            ReadUnit.BYTES: _Bound(size, MemorySizeType().format(size), PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH.key),
+            ReadUnit.ROWS: _Bound(rows, f"{rows} rows", PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH.key),
+        }
 
     def bound(self, frame: DataFrame, where: str) -> tuple[DataFrame, list[str]]:
         """Return the DataFrame with limits for streams that have none, and a sentence about each kind that got one.
@@ -78,19 +68,21 @@ class EpochBounds:
         notices: list[str] = []
 
         def limited(relation: Any) -> Any:
-            limit, format_name = self._limit_of(relation)
+            known = format_of(relation)
+            limit = None if known is None else known.limit
             if limit is None:
-                if not format_name.startswith(_SELF_LIMITED):
+                if known is None or not known.limits_itself:
                     notices.append(
-                        f"The source {where!r} reads {format_name!r}, of which pystate knows no limit: its first epoch may "
-                        "hold all that is there. Set the limit that the format has."
+                        f"The source {where!r} reads {format_name(relation)!r}, of which pystate knows no limit: its first "
+                        "epoch may hold all that is there. Set the limit that the format has."
                     )
                 return relation
-            options = relation_options(relation)
-            if limit.value == 0 or not limit.own.isdisjoint(options):
+            bound = self._bounds[limit.unit]
+            own = {option.lower() for option in (limit.option, *limit.others)}
+            if bound.value == 0 or not own.isdisjoint(relation_options(relation)):
                 return relation
-            notices.append(f"An epoch reads at most {limit.said} of the source {where!r}: {limit.key} sets this limit.")
-            return _with_option(relation, limit.option, str(limit.value))
+            notices.append(f"An epoch reads at most {bound.said} of the source {where!r}: {bound.key} sets this limit.")
+            return _with_option(relation, limit.option, str(bound.value))
 
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
         bounded = _rewritten(plan, limited)
@@ -98,34 +90,10 @@ class EpochBounds:
             return frame, list(dict.fromkeys(notices))
         return _frame_of(bounded, frame), list(dict.fromkeys(notices))
 
-    def _limit_of(self, relation: Any) -> tuple[Limit | None, str]:
-        name = str(relation.sourceName())
-        if _node_name(relation) == _V1:
-            return (self._files if name.startswith(_FILES) else None), str(relation.dataSource().className())
-        return (self._kafka if name == "kafka" else None), name
-
-
-def relation_options(relation: Any) -> dict[str, str]:
-    """Return the options of a stream in a plan, with keys in lower case; none for other nodes."""
-    name = _node_name(relation)
-    options: dict[str, str] = {}
-    if name == _V1:
-        pairs = relation.dataSource().options().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            options[str(pair._1()).lower()] = str(pair._2())  # noqa: SLF001 - Scala's names of the parts of a pair
-    elif name == _V2:
-        options = {str(key).lower(): str(value) for key, value in relation.extraOptions().items()}
-    return options
-
-
-def _node_name(plan: Any) -> str:
-    return str(plan.nodeName()).strip()
-
 
 def _rewritten(plan: Any, limited: Callable[[Any], Any]) -> Any:
     """Return a plan with its streams replaced; their columns, and so all nodes above them, stay the same."""
-    if _node_name(plan) in (_V1, _V2):
+    if node_name(plan) in RELATIONS:
         return limited(plan)
     children = [plan.children().apply(index) for index in range(plan.children().length())]
     if not any(child.isStreaming() for child in children):
@@ -138,7 +106,7 @@ def _rewritten(plan: Any, limited: Callable[[Any], Any]) -> Any:
 
 
 def _with_option(relation: Any, key: str, value: str) -> Any:
-    if _node_name(relation) == _V1:
+    if node_name(relation) == V1:
         source = relation.dataSource()
         return _copy(relation, dataSource=_copy(source, options=source.options().updated(key, value)))
     options = _jvm().java.util.HashMap(relation.extraOptions().asCaseSensitiveMap())

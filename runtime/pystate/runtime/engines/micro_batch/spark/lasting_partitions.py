@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pystate.runtime.engines.micro_batch.spark.source_checks import streams_of
+from pystate.connectors.installed_connectors import spark_formats
+from pystate.runtime.engines.micro_batch.spark.stream_formats import format_of, streams_of
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_LASTING = {"kafka": ("topic", "partition")}
-"""By Spark's source name: the columns that name the partition of a row."""
 
 
 def partition_columns(frame: DataFrame) -> tuple[str, ...]:
@@ -26,19 +24,16 @@ def partition_columns(frame: DataFrame) -> tuple[str, ...]:
     Empty if the source has no such partitions, if the DataFrame has several sources, or if it doesn't keep those columns
     unchanged.
     """
-    wanted = [names for names in _LASTING.values() if set(names) <= set(frame.columns)]
-    if not wanted:
+    lasting = [one.partition_columns for one in spark_formats() if one.partition_columns]
+    if not any(set(names) <= set(frame.columns) for names in lasting):
         return ()
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
     streams = list(streams_of(plan))
-    names = _LASTING.get(_source_name(streams[0]), ()) if len(streams) == 1 else ()
+    known = format_of(streams[0]) if len(streams) == 1 else None
+    names = () if known is None else known.partition_columns
     read = dict(_attributes(streams[0], names)) if names else {}
     kept = dict(_attributes(plan, names))
     return names if read and read == kept else ()
-
-
-def _source_name(stream: Any) -> str:
-    return str(stream.sourceName()).lower() if str(stream.nodeName()).strip() == "StreamingRelationV2" else ""
 
 
 def _attributes(plan: Any, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:

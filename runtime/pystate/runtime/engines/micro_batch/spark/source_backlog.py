@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pystate.connectors.installed_connectors import spark_formats
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,34 +24,24 @@ def backlog_rows(query: StreamingQuery) -> int | None:
 
 
 def rows_behind(sources: list[dict[str, Any]]) -> int | None:
-    """Return how many rows all sources of a progress report lag; None if one doesn't report it.
-
-    Sources with numbered partitions, such as Kafka's, report the offset they have read and the latest offset.
-    """
+    """Return how many rows all sources of a progress report lag; None if one doesn't report it."""
     total = 0
     for source in sources:
-        end, latest = _partitions(source.get("endOffset")), _partitions(source.get("latestOffset"))
-        if end is None or latest is None:
+        rows = _rows_between(_parsed(source.get("endOffset")), _parsed(source.get("latestOffset")))
+        if rows is None:
             return None
-        total += sum(max(0, offset - end.get(partition, offset)) for partition, offset in latest.items())
+        total += rows
     return total if sources else None
 
 
-def _partitions(offset: Any) -> dict[tuple[str, str], int] | None:
-    """Return {(topic, partition): offset}; None for offsets of another kind."""
+def _rows_between(read: Any, latest: Any) -> int | None:
+    return next((rows for one in spark_formats() if (rows := one.rows_between(read, latest)) is not None), None)
+
+
+def _parsed(offset: Any) -> Any:
     if isinstance(offset, str):
         try:
-            offset = json.loads(offset)
+            return json.loads(offset)
         except ValueError:
             return None
-    if not isinstance(offset, dict) or not offset:
-        return None
-    found = {}
-    for topic, partitions in offset.items():
-        if not isinstance(partitions, dict):
-            return None
-        for partition, number in partitions.items():
-            if not isinstance(number, int):
-                return None
-            found[topic, partition] = number
-    return found
+    return offset

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
-from pystate.runtime.engines.micro_batch.spark.epoch_bounds import relation_options
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource
+from pystate.runtime.engines.micro_batch.spark.stream_formats import (
+    format_name,
+    format_of,
+    implementation_of,
+    node_name,
+    relation_options,
+    streams_of,
+)
 from pystate.runtime.plan.job_plan import JobPlan
 
 if TYPE_CHECKING:
@@ -37,9 +44,6 @@ _STATEFUL = {
     ),
 }
 _JOIN = ("a join of two streams", "join with a batch DataFrame, or keep one side in a KeyedProcessFunction")
-_RELATIONS = ("StreamingRelation", "StreamingRelationV2")
-FORGETFUL = {"TextSocketSourceProvider": "socket"}
-"""Streams that can't replay anything, by a part of the name of their class in Spark."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,14 @@ class PlanNode:
         streaming_children: The number of its inputs that are streams.
         options: A source's options, with keys in lower case.
         source: A source's implementation class.
+        format: The name of a source's format.
     """
 
     name: str
     streaming_children: int = 0
     options: dict[str, str] = field(default_factory=dict)
     source: str = ""
+    format: str = ""
 
 
 def check_frame(frame: DataFrame, where: str) -> None:
@@ -86,7 +92,8 @@ def spark_sources(plan: JobPlan, frames: list[DataFrame]) -> list[SparkSource]:
                 raise JobGraphError(message, hint="call from_data_frame() once and use its stream twice")
             if not same:
                 relations.append((relation, source.uid))
-            keeps_place = not any(name in _implementation(relation) for name in FORGETFUL)
+            known = format_of(relation)
+            keeps_place = known is None or known.keeps_place
             found.append(SparkSource(source.uid, part, same[0] if same else len(relations) - 1, keeps_place))
     return found
 
@@ -122,22 +129,15 @@ def check_node(node: PlanNode, where: str) -> None:
         raise JobGraphError(message, where=where, hint=alternative)
 
 
-def streams_of(plan: Any) -> Iterator[Any]:
-    """Yield the streams that a JVM plan reads, in the order of Spark's offset log."""
-    if str(plan.nodeName()).strip() in _RELATIONS:
-        yield plan
-    for index in range(plan.children().length()):
-        yield from streams_of(plan.children().apply(index))
-
-
 def _nodes(plan: Any) -> Iterator[PlanNode]:
     children = [plan.children().apply(index) for index in range(plan.children().length())]
-    name = str(plan.nodeName()).strip()
-    yield PlanNode(name, sum(child.isStreaming() for child in children), relation_options(plan), _implementation(plan))
+    yield PlanNode(
+        node_name(plan),
+        sum(child.isStreaming() for child in children),
+        relation_options(plan),
+        implementation_of(plan),
+        format_name(plan),
+    )
     for child in children:
         if child.isStreaming():
             yield from _nodes(child)
-
-
-def _implementation(plan: Any) -> str:
-    return str(plan.source().toString()) if str(plan.nodeName()).strip() == "StreamingRelationV2" else ""

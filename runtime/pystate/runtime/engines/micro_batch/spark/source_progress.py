@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.common.files.foreign_json import parse_json
-from pystate.connectors.kafka.offsets import EARLIEST
+from pystate.connectors.installed_connectors import spark_formats
 from pystate.core.snapshot.metadata import SourcePosition
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,
     captured_sources,
+    source_log,
     source_offsets,
     unpack_archive,
 )
-
-_LOG_ENTRY = re.compile(r"sources/(\d+)/(\d+)(\.compact)?")
 
 
 @dataclass(frozen=True)
@@ -71,24 +69,21 @@ def source_progress(position: SourcePosition, archive: bytes) -> list[SourceProg
         CorruptSnapshotError: The logs are damaged.
     """
     files = check_logs(position, archive)
-    logs = [source.log for source in captured_sources(files)] if position.epoch >= 0 else []
+    logs = [source_log(files, source.log) for source in captured_sources(files)] if position.epoch >= 0 else []
     progress = []
     for number, source in enumerate(position.sources):
         offset = str(source.get("offset") or NO_OFFSET)
-        log = logs[number] if number < len(logs) else -1
-        progress.append(
-            SourceProgress(str(source.get("uid") or source.get("index") or number), words(offset, files, log), offset)
-        )
+        log = logs[number] if number < len(logs) else {}
+        progress.append(SourceProgress(str(source.get("uid") or source.get("index") or number), words(offset, log), offset))
     return progress
 
 
-def words(offset: str, files: Mapping[str, bytes], log: int) -> str:
+def words(offset: str, log: Mapping[str, bytes]) -> str:
     """Return an offset as text; for a source of unknown kind, the offset itself.
 
     Args:
         offset: The offset as Spark stores it.
-        files: Spark's logs.
-        log: The number of the source's own log.
+        log: The files of the source's own log, by name.
     """
     if offset == NO_OFFSET:
         return "not read yet"
@@ -98,45 +93,6 @@ def words(offset: str, files: Mapping[str, bytes], log: int) -> str:
         return offset
     if isinstance(parsed, int) and not isinstance(parsed, bool):
         return f"offset {parsed:,}"
-    if not isinstance(parsed, dict) or not parsed:
-        return offset
-    if type(parsed.get("logOffset")) is int:
-        return _file_words(parsed["logOffset"], files, log)
-    if type(parsed.get("index")) is int and parsed.keys() == {"index", "checksum"}:
-        return f"{_counted(parsed['index'], 'element')} of the collection read"
-    if all(_is_partitions(partitions) for partitions in parsed.values()):
-        return "; ".join(_topic_words(topic, partitions) for topic, partitions in sorted(parsed.items()))
-    return offset
-
-
-def _file_words(log_offset: int, files: Mapping[str, bytes], log: int) -> str:
-    """Count the files in a file source's log: a compact entry contains all earlier ones."""
-    entries: dict[int, tuple[bool, bytes]] = {}
-    for name, content in files.items():
-        match = _LOG_ENTRY.fullmatch(name)
-        if match and int(match[1]) == log and int(match[2]) <= log_offset:
-            entries[int(match[2])] = (match[3] is not None, content)
-    first = max((number for number, (compact, _) in entries.items() if compact), default=0)
-    if not entries or set(range(first, log_offset + 1)) - entries.keys():
-        return f"file batches up to log offset {log_offset} read"
-    count = sum(
-        content.count(b"\n") for number, (_, content) in entries.items() if number >= first
-    )  # the first line of an entry is its version, and no entry ends with a newline
-    return f"{_counted(count, 'file')} read (log offset {log_offset})"
-
-
-def _is_partitions(value: Any) -> bool:
-    return isinstance(value, dict) and all(name.isdigit() and type(at) is int for name, at in value.items()) and bool(value)
-
-
-def _topic_words(topic: str, partitions: Mapping[str, int]) -> str:
-    at = ", ".join(f"{number} at {_at(partitions[number])}" for number in sorted(partitions, key=int))
-    return f"topic {topic}: partition{'' if len(partitions) == 1 else 's'} {at}"
-
-
-def _at(offset: int) -> str:
-    return "its beginning" if offset == EARLIEST else f"{offset:,}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    if isinstance(parsed, dict) and parsed.keys() == {"index", "checksum"} and type(parsed["index"]) is int:
+        return f"{parsed['index']:,} element{'' if parsed['index'] == 1 else 's'} of the collection read"
+    return next((said for one in spark_formats() if (said := one.describe_offset(parsed, log)) is not None), offset)

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import JobGraphError
-from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
+from pystate.connectors.source import StartsAt
+from pystate.connectors.spark_format import Loss
 from pystate.core.api.job_graph import SourceTransformation
-from pystate.runtime.engines.micro_batch.spark.source_checks import FORGETFUL, PlanNode, plan_nodes_of
+from pystate.runtime.engines.micro_batch.spark.source_checks import PlanNode, plan_nodes_of
+from pystate.runtime.engines.micro_batch.spark.stream_formats import stream_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OPTION = PystateOptions.SOURCE_ALLOW_NON_REPLAYABLE
-_CLEANS = "cleanSource"
 
 
 class SourceReplay:
@@ -45,10 +46,11 @@ class SourceReplay:
             JobGraphError: It can't be replayed, and is not allowed by name.
         """
         for node in plan_nodes_of(frame):
-            if "Kafka" in node.source:
-                starts = node.options.get(STARTS)
-                source.from_the_end |= FROM_THE_END in (starts, node.options.get("startingoffsets", FROM_THE_END))
-                source.from_the_group |= starts == FROM_THE_GROUP
+            known = stream_format(node.format, node.source)
+            if known is not None:
+                starts_at = known.starts_at(node.options)
+                source.from_the_end |= starts_at is StartsAt.THE_END
+                source.from_the_group |= starts_at is StartsAt.THE_GROUPS_OFFSETS
             self.check(source, node)
 
     def check(self, source: SourceTransformation, node: PlanNode) -> None:
@@ -56,15 +58,14 @@ class SourceReplay:
         found = not_replayable(node)
         if found is None:
             return
-        name, why, alternative = found
-        allowed = {source.name, source.uid or source.name, name}.intersection(self._allowed)
+        allowed = {source.name, source.uid or source.name, found.name}.intersection(self._allowed)
         if not allowed:
-            message = f"The source {source.name!r} {why}."
-            hint = f"{alternative}; or take losses: -D {_OPTION.key}={name}"
+            message = f"The source {source.name!r} {found.reason}."
+            hint = f"{found.alternative}; or take losses: -D {_OPTION.key}={found.name}"
             raise JobGraphError(message, where=source.place or source.name, hint=hint)
         self._met.update(allowed)
-        source.not_replayable = f"{why}: what it gave after the latest checkpoint is lost"
-        source.gives_some_again |= name == _CLEANS  # files that have not been removed yet
+        source.not_replayable = f"{found.reason}: what it gave after the latest checkpoint is lost"
+        source.gives_some_again |= found.gives_some_again
 
     def notices(self) -> list[str]:
         """Return a sentence for each allowed name that matches no such source."""
@@ -75,13 +76,7 @@ class SourceReplay:
         ]
 
 
-def not_replayable(node: PlanNode) -> tuple[str, str, str] | None:
-    """Return the name by which a stream that can't be replayed is allowed, the reason, and the alternative; else None."""
-    clean = node.options.get(_CLEANS.lower(), "off").lower()
-    if clean != "off":
-        alternative = "leave cleanSource out, and remove files once no savepoint needs them"
-        return _CLEANS, f"removes files it has read ({_CLEANS} = {clean})", alternative
-    for implementation, name in FORGETFUL.items():
-        if implementation in node.source:
-            return name, f"can't be read again ({name})", "read from files or Kafka"
-    return None
+def not_replayable(node: PlanNode) -> Loss | None:
+    """Return why a stream can't be replayed; None if it can."""
+    known = stream_format(node.format, node.source)
+    return None if known is None else known.loss(node.options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,17 @@ def captured_sources(files: dict[str, bytes]) -> list[SparkSource]:
     except (KeyError, ValueError, TypeError) as error:
         message = "The archive of Spark's logs doesn't say which sources they are about."
         raise CorruptSnapshotError(message) from error
+
+
+def source_log(files: Mapping[str, bytes], number: int) -> dict[str, bytes]:
+    """Return the files of a source's own log, by their names in it.
+
+    Args:
+        files: Captured files.
+        number: The number of the log, see `SparkSource.log`.
+    """
+    folder = f"sources/{number}/"
+    return {name[len(folder) :]: data for name, data in files.items() if name.startswith(folder)}
 
 
 def fit_sources(

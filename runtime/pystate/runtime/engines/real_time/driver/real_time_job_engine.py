@@ -76,7 +76,7 @@ class RealTimeJobEngine:
         """
         for source in sources:
             message = f"{source.name!r} is read by Spark, in batches; the real-time engine reads sources in slots."
-            hint = f"use a KafkaSource, a FileSource, a SourceFunction, a Source of splits or a collection, or {_OTHER}"
+            hint = f"use one of pystate.datastream.connectors, a Source, a SourceFunction or a collection, or {_OTHER}"
             raise JobGraphError(message, where=source.name, hint=hint)
         return []
 

@@ -1,0 +1,1 @@
+"""Delta tables, which Spark reads and writes."""
