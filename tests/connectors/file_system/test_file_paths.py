@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobGraphError
-from pystate.datastream.connectors.file_paths import qualified_paths
+from pystate.connectors.file_system.file_paths import qualified_paths
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 
 
