@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pystate_cli.commands.new import _complete_template
 from tests.connectors.distributions import LAMP, ODD, found_in, install
 
 
@@ -51,3 +52,14 @@ def test_a_template_that_is_there_twice_is_refused(path, pystate):
 
     assert code == 1
     assert "The template 'count' of the connector 'lamp' has the name of another one." in err
+
+
+def test_a_shell_is_offered_the_templates_of_connectors(path):
+    install(path, "pystate-lamp", "lamp = lamp_connector:Lamp", lamp_connector=LAMP)
+    assert [name for name, _ in _complete_template("")] == ["count", "files", "kafka", "lamp", "windows"]
+    assert _complete_template("la") == [("lamp", "blinks")]
+
+
+def test_a_shell_is_offered_nothing_where_a_connector_is_broken(path):
+    install(path, "pystate-bad", "bad = bad_connector:Bad", bad_connector="import nosuch")
+    assert _complete_template("") == []

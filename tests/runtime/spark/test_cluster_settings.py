@@ -158,3 +158,10 @@ def test_spark_compares_what_a_task_writes_when_it_is_run_again(tmp_path):
     settings = spark_settings(Configuration({}), tmp_path / "spark.log")
     checksum = "spark.sql.shuffle.orderIndependentChecksum"
     assert settings[f"{checksum}.enabled"] == settings[f"{checksum}.enableFullRetryOnMismatch"] == "true"
+
+
+def test_warnings_that_connectors_name_are_left_out_of_the_log(tmp_path):
+    spark_settings(Configuration({}), tmp_path / "spark.log")
+    lines = (tmp_path / "log4j2.properties").read_text().splitlines()
+    assert "logger.q0.name = org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer" in lines
+    assert "logger.q0.level = error" in lines
