@@ -24,7 +24,7 @@ from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle

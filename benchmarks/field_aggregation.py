@@ -13,7 +13,7 @@ from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
 from pystate.common import Types
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain, OperatorSpec

@@ -32,7 +32,7 @@ from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlClient, ControlServer
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
 from pystate.core.records.key_column import KeyColumn

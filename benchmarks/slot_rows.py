@@ -12,7 +12,7 @@ import pyarrow as pa
 from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
 from pystate.common import Row, Types
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor

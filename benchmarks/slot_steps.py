@@ -31,7 +31,7 @@ from slot_throughput import BATCH, BATCHES, MAX_PARALLELISM
 from pystate.common import Row, Types
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.user_code.inlined_code import inlined
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.base.loader import create_state_backend

@@ -18,7 +18,7 @@ import time
 import pyarrow as pa
 
 from pystate.common import Types
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec

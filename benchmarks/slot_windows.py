@@ -25,7 +25,7 @@ import pyarrow as pa
 from pystate.common import Types
 from pystate.core.api.aggregation import ElementCount
 from pystate.core.api.functions import AggregateFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.core.api.window.triggers import EventTimeTrigger
 from pystate.core.api.window.window_operation import WindowOperation

@@ -44,7 +44,7 @@ def chain_of(kind, function, backend, memory=None):
 
 def alarms(backend, memory=None):
     """Return an open harness for (key, time): a time registers a timer, a negative one deletes that of its amount."""
-    from pystate.core.api.job_graph import OperatorKind
+    from pystate.core.api.operator_kind import OperatorKind
     from pystate.datastream import KeyedProcessFunction
 
     class Alarm(KeyedProcessFunction):
@@ -173,7 +173,7 @@ def windows(backend, count, assigner, answers):
     """Count elements in windows; answer with seconds, how many results there were, and the entries that are left."""
     from pystate.common import Types
     from pystate.core.api.functions import AggregateFunction
-    from pystate.core.api.job_graph import OperatorKind
+    from pystate.core.api.operator_kind import OperatorKind
     from pystate.core.api.window.window_functions import WindowFunction
     from pystate.core.api.window.window_operation import WindowOperation
 

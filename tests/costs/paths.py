@@ -14,7 +14,7 @@ from pystate.common import Row, TypeInformation, Types
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
 from pystate.core.api.functions import KeyedProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.api.window.assigners import TumblingEventTimeWindows
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle

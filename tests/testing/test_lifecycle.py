@@ -11,7 +11,7 @@ from pystate.common import Types
 from pystate.common.errors import JobExecutionError, StateError
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.core.api.functions import FilterFunction, KeyedProcessFunction, MapFunction, SinkFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.runtime.plan.chain import needs_slot
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness, OperatorTestHarness

@@ -21,7 +21,7 @@ from pystate.core.api.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

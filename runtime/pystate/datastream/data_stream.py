@@ -29,7 +29,6 @@ from pystate.core.api.functions import (
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     Partitioning,
     SideOutputTransformation,
     SinkKind,
@@ -41,6 +40,7 @@ from pystate.core.api.job_graph import (
     check_same_type,
     element_type,
 )
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner

@@ -9,7 +9,7 @@ from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.program_classes import ProgramClasses
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import State, StateDescriptor, StateKind
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.time_domain import TimeDomain

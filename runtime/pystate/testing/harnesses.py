@@ -25,7 +25,7 @@ from pystate.core.api.functions import (
     SinkFunction,
 )
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import WindowAssigner

@@ -8,7 +8,6 @@ from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     Partitioning,
     PartitionTransformation,
     SinkTransformation,
@@ -18,6 +17,7 @@ from pystate.core.api.job_graph import (
     UnionTransformation,
 )
 from pystate.core.api.json_plan import json_plan
+from pystate.core.api.operator_kind import OperatorKind
 
 
 def edges(graph: StreamGraph, parallelism: int = 2) -> dict[str, list[tuple[str, str, str]]]:

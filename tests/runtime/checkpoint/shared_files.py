@@ -20,7 +20,7 @@ from unittest.mock import patch
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
 from pystate.core.snapshot.native_state import NativeUpload

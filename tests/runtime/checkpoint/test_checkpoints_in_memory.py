@@ -10,7 +10,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, ConfigurationError
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState

@@ -14,7 +14,7 @@ from pystate.common.configuration.options import RecoveryClaimMode
 from pystate.common.errors import CheckpointFailedError, RestoreError, SnapshotError
 from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.storage.ownership import claimant
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.storage.uploaded_files import UploadedFiles

@@ -12,7 +12,7 @@ import pytest
 from pystate.common.errors import CheckpointFailedError, ControlError
 from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata

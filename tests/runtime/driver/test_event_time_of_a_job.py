@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.sample import counter, gauge
 from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
 from pystate.runtime.driver.job_metrics import JobMetrics

@@ -7,7 +7,7 @@ from pystate.common.errors import RestoreError
 from pystate.common.key_groups import key_group_range
 from pystate.connectors.sink_operator import COMMITTABLES
 from pystate.core.api.checkpointed import CheckpointedFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle

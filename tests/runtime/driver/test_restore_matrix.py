@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.common.type_info import Types
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.execution.restore import RestorePlan, load_snapshot
 from pystate.runtime.plan.chain import OperatorSpec

@@ -14,7 +14,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobCancelledError
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, StreamGraph
+from pystate.core.api.job_graph import OneInputTransformation, StreamGraph
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.execution.status import JobStatusStore

@@ -6,7 +6,6 @@ from pystate.common import Types
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     PartitionTransformation,
     SinkKind,
     SinkTransformation,
@@ -15,6 +14,7 @@ from pystate.core.api.job_graph import (
     TwoInputTransformation,
     UnionTransformation,
 )
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import CoMapFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from pystate.runtime.plan.planner import JobPlanner
 

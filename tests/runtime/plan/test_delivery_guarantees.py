@@ -14,12 +14,12 @@ from pystate.core.api.functions import SinkFunction
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
     StreamGraph,
 )
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from pystate.core.api.window.triggers import (
     ContinuousProcessingTimeTrigger,

@@ -2,7 +2,8 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import OperatorKind, Partitioning, SinkKind, SinkTransformation, StreamGraph
+from pystate.core.api.job_graph import Partitioning, SinkKind, SinkTransformation, StreamGraph
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import CheckpointedFunction, MapFunction, SinkFunction
 from pystate.runtime.plan.job_plan import edges_of, vertex_id
 from pystate.runtime.plan.task_output import OutputKind, Routing

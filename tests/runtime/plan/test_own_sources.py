@@ -5,7 +5,8 @@ import pytest
 from pystate.common import Types
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.core.api.job_graph import OperatorKind, OwnSourceTransformation
+from pystate.core.api.job_graph import OwnSourceTransformation
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.engines.micro_batch.spark.level import levels_of
 from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.plan.task_output import Routing

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pystate.common import TypeInformation, Types
 from pystate.common.processes.control import connect, send_message
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec

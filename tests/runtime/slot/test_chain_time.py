@@ -12,7 +12,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import ControlError
 from pystate.core.api.functions import KeyedProcessFunction, ProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.assigners import GlobalWindows, TumblingEventTimeWindows
 from pystate.core.api.window.triggers import CountTrigger, EventTimeTrigger, Trigger, TriggerResult

@@ -17,7 +17,7 @@ from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import PystateError
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
 from pystate.core.api.functions import ProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec

@@ -12,7 +12,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.functions import KeyedProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.file_systems.file_stores import LocalStore
 from pystate.core.records.key_column import KeyColumn

@@ -8,7 +8,7 @@ from pystate.common import Types
 from pystate.common.errors import JobExecutionError, PystateError, UserFunctionError
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener
 from pystate.core.api.functions import FilterFunction, SinkFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import (

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pystate.common import Types
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec

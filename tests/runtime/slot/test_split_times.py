@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Duration, WatermarkStrategy
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.event_time import assigners_behind_head
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime

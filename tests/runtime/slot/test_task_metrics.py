@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.store import SlotReport
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from pystate.common import Types
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier

@@ -10,7 +10,7 @@ import pytest
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.watermark_strategy import NO_TIMESTAMP, TimestampAssigner
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier

@@ -18,34 +18,11 @@ from pystate.common.user_code.taken import Taken, take
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.core.api.checkpointed import CheckpointedFunction, ListCheckpointed
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.row_decoder import RowDecoder
 from pystate.core.api.source_stream import CompletedOffsets, SourceIdentity, StoppingOffsets
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.window_operation import WindowOperation
-
-
-class OperatorKind(Enum):
-    """The kind of an operator, which determines how its function is called."""
-
-    MAP = "Map"
-    FLAT_MAP = "FlatMap"
-    FILTER = "Filter"
-    PROCESS = "KeyedProcess"
-    REDUCE = "Reduce"
-    WINDOW = "Window"
-    PLAIN_PROCESS = "Process"
-    SINK = "Sink"
-    ASSIGN_TIMESTAMPS = "TimestampsAndWatermarks"
-    CO_MAP = "CoMap"
-    CO_FLAT_MAP = "CoFlatMap"
-    CO_PROCESS = "CoProcess"
-    KEYED_CO_PROCESS = "KeyedCoProcess"
-    INTERVAL_JOIN = "IntervalJoin"
-    ASYNC_WAIT = "AsyncWait"
-    BROADCAST_PROCESS = "BroadcastProcess"
-    KEYED_BROADCAST_PROCESS = "KeyedBroadcastProcess"
-    SOURCE = "Source"
-
 
 _WITH_SIDE_OUTPUTS = (
     OperatorKind.PROCESS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.io_figures import bytes_and_times
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.metrics.slot_metrics import SlotMetrics

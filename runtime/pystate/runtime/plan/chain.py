@@ -29,7 +29,8 @@ from pystate.core.api.functions import (
     KeyedProcessFunction,
     SinkFunction,
 )
-from pystate.core.api.job_graph import OneInputTransformation, OperatorKind, Transformation, TwoInputTransformation
+from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import MapStateDescriptor
 from pystate.runtime.plan.task_output import OutputSpec
 

@@ -12,13 +12,13 @@ from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.functions import Function
 from pystate.core.api.job_graph import (
     OneInputTransformation,
-    OperatorKind,
     OwnSourceTransformation,
     SinkTransformation,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
 )
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode
 from pystate.runtime.plan.job_plan import JobPlan, edges_of
 from pystate.runtime.plan.task_output import OutputSpec

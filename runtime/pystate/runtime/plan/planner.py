@@ -22,7 +22,6 @@ from pystate.core.api.job_graph import (
     CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     OwnSourceTransformation,
     Partitioning,
     PartitionTransformation,
@@ -36,6 +35,7 @@ from pystate.core.api.job_graph import (
     as_written,
     live_children,
 )
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.values.value_formats import is_immutable

@@ -9,7 +9,7 @@ from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.program_classes import ProgramClasses
 from pystate.common.user_code.taken import SendsTaken, Taken
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.row_decoder import RowDecoder
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.plan.chain import Chain, OperatorSpec

@@ -8,7 +8,7 @@ from enum import Enum
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.inlined_code import Code, inlined
 from pystate.core.api.functions import Function, RuntimeContext
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.element_copy import UNCHANGING, copied
 from pystate.runtime.plan.chain import Chain, ChainNode, Copies, OperatorSpec, function_object
 from pystate.runtime.plan.custom_partitions import CustomPartitions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import TaskSpec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pystate.common.errors import StateDeclarationError
 from pystate.core.api.functions import KeyedBroadcastProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.timer_service import TimerService

@@ -17,7 +17,7 @@ from pystate.core.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.core.api.functions import KeyedStateStore, RuntimeContext
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.metrics.metric import MetricGroup
 from pystate.core.metrics.operator_metrics import OperatorMetrics, OperatorScope

@@ -8,7 +8,7 @@ from typing import Any
 from pystate.common.errors import JobGraphError
 from pystate.common.user_code.inlined_code import Code, indented, inlined
 from pystate.core.api.functions import CoProcessFunction, Function, ProcessFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.timer_service import TimerService
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.operator_output import Emit, Output

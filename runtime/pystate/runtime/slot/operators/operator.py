@@ -19,7 +19,7 @@ from pystate.connectors.sink_operator import SinkOperator
 from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.checkpointed import BoundedOneInput, CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.core.api.functions import Function, SinkFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.operator_state_backend import OperatorStateBackend

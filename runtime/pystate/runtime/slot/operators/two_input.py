@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.keyed import keyed_context

@@ -12,7 +12,7 @@ from pystate.common.errors import PystateError
 from pystate.common.time import Time
 from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
 from pystate.core.api.async_retry import NO_RETRY_STRATEGY
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
 from pystate.runtime.engines.micro_batch.slot.protocol import receive_admission
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec

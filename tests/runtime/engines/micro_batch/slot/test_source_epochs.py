@@ -8,7 +8,7 @@ from pystate.common import Types
 from pystate.common.errors import PystateError
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome
 from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import FencedError, MicroBatchSubtask

@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.core.api.functions import FlatMapFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch

@@ -11,7 +11,7 @@ from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.connectors.kafka.spark.kafka_format import KafkaFormat
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.window import TumblingEventTimeWindows
 from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partition_columns

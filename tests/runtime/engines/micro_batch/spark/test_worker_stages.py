@@ -13,7 +13,7 @@ from pyspark.serializers import CloudPickleSerializer
 
 from pystate.common import Types
 from pystate.core.api.functions import MapFunction
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.engines.micro_batch.spark.level import Level, Port
 from pystate.runtime.engines.micro_batch.spark.source_stage import SourceStageSpec
 from pystate.runtime.engines.micro_batch.spark.worker_stages import ShippedStage

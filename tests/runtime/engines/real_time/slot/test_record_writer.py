@@ -13,7 +13,8 @@ from pystate.common import Types
 from pystate.common.errors import ControlError
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
-from pystate.core.api.job_graph import OperatorKind, OwnSourceTransformation
+from pystate.core.api.job_graph import OwnSourceTransformation
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier

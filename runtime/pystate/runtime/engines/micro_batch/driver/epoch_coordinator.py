@@ -9,7 +9,7 @@ from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import OperatorKind
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs

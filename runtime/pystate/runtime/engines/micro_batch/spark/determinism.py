@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
-    OperatorKind,
     SourceTransformation,
     Transformation,
     VirtualTransformation,
 )
+from pystate.core.api.operator_kind import OperatorKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
