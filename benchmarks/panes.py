@@ -24,7 +24,7 @@ def run(panes, backend, slides, per_pane, elements, snapshots):
     from pystate.core.api.aggregation import ElementCount
     from pystate.core.api.window.assigners import SlidingEventTimeWindows
     from pystate.core.api.window.window_functions import WindowFunction
-    from pystate.runtime.slot.operators import operator
+    from pystate.runtime.slot.operators.windowing import keyed_windows_operator
     from pystate.testing import WindowOperatorTestHarness
 
     class WithKey(WindowFunction):
@@ -32,6 +32,7 @@ def run(panes, backend, slides, per_pane, elements, snapshots):
             return [(key, inputs[0])]
 
     pair, chosen = Types.TUPLE([Types.LONG(), Types.LONG()]), random.Random(1)
+    operator = keyed_windows_operator
     with mock.patch.object(operator, "pane_state", operator.pane_state if panes else lambda *_: None):
         harness = WindowOperatorTestHarness(
             SlidingEventTimeWindows(slides * SLIDE, SLIDE),

@@ -7,24 +7,16 @@ from typing import Any, TypeVar
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.async_function import AsyncFunctionDescriptor
 from pystate.core.api.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
     CoProcessFunction,
-    FilterFunction,
-    FlatMapFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    MapFunction,
     ProcessFunction,
     ReduceFunction,
-    SinkFunction,
 )
-from pystate.core.api.interval_join_operation import IntervalJoinOperation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
@@ -36,27 +28,10 @@ from pystate.testing.harness import HarnessInput, OperatorTestHarness
 
 H = TypeVar("H", bound=OperatorTestHarness)
 
-_KINDS: list[tuple[type, OperatorKind]] = [
-    (MapFunction, OperatorKind.MAP),
-    (FlatMapFunction, OperatorKind.FLAT_MAP),
-    (FilterFunction, OperatorKind.FILTER),
-    (ReduceFunction, OperatorKind.REDUCE),
-    (SinkFunction, OperatorKind.SINK),
-    (ProcessFunction, OperatorKind.PLAIN_PROCESS),
-    (KeyedProcessFunction, OperatorKind.PROCESS),
-    (CoMapFunction, OperatorKind.CO_MAP),
-    (CoFlatMapFunction, OperatorKind.CO_FLAT_MAP),
-    (CoProcessFunction, OperatorKind.CO_PROCESS),
-    (KeyedCoProcessFunction, OperatorKind.KEYED_CO_PROCESS),
-    (IntervalJoinOperation, OperatorKind.INTERVAL_JOIN),
-    (AsyncFunctionDescriptor, OperatorKind.ASYNC_WAIT),
-    (BroadcastProcessFunction, OperatorKind.BROADCAST_PROCESS),
-    (KeyedBroadcastProcessFunction, OperatorKind.KEYED_BROADCAST_PROCESS),
-]
-
 
 def _kind(function: Any, kind: OperatorKind | None) -> OperatorKind:
-    found = kind or next((known for cls, known in _KINDS if isinstance(function, cls)), None)
+    known = ((one, one.traits.function) for one in OperatorKind)
+    found = kind or next((one for one, cls in known if cls is not None and isinstance(function, cls)), None)
     if found is None:
         message = f"It can't be told how {function!r} is to be called."
         raise JobGraphError(message, hint="give kind=, such as OperatorKind.MAP")

@@ -26,7 +26,7 @@ from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
-from pystate.runtime.slot.operators import operator
+from pystate.runtime.slot.operators.windowing import keyed_windows_operator
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 from pystate.testing import WindowOperatorTestHarness
@@ -107,7 +107,7 @@ def make(
         options = {"state_backend": "rocksdb", "job_parameters": {PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"}}
     with pytest.MonkeyPatch.context() as patch:
         if not aligned:
-            patch.setattr(operator, "is_aligned", lambda operation: False)
+            patch.setattr(keyed_windows_operator, "is_aligned", lambda operation: False)
         harness = WindowOperatorTestHarness(
             assigner,
             lambda value: value[0],

@@ -24,7 +24,7 @@ from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.snapshot.reading.pane_states import PaneState
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
-from pystate.runtime.slot.operators import operator
+from pystate.runtime.slot.operators.windowing import keyed_windows_operator
 from pystate.runtime.slot.operators.windowing.pane_windows import pane_state
 from pystate.testing import WindowOperatorTestHarness
 from pystate.testing.harness import OperatorTestHarness
@@ -97,8 +97,8 @@ class Windows:
             backend, options["job_parameters"] = "rocksdb", {PystateOptions.STATE_EPOCH_MEMORY.key: "1 b"}
         with pytest.MonkeyPatch.context() as patch:
             if not shared:
-                patch.setattr(operator, "pane_state", lambda *_: None)
-                patch.setattr(operator, "is_aligned", lambda *_: False)
+                patch.setattr(keyed_windows_operator, "pane_state", lambda *_: None)
+                patch.setattr(keyed_windows_operator, "is_aligned", lambda *_: False)
             for index, share in enumerate(shares):
                 harness = WindowOperatorTestHarness(
                     assigner,

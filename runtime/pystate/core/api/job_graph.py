@@ -24,17 +24,6 @@ from pystate.core.api.source_stream import CompletedOffsets, SourceIdentity, Sto
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.window_operation import WindowOperation
 
-_WITH_SIDE_OUTPUTS = (
-    OperatorKind.PROCESS,
-    OperatorKind.WINDOW,
-    OperatorKind.PLAIN_PROCESS,
-    OperatorKind.CO_PROCESS,
-    OperatorKind.KEYED_CO_PROCESS,
-    OperatorKind.INTERVAL_JOIN,
-    OperatorKind.BROADCAST_PROCESS,
-    OperatorKind.KEYED_BROADCAST_PROCESS,
-)
-
 
 class SinkKind(Enum):
     """The kind of a sink."""
@@ -256,12 +245,12 @@ class OneInputTransformation(Transformation):
         """Whether elements are forwarded unchanged."""
         if isinstance(self.function, WindowOperation):
             return self.function.keeps_type
-        return self.kind in (OperatorKind.FILTER, OperatorKind.REDUCE)
+        return self.kind.traits.keeps_type
 
     @property
     def has_side_outputs(self) -> bool:
         """Whether the function may emit to side outputs."""
-        return self.kind in _WITH_SIDE_OUTPUTS
+        return self.kind.traits.has_context
 
 
 @dataclass(eq=False)
@@ -305,7 +294,7 @@ class TwoInputTransformation(Transformation):
     @property
     def has_side_outputs(self) -> bool:
         """Whether the function may emit to side outputs."""
-        return self.kind in _WITH_SIDE_OUTPUTS
+        return self.kind.traits.has_context
 
 
 @dataclass(eq=False)

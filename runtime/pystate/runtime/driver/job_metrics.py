@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.io_figures import bytes_and_times
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.metrics.slot_metrics import SlotMetrics
@@ -106,5 +105,4 @@ def _store(
 
 def _watermark_of(task: TaskSpec) -> str:
     """Return the watermark metric of a subtask of a task."""
-    is_source = task.head is not None and task.head.kind is OperatorKind.SOURCE
-    return "currentOutputWatermark" if is_source else "currentInputWatermark"
+    return "currentOutputWatermark" if task.is_own_source else "currentInputWatermark"

@@ -16,18 +16,9 @@ from typing import Any
 
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.taken import SendsTaken, Taken
-from pystate.core.api.async_function import AsyncFunctionDescriptor
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.core.api.functions import (
-    BaseBroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
     Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    SinkFunction,
 )
 from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.operator_kind import OperatorKind
@@ -37,16 +28,12 @@ from pystate.runtime.plan.task_output import OutputSpec
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)
 """The mixins of functions that take part in checkpoints."""
 
-_SLOT_FUNCTIONS = (
+_KINDS = [(kind.traits, function) for kind in OperatorKind if (function := kind.traits.function) is not None]
+_SLOT_FUNCTIONS: tuple[type[Any], ...] = (
     *CHECKPOINT_MIXINS,
-    AsyncFunctionDescriptor,
-    SinkFunction,
-    BaseBroadcastProcessFunction,
-    CoMapFunction,
-    CoFlatMapFunction,
-    CoProcessFunction,
-    KeyedCoProcessFunction,
+    *(function for traits, function in _KINDS if traits.needs_slot),
 )
+_TIMED_FUNCTIONS = tuple(function for _, function in _KINDS if hasattr(function, "on_timer"))
 
 
 @dataclass
@@ -169,10 +156,7 @@ def keeps_results(step: Transformation) -> bool:
     if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.keeps_state:
         return False
     # a plain function on a keyed stream has no context to ask for state
-    return step.kind is OperatorKind.REDUCE or isinstance(function_object(step.function), (Function, *CHECKPOINT_MIXINS))
-
-
-_TIMED_FUNCTIONS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)
+    return step.kind.traits.keeps_state or isinstance(function_object(step.function), (Function, *CHECKPOINT_MIXINS))
 
 
 def has_on_timer(function: Any) -> bool:

@@ -23,17 +23,6 @@ from pystate.runtime.plan.chain import Chain, ChainNode
 from pystate.runtime.plan.job_plan import JobPlan, edges_of
 from pystate.runtime.plan.task_output import OutputSpec
 
-_READERS = (
-    OperatorKind.PROCESS,
-    OperatorKind.WINDOW,
-    OperatorKind.PLAIN_PROCESS,
-    OperatorKind.CO_PROCESS,
-    OperatorKind.KEYED_CO_PROCESS,
-    OperatorKind.INTERVAL_JOIN,
-    OperatorKind.BROADCAST_PROCESS,
-    OperatorKind.KEYED_BROADCAST_PROCESS,
-)
-
 
 class EventTime:
     """The steps that have timestamps, and those that need them. Marks timestamp assigners that no step needs.
@@ -66,7 +55,7 @@ def _asks(step: Transformation) -> bool:
         return isinstance(step.function, SinkOperator)
     if not isinstance(step, (OneInputTransformation, TwoInputTransformation)):
         return False
-    return step.kind in _READERS and (isinstance(step.function, Function) or step.kind is OperatorKind.WINDOW)
+    return step.kind.traits.has_context and isinstance(step.function, Function)
 
 
 def connect_channels(plan: JobPlan) -> None:
@@ -140,7 +129,7 @@ def assigners_behind_head(chain: Chain) -> set[str]:
     places: list[Chain | ChainNode] = [chain]
     while places:
         place = places.pop()
-        if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASYNC_WAIT:
+        if isinstance(place, ChainNode) and place.operator.kind.traits.asynchronous:
             continue
         if isinstance(place, ChainNode) and place.operator.kind is OperatorKind.ASSIGN_TIMESTAMPS:
             found.add(place.operator.uid)

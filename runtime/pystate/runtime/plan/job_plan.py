@@ -9,7 +9,6 @@ from pystate.common.errors import JobGraphError
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.job_graph import SinkTransformation, SourceTransformation
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import RESERVED_PREFIX
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.task import TaskSpec
@@ -81,7 +80,7 @@ class JobPlan:
     @property
     def own_sources(self) -> list[TaskSpec]:
         """The tasks whose head is a source."""
-        return [task for task in self.tasks if task.head is not None and task.head.kind is OperatorKind.SOURCE]
+        return [task for task in self.tasks if task.is_own_source]
 
     @property
     def bounded(self) -> bool:

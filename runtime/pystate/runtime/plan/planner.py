@@ -408,7 +408,8 @@ def _uid_warning(
     function = function_object(step.function)
     takes_part = isinstance(function, CHECKPOINT_MIXINS)
     # a plain function on a keyed stream has no context to ask for state
-    keyed = step.keeps_state and (isinstance(function, Function) or step.kind is OperatorKind.REDUCE)
+    by_itself = isinstance(step.kind, OperatorKind) and step.kind.traits.keeps_state
+    keyed = step.keeps_state and (isinstance(function, Function) or by_itself)
     if step.uid is not None or not (takes_part or keyed):
         return None
     return (

@@ -92,6 +92,11 @@ class TaskSpec:
         return [*([] if self.head is None else [self.head]), *self.chain.all_operators()]
 
     @property
+    def is_own_source(self) -> bool:
+        """Whether its head is a source that runs in slots."""
+        return self.head is not None and self.head.kind is OperatorKind.SOURCE
+
+    @property
     def stands_for_itself(self) -> bool:
         """Whether none of its operators has its uid, as where it hands rows to `for_each_batch`.
 

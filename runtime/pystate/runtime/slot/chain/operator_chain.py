@@ -34,6 +34,7 @@ from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.runtime.slot.operators.operator import Operator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
+from pystate.runtime.slot.operators.registry import operator_class
 from pystate.runtime.slot.output_buffer import OutputBuffer
 from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
@@ -339,7 +340,8 @@ class OperatorChain:
     def _operator(self, spec: OperatorSpec, backend: KeyedStateBackend | None) -> Operator:
         context = SubtaskRuntimeContext(spec, self.task, self.subtask, self._environment, backend)
         self.metrics.operators[spec.uid] = context.metrics
-        return Operator(spec, context, backend, self.key_groups, self._time, self.assigners.watermark_for(spec.uid))
+        watermark = self.assigners.watermark_for(spec.uid)
+        return operator_class(spec.kind)(spec, context, backend, self.key_groups, self._time, watermark)
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):

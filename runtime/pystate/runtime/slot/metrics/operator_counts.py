@@ -14,8 +14,6 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import TaskSpec
 
-_ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.REDUCE, OperatorKind.ASSIGN_TIMESTAMPS)
-
 Counts = tuple[int | None, int | None]
 """Records in and out; None if unknown."""
 
@@ -84,10 +82,10 @@ class OperatorCounts:
                 return rows_out.get(output.tag, 0)
         if operator.kind is OperatorKind.SINK:
             return 0
-        if operator.kind in _ONE_FOR_ONE and read is not None:
+        if operator.kind.traits.one_for_one and read is not None:
             return read
         for child in place.children:
-            if self._followed[id(child)] == 1 and child.operator.kind in _ONE_FOR_ONE:
+            if self._followed[id(child)] == 1 and child.operator.kind.traits.one_for_one:
                 written = self._written(child, child.operator, None, rows_out)
                 if written is not None:
                     return written

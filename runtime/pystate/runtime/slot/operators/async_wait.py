@@ -9,20 +9,25 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from pystate.common.errors import ControlError, JobExecutionError
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
 from pystate.core.api.async_function import AsyncFunctionDescriptor
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.async_calls import AsyncCall, AsyncCalls
-from pystate.runtime.slot.operators.operator_output import Emit
+from pystate.runtime.slot.operators.operator import Operator
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 
 _LOOK_S = 1.0
 """How often a thread that waits for results checks whether the loop still runs."""
 
 
-class AsyncWaitOperator:
-    """The pending elements of one subtask.
+class PendingCalls:
+    """The elements of one subtask whose calls are pending.
 
     Args:
         descriptor: The program's settings.
@@ -138,3 +143,38 @@ class AsyncWaitOperator:
             if call in self._under_way:  # otherwise its epoch was rolled back meanwhile
                 self._error = self._error or error
             self._changed.notify_all()
+
+
+class AsyncWaitOperator(Operator):
+    """Makes the asynchronous calls of an `AsyncFunction`."""
+
+    kinds: ClassVar = (OperatorKind.ASYNC_WAIT,)
+    _pending: PendingCalls | None = None
+
+    @override
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        self._pending = PendingCalls(self.spec.function, output.emit, self._time, self._where)
+        return [self._pending.process_element]
+
+    @override
+    def drain(self) -> None:
+        if self._pending is not None:
+            self._pending.drain()
+
+    @override
+    def interrupt(self) -> bool:
+        if self._pending is not None:
+            self._pending.interrupt()
+        return self._pending is not None
+
+    @override
+    def roll_back_epoch(self) -> bool:
+        if self._pending is not None:
+            self._pending.roll_back_epoch()
+        return super().roll_back_epoch()
+
+    @override
+    def close(self) -> None:
+        if self._pending is not None:
+            self._pending.close()
+        super().close()

@@ -1,11 +1,13 @@
-"""Handlers for functions over a stream and a broadcast stream."""
+"""Operators of functions over a stream and a broadcast stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
 
 from pystate.common.errors import StateDeclarationError
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
 from pystate.core.api.functions import KeyedBroadcastProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
@@ -13,13 +15,12 @@ from pystate.core.api.time_domain import TimeDomain
 from pystate.core.api.timer_service import TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
-from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.runtime.plan.chain import has_on_timer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.keyed import FiredTimer, UserTimers, timer_handler
-from pystate.runtime.slot.operators.one_input import Emit, callables, process_handler
-from pystate.runtime.slot.operators.operator_output import Output
-from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
+from pystate.runtime.slot.operators.one_input import callables, process_handler
+from pystate.runtime.slot.operators.operator import Operator
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.timers.timer_services import UnkeyedTimerService
 
 
@@ -147,27 +148,35 @@ class BroadcastSideContext(_TimeContext, KeyedBroadcastProcessFunction.Context):
         self._backend.apply_to_all_keys(state_descriptor, function)
 
 
-def broadcast_handlers(
-    kind: OperatorKind,
-    function: Any,
-    descriptors: list[MapStateDescriptor],
-    output: Output,
-    time: ChainTime,
-    backend: KeyedStateBackend | None,
-    timers: InternalTimeServiceManager | None,
-    state: OperatorStateBackend,
-    where: str,
-) -> list[Emit]:
-    """Return the handler of the data side, and that of the broadcast side."""
-    on_data, on_broadcast = callables(kind, function)
-    writable = _DeclaredStates(descriptors, state.broadcast_state, where)
-    read_only = _DeclaredStates(descriptors, lambda one: ReadOnlyBroadcastView(one.name, state.broadcast_state(one)), where)
-    user_timers = None if timers is None else UserTimers(timers)
-    if backend is not None and user_timers is not None and has_on_timer(function):
-        fired = FiredTimer()
-        context = BroadcastOnTimerContext(read_only, time, backend, user_timers, fired)
-        user_timers.fire_with(timer_handler(function.on_timer, output, fired, context))
-    return [
-        process_handler(on_data, output, DataSideContext(read_only, time, backend, user_timers)),
-        process_handler(on_broadcast, output, BroadcastSideContext(writable, time, backend)),
-    ]
+class BroadcastOperator(Operator):
+    """Calls a function with the elements of a stream and of a broadcast stream."""
+
+    kinds: ClassVar = (OperatorKind.BROADCAST_PROCESS, OperatorKind.KEYED_BROADCAST_PROCESS)
+    is_broadcast: ClassVar = True
+
+    @override
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        function, backend, time = self.spec.function, self.backend, self._time
+        on_data, on_broadcast = callables(self.spec.kind, function)
+        made = self.state.broadcast_state
+        writable = _DeclaredStates(self.spec.descriptors, made, self._where)
+        read_only = _DeclaredStates(
+            self.spec.descriptors, lambda one: ReadOnlyBroadcastView(one.name, made(one)), self._where
+        )
+        user_timers = None if self.timers is None else UserTimers(self.timers)
+        if backend is not None and user_timers is not None and has_on_timer(function):
+            fired = FiredTimer()
+            context = BroadcastOnTimerContext(read_only, time, backend, user_timers, fired)
+            user_timers.fire_with(timer_handler(function.on_timer, output, fired, context))
+        return [
+            process_handler(on_data, output, DataSideContext(read_only, time, backend, user_timers)),
+            process_handler(on_broadcast, output, BroadcastSideContext(writable, time, backend)),
+        ]
+
+    @override
+    def _fire(self, advance: Callable[[int], int], time: int) -> None:
+        self.state.read_only = True  # each subtask has different timers
+        try:
+            super()._fire(advance, time)
+        finally:
+            self.state.read_only = False

@@ -17,7 +17,6 @@ from pystate.core.api.checkpointed import (
     RawOperatorStateOutput,
 )
 from pystate.core.api.functions import KeyedStateStore, RuntimeContext
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.metrics.metric import MetricGroup
 from pystate.core.metrics.operator_metrics import OperatorMetrics, OperatorScope
@@ -112,7 +111,7 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         return self.metrics.group
 
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
-        if self._operator.kind is OperatorKind.ASYNC_WAIT:
+        if self._operator.kind.traits.asynchronous:
             message = f"The AsyncFunction of {self._operator.name!r} asks for the keyed state {state_descriptor.name!r}."
             hint = "its calls run while other keys are the current one: keep state in a process function before or after it"
             raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)

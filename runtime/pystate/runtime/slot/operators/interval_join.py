@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from pystate.common.errors import RecordError
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.functions import RuntimeContext
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
 from pystate.core.api.join_functions import ProcessJoinFunction
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapState, MapStateDescriptor
 from pystate.core.api.window.windows import MAX_TIMESTAMP
@@ -17,6 +19,7 @@ from pystate.core.metrics.metric import Counter
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.namespaces import KeyNamespaceSerializer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.windowing.window_operator import LATE_RECORDS
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -80,7 +83,7 @@ class _Side(NamedTuple):
         return cleanup_time - max(self.upper, 0)
 
 
-class IntervalJoinOperator:
+class IntervalJoin:
     """Joins two keyed streams whose elements are close in event time.
 
     Args:
@@ -117,10 +120,6 @@ class IntervalJoinOperator:
         self._right = _Side(buffers[1], -upper, -lower, CLEANUP_NAMESPACES[1], operation.right_late_tag)
         self._context = JoinContext()
         self._late_records: Counter = runtime.get_metrics_group().counter(LATE_RECORDS)
-
-    def handlers(self) -> list[Emit]:
-        """Return the handler of each stream's elements."""
-        return [self.process_left, self.process_right]
 
     def process_left(self, element: Any) -> None:
         """Join a left element with the buffered right ones, and buffer it."""
@@ -190,3 +189,20 @@ def _in_interval(side: _Side, timestamp: int, other: _Side) -> list[int]:
 
 def _buffer(name: str, type_info: TypeInformation | None) -> MapStateDescriptor:
     return MapStateDescriptor(name, Types.LONG(), Types.LIST(type_info or Types.PICKLED_BYTE_ARRAY()))
+
+
+class IntervalJoinOperator(KeyedOperator):
+    """Joins two keyed streams whose elements are close in event time."""
+
+    kinds: ClassVar = (OperatorKind.INTERVAL_JOIN,)
+
+    @override
+    def _keyed_handlers(
+        self,
+        output: Output,
+        input_types: Sequence[TypeInformation | None],
+        backend: KeyedStateBackend,
+        timers: InternalTimeServiceManager,
+    ) -> list[Emit]:
+        join = IntervalJoin(self.spec.function, input_types, backend, self._context, self._time, timers, output)
+        return [join.process_left, join.process_right]

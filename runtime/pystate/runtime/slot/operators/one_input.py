@@ -26,22 +26,6 @@ __all__ = [
     "stateless_handler",
 ]
 
-_METHODS = {
-    OperatorKind.MAP: ("map",),
-    OperatorKind.FLAT_MAP: ("flat_map",),
-    OperatorKind.FILTER: ("filter",),
-    OperatorKind.PROCESS: ("process_element",),
-    OperatorKind.PLAIN_PROCESS: ("process_element",),
-    OperatorKind.REDUCE: ("reduce",),
-    OperatorKind.SINK: ("invoke",),
-    OperatorKind.CO_MAP: ("map1", "map2"),
-    OperatorKind.CO_FLAT_MAP: ("flat_map1", "flat_map2"),
-    OperatorKind.CO_PROCESS: ("process_element1", "process_element2"),
-    OperatorKind.KEYED_CO_PROCESS: ("process_element1", "process_element2"),
-    OperatorKind.BROADCAST_PROCESS: ("process_element", "process_broadcast_element"),
-    OperatorKind.KEYED_BROADCAST_PROCESS: ("process_element", "process_broadcast_element"),
-}
-
 
 def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
     """Return the callables for the elements of each input: methods of a function object, or the plain function itself.
@@ -49,7 +33,7 @@ def callables(kind: OperatorKind, function: Any) -> list[Callable[..., Any]]:
     Raises:
         JobGraphError: The function has no such methods.
     """
-    names = _METHODS[kind]
+    names = kind.traits.methods
     found = [getattr(function, name, None) for name in names]
     if isinstance(function, Function) and all(map(callable, found)):
         return [call for call in found if call is not None]

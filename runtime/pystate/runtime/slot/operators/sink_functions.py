@@ -1,13 +1,19 @@
-"""Handlers for sink functions."""
+"""Operators of sink functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.functions import SinkFunction
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.slot.event_time.chain_time import ChainTime
-from pystate.runtime.slot.operators.one_input import Emit
+from pystate.runtime.slot.operators.one_input import callables
+from pystate.runtime.slot.operators.operator import Operator
+from pystate.runtime.slot.operators.operator_output import Emit, Output
 
 
 class SinkContext(SinkFunction.Context):
@@ -35,11 +41,22 @@ class SinkContext(SinkFunction.Context):
         return self._time.timestamp
 
 
-def sink_handler(call: Callable[..., Any], time: ChainTime, watermark: Callable[[], int] | None = None) -> Emit:
-    """Return the function that passes each element to a sink."""
-    context = SinkContext(time, watermark)
+class SinkFunctionOperator(Operator):
+    """Passes each element to a sink."""
 
-    def run_sink(element: Any) -> None:
-        call(element, context)
+    kinds: ClassVar = (OperatorKind.SINK,)
 
-    return run_sink
+    @override
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        (call,) = callables(self.spec.kind, self.spec.function)
+        context = SinkContext(self._time, self._watermark)
+
+        def run_sink(element: Any) -> None:
+            call(element, context)
+
+        return [run_sink]
+
+    @override
+    def commit_rest(self) -> None:
+        if isinstance(self._function, SinkOperator):
+            self._function.commit_rest()

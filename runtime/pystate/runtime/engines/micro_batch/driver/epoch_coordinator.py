@@ -9,7 +9,6 @@ from typing import Any
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs
@@ -108,6 +107,5 @@ class EpochCoordinator:
         Records that are read again after a restart are counted again.
         """
         epoch = None if self._attempt is None else self._attempt.finished
-        heads = ((task.uid, task.head) for task in self._tasks)
-        sources = {uid for uid, head in heads if head is not None and head.kind is OperatorKind.SOURCE}
+        sources = {task.uid for task in self._tasks if task.is_own_source}
         return {"epoch": epoch, **self._records.to_plain([task.uid for task in self._tasks], sources)}

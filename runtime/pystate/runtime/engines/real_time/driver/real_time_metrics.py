@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.sample import MetricSample
 from pystate.runtime.plan.task import TaskSpec
 
@@ -36,7 +35,7 @@ class RecordCounts:
             sums = self._sums()
         known = list(tasks)
         counts = {task.uid: sums.get(task.uid, (0, 0)) for task in known}
-        sources = [task.uid for task in known if task.head is not None and task.head.kind is OperatorKind.SOURCE]
+        sources = [task.uid for task in known if task.is_own_source]
         return {
             "records_in": sum(counts[uid][1] for uid in sources),
             "records_out": counts[known[-1].uid][1] if known else 0,

@@ -1,20 +1,27 @@
-"""Selects the reduce functions that run on columns."""
+"""The operator of `reduce`, and of the aggregations that are one, and which of them run on columns."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from pystate.common.configuration.execution_options import ExecutionOptions
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.field_aggregations import NUMBERS, UFUNCS, ColumnAggregation, OneByOne, position_of
 from pystate.runtime.slot.operators.field_selections import EXTREMES, ColumnSelection
-from pystate.runtime.slot.operators.keyed import reduce_state
+from pystate.runtime.slot.operators.keyed import final_reduce_handler, reduce_handler, reduce_state
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput
-from pystate.runtime.slot.operators.operator_output import Emit
+from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
+from pystate.runtime.slot.operators.one_input import callables
+from pystate.runtime.slot.operators.operator_output import Emit, Output
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 _KNOWN: list[tuple[Any, AccumulateType]] = [
     (operator.add, AccumulateType.SUM),
@@ -22,6 +29,48 @@ _KNOWN: list[tuple[Any, AccumulateType]] = [
     (max, AccumulateType.MAX),
 ]
 """Python functions that do the same on numbers as an aggregation."""
+
+
+class ReduceOperator(KeyedOperator):
+    """Merges the elements of each key.
+
+    It emits each new result; with `execution.mini-batch.enabled` only the last one of each key and epoch, and with sorted
+    input only the last one of each key.
+    """
+
+    kinds: ClassVar = (OperatorKind.REDUCE,)
+    _epoch_results: EpochResults | None = None
+
+    @override
+    def _keyed_handlers(
+        self,
+        output: Output,
+        input_types: Sequence[TypeInformation | None],
+        backend: KeyedStateBackend,
+        timers: InternalTimeServiceManager,
+    ) -> list[Emit]:
+        function, emit, (input_type,) = self.spec.function, output.emit, input_types
+        (call,) = callables(self.spec.kind, function)
+        if self._time.sorted_input:
+            return [final_reduce_handler(call, emit, backend, input_type, timers)]
+        if self._context.get_job_configuration().get(ExecutionOptions.MINI_BATCH_ENABLED):
+            self._epoch_results = EpochResults(backend.key_context, self._time, emit)
+            emit = self._epoch_results.note
+        one_by_one = reduce_handler(call, emit, backend, input_type)
+        columns, results = ColumnOutput(output, input_type, self._where), self._epoch_results
+        self.columns = column_reduce(function, input_type, backend, columns, one_by_one, self._where, results)
+        return [one_by_one]
+
+    @override
+    def drain(self) -> None:
+        if self._epoch_results is not None:
+            self._epoch_results.drain()
+
+    @override
+    def roll_back_epoch(self) -> bool:
+        if self._epoch_results is not None:
+            self._epoch_results.roll_back_epoch()
+        return super().roll_back_epoch()
 
 
 def column_reduce(

@@ -1,0 +1,42 @@
+"""The operator of windows over a keyed stream: chooses among the ways to keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
+from pystate.runtime.slot.operators.operator_output import Emit, Output
+from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
+from pystate.runtime.slot.operators.windowing.pane_windows import PaneWindowOperator, pane_state
+from pystate.runtime.slot.operators.windowing.window_columns import window_columns
+from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
+
+
+class KeyedWindowsOperator(KeyedOperator):
+    """Collects the elements of each key in windows."""
+
+    kinds: ClassVar = (OperatorKind.WINDOW,)
+
+    @override
+    def _keyed_handlers(
+        self,
+        output: Output,
+        input_types: Sequence[TypeInformation | None],
+        backend: KeyedStateBackend,
+        timers: InternalTimeServiceManager,
+    ) -> list[Emit]:
+        operation, (input_type,), is_sorted = self.spec.function, input_types, self._time.sorted_input
+        made = AlignedWindowOperator if is_aligned(operation) else WindowOperator
+        if pane_state(operation, input_type) is not None and not is_sorted:
+            made = PaneWindowOperator
+        windows = made(operation, input_type, backend, self._context, self._time, timers, output, self._where)
+        if isinstance(windows, AlignedWindowOperator):
+            self.process_batch = windows.process_batch
+            self.columns = None if is_sorted else window_columns(operation, input_type, windows, self._where)
+        return [windows.process_element]
