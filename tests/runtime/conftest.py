@@ -1,4 +1,4 @@
-"""What several tests of the coordinator begin with."""
+"""What tests of the coordinator, the driver and engines begin with."""
 
 import pytest
 
