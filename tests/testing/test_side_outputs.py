@@ -21,6 +21,7 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import CountTumblingWindowAssigner
 from pystate.core.api.window.window_functions import ProcessWindowFunction
+from pystate.runtime.slot.operators.one_input import process_handler
 from pystate.runtime.slot.operators.operator_output import Output
 from pystate.testing import (
     BroadcastOperatorTestHarness,
@@ -127,16 +128,20 @@ def test_functions_without_side_outputs_may_emit_what_looks_like_one() -> None:
         assert harness.extract_output() == [("side", 7)]
 
 
-def test_tags_are_looked_for_as_soon_as_the_process_has_made_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.core.api.output_tag._FIRST_TAG.made", False)
+def test_results_are_checked_for_tags_as_soon_as_the_process_has_made_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OutputTag, "any_made", False)
     data = pickle.dumps(SIDE)
+    looked: list[Any] = []
+    collect = Output.collect
     main: list[Any] = []
     side: list[Any] = []
     output = Output(main.append, {"side": side.append})
-    assert output.collect == main.append, "who uses no tags doesn't pay for them"
+    monkeypatch.setattr(Output, "collect", lambda self, result: looked.append(result) or collect(self, result))
+    handle = process_handler(lambda element: [element], output)
+    handle((1, 2))
+    assert (looked, main) == ([], [(1, 2)]), "who uses no tags doesn't pay for them"
     tag = pickle.loads(data)  # noqa: S301 - ours
-    output.collect((tag, 1))
-    output.collect((1, tag))
-    assert (main, side) == ([(1, tag)], [1])
+    handle((tag, 1))
+    handle((1, tag))
+    assert (looked, main, side) == ([(tag, 1), (1, tag)], [(1, 2), (1, tag)], [1])
     assert (tag, hash(tag), tag.type_info) == (SIDE, hash(SIDE), SIDE.type_info)
-    assert Output(main.append).collect != main.append

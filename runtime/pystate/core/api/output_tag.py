@@ -2,50 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-from weakref import WeakSet
+from typing import Any, ClassVar
 
 from pystate.common.errors import JobGraphError
 from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation
-
-
-class TagObserver(Protocol):
-    """Is notified when the process creates its first tag."""
-
-    def heed_tags(self) -> None:
-        """Look for tags from now on."""
-
-
-class _FirstTag:
-    """Tracks whether the process has created a tag: before that, no function can emit one, and checks are skipped.
-
-    Attributes:
-        made: Whether it has.
-        observers: The observers, weakly referenced.
-    """
-
-    def __init__(self) -> None:
-        self.made = False
-        self.observers: WeakSet[Any] = WeakSet()
-
-    def announce(self) -> None:
-        """Tell all observers."""
-        self.made = True
-        for observer in list(self.observers):
-            observer.heed_tags()
-        self.observers.clear()
-
-
-_FIRST_TAG = _FirstTag()
-
-
-def await_first_tag(observer: TagObserver) -> None:
-    """Call `observer.heed_tags()` when the process creates its first tag: at once if it has, else before the tag is used."""
-    if _FIRST_TAG.made:
-        observer.heed_tags()
-    else:
-        _FIRST_TAG.observers.add(observer)
 
 
 class OutputTag:
@@ -59,19 +20,22 @@ class OutputTag:
         JobGraphError: The name isn't a string, or is empty.
 
     Attributes:
+        any_made: Whether this process has created a tag. Before that no function can emit one, and results aren't checked,
+            which is a tenth of what a record costs.
         tag_id: As given.
         type_info: As given.
     """
 
     __slots__ = ("tag_id", "type_info")
 
+    any_made: ClassVar[bool] = False
     tag_id: str
     type_info: TypeInformation | None
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> OutputTag:
         """Create a tag; also called on unpickling."""
-        if not _FIRST_TAG.made:
-            _FIRST_TAG.announce()
+        if not OutputTag.any_made:  # setting it makes the interpreter look the class's attributes up anew
+            OutputTag.any_made = True
         return super().__new__(cls)
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:

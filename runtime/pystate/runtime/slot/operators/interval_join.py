@@ -175,8 +175,7 @@ class IntervalJoin:
         before, time.timestamp = time.timestamp, self._context.get_timestamp()
         try:
             for result in self._call(left, right, self._context) or ():
-                collect = output.collect
-                collect(result)
+                output.collect(result)
         finally:
             time.timestamp = before
 

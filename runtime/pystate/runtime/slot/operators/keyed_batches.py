@@ -257,8 +257,7 @@ class KeyedBatchHandler(ColumnHandler):
                     hint = "return an Arrow table, a DataFrame, a list of elements, or None"
                     raise RecordError(message, where=self._columns.where, hint=hint)
                 for result in results:
-                    collect = self._output.collect  # replaced as soon as the function has created a tag
-                    collect(result)
+                    self._output.collect(result)
                 return
             for batch in batches:
                 self._columns.emit(batch, time.timestamp)

@@ -9,6 +9,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.user_code.inlined_code import Code, indented, inlined
 from pystate.core.api.functions import CoProcessFunction, Function, ProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.timer_service import TimerService
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.operator_output import Emit, Output
@@ -106,8 +107,8 @@ def process_handler(call: Callable[..., Any], output: Output, *arguments: Any) -
 
     def write(code: Code, element: str) -> list[str]:
         def collect(result: str) -> list[str]:
-            heeds, collect_result = code.bind(output.heeds_tags, "heeds_tags"), code.bind(output.collect_tagged, "collect")
-            tagged = [f"if {heeds}:", f"    {collect_result}({result})"]  # as soon as the function has created a tag
+            tags, collect_result = code.bind(OutputTag, "OutputTag"), code.bind(output.collect, "collect")
+            tagged = [f"if {tags}.any_made:", f"    {collect_result}({result})"]  # as soon as the function has created one
             return [*tagged, "else:", *indented(code.apply(output.emit, result))]
 
         return _each_result(code, call, element, arguments, collect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate.core.api.output_tag import OutputTag, await_first_tag
+from pystate.core.api.output_tag import OutputTag
 
 if TYPE_CHECKING:
     from pystate.runtime.slot.output_buffer import OutputBuffer
@@ -24,12 +24,9 @@ class Output:
     Attributes:
         buffers: The given buffers.
         emit: The given function.
-        collect: Receives a result of a process function, which may be `(OutputTag, value)`. It is `emit` itself as long as
-            this process has no tags, so programs without tags have no overhead.
-        heeds_tags: Not empty once the process has a tag; for code that checks it per result.
     """
 
-    __slots__ = ("__weakref__", "_side", "buffers", "collect", "emit", "heeds_tags")
+    __slots__ = ("_side", "buffers", "emit")
 
     def __init__(
         self, emit: Emit, side: Mapping[str, Emit] | None = None, buffers: Sequence[OutputBuffer] | None = None
@@ -37,14 +34,6 @@ class Output:
         self.buffers = buffers
         self.emit = emit
         self._side = side or {}
-        self.collect = emit
-        self.heeds_tags: list[bool] = []
-        await_first_tag(self)
-
-    def heed_tags(self) -> None:
-        """Check results for tags from now on."""
-        self.collect = self.collect_tagged
-        self.heeds_tags.append(True)
 
     def emit_tagged(self, tag: OutputTag, value: Any) -> None:
         """Emit a value to a side output; it is dropped if the output has no reader, as in Flink."""
@@ -52,7 +41,7 @@ class Output:
         if emit is not None:
             emit(value)
 
-    def collect_tagged(self, result: Any) -> None:
+    def collect(self, result: Any) -> None:
         """Emit a result, which may be `(OutputTag, value)`."""
         if type(result) is tuple and result and type(result[0]) is OutputTag:
             tag, value = result

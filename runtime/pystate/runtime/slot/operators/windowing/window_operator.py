@@ -194,8 +194,7 @@ class WindowOperator:
         output = self._output
         self._context.select(window)
         for result in self._call(self._backend.current_key, window, self._context, inputs) or ():
-            collect = output.collect
-            collect(result)
+            output.collect(result)
 
     def _clear(self, window: Any, merging: MergingWindowSet | None) -> None:
         """Remove a window: contents, trigger state, and the function's states."""
