@@ -18,6 +18,8 @@ from pystate_cli.session import Session
 JOB_MANAGER_NAMES = ("-m", "--jobmanager")
 JSON_NAMES = ("--json",)
 VERBOSE_NAMES = ("-v", "--verbose")
+PROPERTY_NAMES = ("-D",)
+CONF_DIR_NAMES = ("--conf-dir",)
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -36,6 +38,10 @@ VerboseOption = Annotated[
     bool, typer.Option(*VERBOSE_NAMES, callback=_be_verbose, help="Show stack traces.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option(*JSON_NAMES, help="Print JSON.", show_default=False)]
+PropertyOption = Annotated[
+    list[str] | None, typer.Option(*PROPERTY_NAMES, metavar="KEY=VALUE", help="Set an option, above the file's.")
+]
+ConfDirOption = Annotated[str | None, typer.Option(*CONF_DIR_NAMES, metavar="DIR", help="The folder of flink-conf.toml.")]
 MessageOption = Annotated[
     str | None, typer.Option("--message", metavar="TEXT", help="What the savepoint says about itself: one line.")
 ]

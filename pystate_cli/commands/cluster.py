@@ -13,7 +13,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.cluster_messages import ITSELF, SpareDriversInfo, StandbyConfiguration
 from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
-from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import (
     find_job_manager,
@@ -23,7 +23,6 @@ from pystate_cli.client.job_manager import (
     stop_job_manager,
 )
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
-from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.running.waiting import await_end
 from pystate_cli.session import Session
 

@@ -10,10 +10,9 @@ import typer
 
 from pystate.common.errors import ConfigurationError
 from pystate_cli.arguments.completions import complete_key
-from pystate_cli.arguments.options import JsonOption, VerboseOption
+from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.commands.config_import import import_config
 from pystate_cli.parser.default_command import DEFAULT, DefaultCommandGroup
-from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.setting_list import SETTINGS, SettingRow, details
 

@@ -9,9 +9,8 @@ import typer
 
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
-from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.doctor import connectors, machine, service, storage
-from pystate_cli.programs.program_arguments import ConfDirOption, PropertyOption
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 

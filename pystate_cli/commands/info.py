@@ -18,39 +18,33 @@ from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
 from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.completions import complete_savepoint
-from pystate_cli.arguments.options import JOB_MANAGER_NAMES, JSON_NAMES, JsonOption, VerboseOption
-from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
-from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES, claim_mode_property
+from pystate_cli.arguments.options import JOB_MANAGER_NAMES, ConfDirOption, JsonOption, PropertyOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import check_starting_snapshot
+from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES
 from pystate_cli.client.failures import failure_of
 from pystate_cli.console.console import Console
+from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
-    COMMON_FLAGS,
-    COMMON_WITH_VALUE,
+    NAME_NAMES,
+    PROGRAM_FLAGS,
+    PROGRAM_WITH_VALUE,
     PYTHON_ARCHIVES_NAMES,
     PYTHON_EXECUTABLE_NAMES,
-    ConfDirOption,
+    SAVEPOINT_NAMES,
+    TARGET_NAMES,
+    AllowNonRestoredOption,
     JobFileArgument,
     ParallelismOption,
     ProgramArgumentsArgument,
-    PropertyOption,
     PythonFilesOption,
-    check_program_arguments,
-    job_path,
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.programs.program_check import check_program
 from pystate_cli.session import Session
 from pystate_cli.views.plan_view import plan_view
 
 PLANNER = (sys.executable, "-m", "pystate.runtime.driver.program_plan")
 _FIELDS = ("id", "type", "pact", "contents", "parallelism", "uid", "predecessors")
-_SAVEPOINT = ("-s", "--fromSavepoint")
-_ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
-_TARGET = ("-t", "--target", "-e", "--executor")
-_NAME = ("--name",)
-_FLAGS = frozenset((*_ALLOW_NON_RESTORED, *JSON_NAMES, *COMMON_FLAGS))
-_WITH_VALUE = frozenset((*_SAVEPOINT, *_TARGET, *_NAME, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE))
 _AS_FOR_RUN = "Taken as run takes it; it changes nothing here."
 
 
@@ -61,16 +55,13 @@ def info(
     savepoint_path: Annotated[
         str | None,
         typer.Option(
-            *_SAVEPOINT,
+            *SAVEPOINT_NAMES,
             metavar="PATH|ID",
             help="Show what the program would make of this savepoint or checkpoint; exit code 1 where it does not fit.",
             autocompletion=complete_savepoint,
         ),
     ] = None,
-    allow_non_restored_state: Annotated[
-        bool,
-        typer.Option(*_ALLOW_NON_RESTORED, help="Leave out state that no operator of the job claims.", show_default=False),
-    ] = False,
+    allow_non_restored_state: AllowNonRestoredOption = False,
     parallelism: ParallelismOption = None,
     properties: PropertyOption = None,
     conf_dir: ConfDirOption = None,
@@ -83,8 +74,8 @@ def info(
     ] = None,
     claim_mode: Annotated[str | None, typer.Option(*CLAIM_MODE_NAMES, metavar="MODE", help=_AS_FOR_RUN)] = None,
     restore_mode: Annotated[str | None, typer.Option(*RESTORE_MODE_NAMES, metavar="MODE", help=_AS_FOR_RUN)] = None,
-    target: Annotated[str | None, typer.Option(*_TARGET, metavar="TARGET", help=_AS_FOR_RUN)] = None,
-    job_name: Annotated[str | None, typer.Option(*_NAME, metavar="NAME", help=_AS_FOR_RUN)] = None,
+    target: Annotated[str | None, typer.Option(*TARGET_NAMES, metavar="TARGET", help=_AS_FOR_RUN)] = None,
+    job_name: Annotated[str | None, typer.Option(*NAME_NAMES, metavar="NAME", help=_AS_FOR_RUN)] = None,
     as_json: JsonOption = False,
     job_manager: Annotated[
         str | None, typer.Option(*JOB_MANAGER_NAMES, metavar="HOST:PORT", help="Not asked: no job manager is needed.")
@@ -97,28 +88,29 @@ def info(
     operator and source of the snapshot beside the program's, without starting Spark, and exit code 1 where something does
     not fit. The types of values are declared in open(), and compared when the slots restore them.
     """
-    from pystate.common.configuration.configuration import parse_dynamic_properties
-
     session = Session.of(context)
     console = session.console
-    path = job_path(job_file)
-    program_arguments = check_program_arguments(session.console, job_file, arguments or [], _FLAGS | _WITH_VALUE)
-    if path.suffix == ".py":
-        check_program(path)
-    settings = [*(properties or ()), *python_properties(python_files, None, None)]
-    settings += claim_mode_property(claim_mode, restore_mode)  # checked, as run checks it
-    configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
-    starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
-    check_starting_snapshot(starting, here=True)  # the program may take long until its execute()
+    program = given_program(
+        session,
+        job_file,
+        arguments,
+        PROGRAM_FLAGS | PROGRAM_WITH_VALUE,
+        settings=[*(properties or ()), *python_properties(python_files, None, None)],
+        claim_mode=claim_mode,
+        restore_mode=restore_mode,
+        conf_dir=conf_dir,
+        savepoint_path=savepoint_path,
+    )
+    check_starting_snapshot(program.starting, here=True)  # the program may take long until its execute()
     request = {
-        "job_file": str(path),
-        "arguments": program_arguments,
+        "job_file": str(program.path),
+        "arguments": program.arguments,
         "parallelism": parallelism,
-        "configuration": configuration.to_dict(),
-        "savepoint_path": starting,
+        "configuration": program.configuration.to_dict(),
+        "savepoint_path": program.starting,
         "allow_non_restored_state": allow_non_restored_state,
     }
-    with console.waiting(f"Executing {path.name} up to execute()"):
+    with console.waiting(f"Executing {program.path.name} up to execute()"):
         answer = _answer(request)
     for notice in answer["notices"]:
         console.warning(notice)
@@ -165,7 +157,7 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
 
 def info_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `info` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "info")
+    return with_job_file_behind_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "info")
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -15,54 +15,39 @@ from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody
 from pystate.runtime.rest.request_bodies import JobSubmitRequestBody
 from pystate_cli.arguments.completions import complete_savepoint
-from pystate_cli.arguments.options import JSON_NAMES, JobManagerOption, JsonOption, VerboseOption
-from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
-from pystate_cli.arguments.snapshot_options import (
-    CLAIM_MODE_NAMES,
-    RESTORE_MODE_NAMES,
-    ClaimModeOption,
-    RestoreModeOption,
-    claim_mode_property,
-)
+from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
+from pystate_cli.arguments.savepoint_places import check_starting_snapshot
+from pystate_cli.arguments.snapshot_options import ClaimModeOption, RestoreModeOption
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.program_end import program_failure
 from pystate_cli.client.rest_client import SilentJobManagerError
+from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
-    COMMON_FLAGS,
-    COMMON_WITH_VALUE,
-    ConfDirOption,
+    NAME_NAMES,
+    PROGRAM_FLAGS,
+    PROGRAM_WITH_VALUE,
+    SAVEPOINT_NAMES,
+    TARGET_NAMES,
+    AllowNonRestoredOption,
     JobFileArgument,
     ParallelismOption,
     ProgramArgumentsArgument,
-    PropertyOption,
     PythonArchivesOption,
     PythonExecutableOption,
     PythonFilesOption,
-    check_program_arguments,
-    job_path,
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.programs.program_check import check_program
 from pystate_cli.running.attached_run import AttachedRun
 from pystate_cli.running.detached_start import DetachedStart
 from pystate_cli.session import Session, show_plan
 
-if TYPE_CHECKING:
-    pass
-
 _DETACHED = ("-d", "--detached")
-_SAVEPOINT = ("-s", "--fromSavepoint")
-_ALLOW_NON_RESTORED = ("-n", "--allowNonRestoredState")
-_TARGET = ("-t", "--target", "-e", "--executor")
-_NAME = ("--name",)
 _TIMEOUT = ("--timeout",)
 _SHUTDOWN = ("-sae", "--shutdownOnAttachedExit")
 
-_FLAGS = frozenset((*_DETACHED, *_ALLOW_NON_RESTORED, *_SHUTDOWN, *JSON_NAMES, *COMMON_FLAGS))
-_WITH_VALUE = frozenset(
-    (*_SAVEPOINT, *_TARGET, *_NAME, *_TIMEOUT, *CLAIM_MODE_NAMES, *RESTORE_MODE_NAMES, *COMMON_WITH_VALUE)
-)
+_FLAGS = frozenset((*_DETACHED, *_SHUTDOWN, *PROGRAM_FLAGS))
+_WITH_VALUE = frozenset((*_TIMEOUT, *PROGRAM_WITH_VALUE))
 
 
 def run(
@@ -75,16 +60,13 @@ def run(
     savepoint_path: Annotated[
         str | None,
         typer.Option(
-            *_SAVEPOINT,
+            *SAVEPOINT_NAMES,
             metavar="PATH|ID",
             help="The savepoint or retained checkpoint to start from; its id will do.",
             autocompletion=complete_savepoint,
         ),
     ] = None,
-    allow_non_restored_state: Annotated[
-        bool,
-        typer.Option(*_ALLOW_NON_RESTORED, help="Leave out state that no operator of the job claims.", show_default=False),
-    ] = False,
+    allow_non_restored_state: AllowNonRestoredOption = False,
     claim_mode: ClaimModeOption = None,
     restore_mode: RestoreModeOption = None,
     parallelism: ParallelismOption = None,
@@ -93,7 +75,7 @@ def run(
     target: Annotated[
         str | None,
         typer.Option(
-            *_TARGET, metavar="TARGET", help="Where the job runs, as -D execution.target says it.", show_default=False
+            *TARGET_NAMES, metavar="TARGET", help="Where the job runs, as -D execution.target says it.", show_default=False
         ),
     ] = None,
     python_files: PythonFilesOption = None,
@@ -101,7 +83,7 @@ def run(
     python_executable: PythonExecutableOption = None,
     job_name: Annotated[
         str | None,
-        typer.Option(*_NAME, metavar="NAME", help="What the job is called, above the name that the program gives it."),
+        typer.Option(*NAME_NAMES, metavar="NAME", help="What the job is called, above the name that the program gives it."),
     ] = None,
     shutdown_on_attached_exit: Annotated[
         bool,
@@ -126,7 +108,6 @@ def run(
     Attached, the output is what the job prints. Ctrl-C lets go of the job, which goes on; a second one within 3 seconds
     cancels it.
     """
-    from pystate.common.configuration.configuration import parse_dynamic_properties
     from pystate.common.configuration.execution_target import execution_target
     from pystate.common.configuration.options import StateRecoveryOptions
     from pystate.common.configuration.service_options import ClientOptions, RestOptions
@@ -141,18 +122,23 @@ def run(
     if as_json and not detached:
         message = "--json needs -d: attached, stdout is what the job prints."
         raise UsageError(message, hint="add -d, or leave --json out")
-    path = job_path(job_file)
-    program_arguments = check_program_arguments(session.console, job_file, arguments or [], _FLAGS | _WITH_VALUE)
-    if path.suffix == ".py":  # Python also runs archives and compiled programs
-        check_program(path)
     settings = [*(properties or ()), *((f"execution.target={target}",) if target is not None else ())]
     settings += python_properties(python_files, python_archives, python_executable)
-    settings += claim_mode_property(claim_mode, restore_mode)
+    program = given_program(
+        session,
+        job_file,
+        arguments,
+        _FLAGS | _WITH_VALUE,
+        settings=settings,
+        claim_mode=claim_mode,
+        restore_mode=restore_mode,
+        conf_dir=conf_dir,
+        savepoint_path=savepoint_path,
+    )
+    configuration, starting = program.configuration, program.starting
     if restore_mode is not None:
         session.console.warning("--restoreMode is deprecated, please use --claimMode instead")
-    configuration = session.configuration(conf_dir, parse_dynamic_properties(settings)).configuration
     execution_target(configuration)
-    starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
     check_starting_snapshot(starting or configuration.get(StateRecoveryOptions.SAVEPOINT_PATH), here=job_manager is None)
     timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
     if job_manager is None:
@@ -167,8 +153,8 @@ def run(
     else:
         client = find_job_manager(session.home, job_manager, timeout, configuration)
     submission = JobSubmitRequestBody(
-        job_file=str(path),
-        arguments=program_arguments,
+        job_file=str(program.path),
+        arguments=program.arguments,
         working_directory=os.getcwd(),
         parallelism=parallelism,
         savepoint_path=starting,

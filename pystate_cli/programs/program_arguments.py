@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pystate.common.errors import UsageError
-from pystate_cli.arguments.options import JOB_MANAGER_NAMES, VERBOSE_NAMES
+from pystate_cli.arguments.options import CONF_DIR_NAMES, JOB_MANAGER_NAMES, JSON_NAMES, PROPERTY_NAMES, VERBOSE_NAMES
+from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES
 
 if TYPE_CHECKING:
     from pystate_cli.console.console import Console
 
 PYTHON_NAMES = ("-py", "--python")
 PARALLELISM_NAMES = ("-p", "--parallelism")
-PROPERTY_NAMES = ("-D",)
-CONF_DIR_NAMES = ("--conf-dir",)
 PYTHON_FILES_NAMES = ("-pyfs", "--pyFiles")
 PYTHON_ARCHIVES_NAMES = ("-pyarch", "--pyArchives")
 PYTHON_EXECUTABLE_NAMES = ("-pyexec", "--pyExecutable")
+SAVEPOINT_NAMES = ("-s", "--fromSavepoint")
+ALLOW_NON_RESTORED_NAMES = ("-n", "--allowNonRestoredState")
+TARGET_NAMES = ("-t", "--target", "-e", "--executor")
+NAME_NAMES = ("--name",)
 
 JobFileArgument = Annotated[str, typer.Argument(metavar="JOB.PY", help="The program; -py JOB.PY means the same.")]
 ProgramArgumentsArgument = Annotated[
@@ -29,10 +32,6 @@ ProgramArgumentsArgument = Annotated[
 ParallelismOption = Annotated[
     int | None, typer.Option(*PARALLELISM_NAMES, metavar="N", min=1, help="The number of subtasks of each operator.")
 ]
-PropertyOption = Annotated[
-    list[str] | None, typer.Option(*PROPERTY_NAMES, metavar="KEY=VALUE", help="Set an option, above the file's.")
-]
-ConfDirOption = Annotated[str | None, typer.Option(*CONF_DIR_NAMES, metavar="DIR", help="The folder of flink-conf.toml.")]
 PythonFilesOption = Annotated[
     str | None,
     typer.Option(
@@ -52,10 +51,21 @@ PythonArchivesOption = Annotated[
 PythonExecutableOption = Annotated[
     str | None, typer.Option(*PYTHON_EXECUTABLE_NAMES, metavar="PATH", help="The Python of Spark's workers.")
 ]
+AllowNonRestoredOption = Annotated[
+    bool,
+    typer.Option(*ALLOW_NON_RESTORED_NAMES, help="Leave out state that no operator of the job claims.", show_default=False),
+]
 
-COMMON_FLAGS = frozenset(VERBOSE_NAMES)
-COMMON_WITH_VALUE = frozenset(
+PROGRAM_FLAGS = frozenset((*VERBOSE_NAMES, *JSON_NAMES, *ALLOW_NON_RESTORED_NAMES))
+"""The options of both `run` and `info` that take no value."""
+
+PROGRAM_WITH_VALUE = frozenset(
     (
+        *SAVEPOINT_NAMES,
+        *CLAIM_MODE_NAMES,
+        *RESTORE_MODE_NAMES,
+        *TARGET_NAMES,
+        *NAME_NAMES,
         *PARALLELISM_NAMES,
         *PROPERTY_NAMES,
         *CONF_DIR_NAMES,
@@ -65,6 +75,7 @@ COMMON_WITH_VALUE = frozenset(
         *PYTHON_EXECUTABLE_NAMES,
     )
 )
+"""The options of both that take a value."""
 
 
 def python_properties(files: str | None, archives: str | None, executable: str | None) -> list[str]:

@@ -1,0 +1,75 @@
+"""Reads the program that `run` and `info` are given, with its settings: one way for both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystate_cli.arguments.savepoint_places import starting_path
+from pystate_cli.arguments.snapshot_options import claim_mode_property
+from pystate_cli.programs.program_arguments import check_program_arguments, job_path
+from pystate_cli.programs.program_check import check_program
+from pystate_cli.session import Session
+
+if TYPE_CHECKING:
+    from pystate.common.configuration.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class GivenProgram:
+    """A program that exists, and what it is to be started with.
+
+    Attributes:
+        path: Its file.
+        arguments: Its own arguments.
+        configuration: The settings of the file and of the command.
+        starting: The savepoint of -s, as a path; None if there is none.
+    """
+
+    path: Path
+    arguments: list[str]
+    configuration: Configuration
+    starting: str | None
+
+
+def given_program(
+    session: Session,
+    job_file: str,
+    arguments: Sequence[str] | None,
+    options: Collection[str],
+    *,
+    settings: Sequence[str],
+    claim_mode: str | None,
+    restore_mode: str | None,
+    conf_dir: str | None,
+    savepoint_path: str | None,
+) -> GivenProgram:
+    """Check a command's words, and return the program.
+
+    Args:
+        session: The session of the command.
+        job_file: The program, as typed.
+        arguments: The words after it.
+        options: The names of the command's options.
+        settings: What the command's options set, as `KEY=VALUE`.
+        claim_mode: The value of --claimMode.
+        restore_mode: The value of --restoreMode.
+        conf_dir: The value of --conf-dir.
+        savepoint_path: The value of -s.
+
+    Raises:
+        UsageError: A word means nothing, or there is no such program.
+        PystateError: The program isn't Python, or the settings can't be read.
+    """
+    from pystate.common.configuration.configuration import parse_dynamic_properties
+
+    path = job_path(job_file)
+    program_arguments = check_program_arguments(session.console, job_file, arguments or [], options)
+    if path.suffix == ".py":  # Python also runs archives and compiled programs
+        check_program(path)
+    set_here = parse_dynamic_properties([*settings, *claim_mode_property(claim_mode, restore_mode)])
+    configuration = session.configuration(conf_dir, set_here).configuration
+    starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
+    return GivenProgram(path, program_arguments, configuration, starting)
