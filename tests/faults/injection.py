@@ -103,8 +103,10 @@ _IN_SLOTS = {
     Step.TOLD: _Point(
         "pystate.runtime.engines.micro_batch.slot.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True
     ),
-    Step.BARRIER: _Point("pystate.runtime.engines.real_time.slot.subtask_output:SubtaskOutput", "barrier"),
-    Step.BARRIER_SENT: _Point("pystate.runtime.engines.real_time.slot.subtask_output:SubtaskOutput", "barrier", behind=True),
+    Step.BARRIER: _Point("pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier"),
+    Step.BARRIER_SENT: _Point(
+        "pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier", behind=True
+    ),
     Step.FINISH: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch"),
     Step.FLUSHED: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch", behind=True),
     Step.SYNC: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier"),

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import msgpack
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
-from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, pack_frame, pack_message, unpack_frame
-from pystate.runtime.engines.real_time.slot.input_events import (
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input.input_events import (
     CheckpointAborted,
     InputComplete,
     InputElement,
     InputEvent,
     TakeCheckpoint,
 )
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
 from tests.model.learned import Learned
 from tests.model.protocol import Protocol, World
 from tests.model.real_subtask import IGNORED, Graph

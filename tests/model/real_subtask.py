@@ -15,11 +15,11 @@ from pystate.common import Types
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of, unpack_frame
-from pystate.runtime.engines.real_time.slot.input_gate import InputGate
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
 from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
-from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.channels import JobChannels, SubtaskId, TaskChannels
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec

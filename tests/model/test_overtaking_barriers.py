@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateWriter
-from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
-from pystate.runtime.engines.real_time.slot.input_channels import InputChannels
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.single_checkpoint_barrier_handler import SingleCheckpointBarrierHandler
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateWriter
+from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input.input_channels import InputChannels
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.single_checkpoint_barrier_handler import SingleCheckpointBarrierHandler
 from tests.model.gate_subtask import TIMEOUT_MS, GateProtocol, values_of
 from tests.model.protocol import Budget, World
 from tests.model.real_subtask import Graph

@@ -10,7 +10,7 @@ import pytest
 from pystate.runtime.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
-from pystate.runtime.engines.real_time.slot.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
 from tests.model import real_subtask

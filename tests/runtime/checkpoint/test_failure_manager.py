@@ -30,13 +30,13 @@ GIVEN = {
     "CHECKPOINT_EXPIRED": {"runtime/checkpoint/pending_checkpoint.py"},
     "CHECKPOINT_SUBSUMED": {"runtime/checkpoint/checkpoint_completion.py"},
     "CHECKPOINT_DECLINED_SUBSUMED": {
-        "runtime/engines/real_time/slot/checkpoint_barrier_tracker.py",
+        "runtime/engines/real_time/slot/input/checkpoint_barrier_tracker.py",
         "runtime/engines/real_time/slot/input_checkpoints.py",  # says it in words
-        "runtime/engines/real_time/slot/single_checkpoint_barrier_handler.py",
+        "runtime/engines/real_time/slot/input/single_checkpoint_barrier_handler.py",
     },
     "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER": {
-        "runtime/engines/real_time/slot/checkpoint_barrier_tracker.py",
-        "runtime/engines/real_time/slot/single_checkpoint_barrier_handler.py",
+        "runtime/engines/real_time/slot/input/checkpoint_barrier_tracker.py",
+        "runtime/engines/real_time/slot/input/single_checkpoint_barrier_handler.py",
     },
     "CHECKPOINT_DECLINED": {"runtime/engines/micro_batch/driver/epoch_barriers.py"},  # a slot says no, or can't be reached
     "CHECKPOINT_COORDINATOR_SHUTDOWN": {

@@ -14,9 +14,9 @@ from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescal
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.driver.program.early_check import check_before_spark
+from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.input_checkpoints import restore_in_flight
-from pystate.runtime.engines.real_time.slot.input_gate import InputGate
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, graph_of, printed_pairs

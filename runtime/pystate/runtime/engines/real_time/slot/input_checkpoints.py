@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pystate.common.errors import CheckpointFailedError
 from pystate.core.snapshot.handles.input_channel_state import channels_changed
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelState, ChannelStateWriter
 from pystate.runtime.engines.real_time.slot.ending_checkpoint import EndingCheckpoint
 from pystate.runtime.engines.real_time.slot.frames import Frame
-from pystate.runtime.engines.real_time.slot.input_events import (
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelState, ChannelStateWriter
+from pystate.runtime.engines.real_time.slot.input.input_events import (
     CheckpointAborted,
     InputCheckpoint,
     InputComplete,
     TakeCheckpoint,
 )
-from pystate.runtime.engines.real_time.slot.input_gate import CheckpointEvent, InputGate
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer
-from pystate.runtime.engines.real_time.slot.subtask_output import SubtaskOutput
+from pystate.runtime.engines.real_time.slot.input.input_gate import CheckpointEvent, InputGate
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer
+from pystate.runtime.engines.real_time.slot.output.subtask_output import SubtaskOutput
 from pystate.runtime.slot.snapshots.in_flight_data import InFlightData
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.runtime.slot.subtask_checkpoints import Alignment, FrozenCheckpoint, SubtaskCheckpointCoordinator

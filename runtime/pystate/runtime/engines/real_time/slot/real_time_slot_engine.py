@@ -12,13 +12,13 @@ import pyarrow as pa
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.input_gate import InputGate
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
+from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.output.subtask_output import RealTimeGateway
 from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
-from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
 from pystate.runtime.engines.real_time.slot.relay_server import RelayPort, RelayServer
-from pystate.runtime.engines.real_time.slot.subtask_output import RealTimeGateway
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.plan.task_output import LINE_FIELD

@@ -26,14 +26,14 @@ from pystate.runtime.engines.real_time.slot.change_flush import FLUSH_S, ChangeF
 from pystate.runtime.engines.real_time.slot.due_times import DueTimes, earliest
 from pystate.runtime.engines.real_time.slot.ending_checkpoint import EndingCheckpoint
 from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, remainder_of
+from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.input_checkpoints import InputCheckpoints, restore_in_flight
-from pystate.runtime.engines.real_time.slot.input_gate import InputGate
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
-from pystate.runtime.engines.real_time.slot.output_flush_interval import ENOUGH_BYTES, OutputFlushInterval
-from pystate.runtime.engines.real_time.slot.output_pause import OutputPause
-from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
-from pystate.runtime.engines.real_time.slot.subtask_output import RealTimeGateway, SubtaskOutput
+from pystate.runtime.engines.real_time.slot.output.output_flush_interval import ENOUGH_BYTES, OutputFlushInterval
+from pystate.runtime.engines.real_time.slot.output.output_pause import OutputPause
+from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.output.subtask_output import RealTimeGateway, SubtaskOutput
 from pystate.runtime.plan.channels import TaskChannels
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.plan.task_output import WATERMARK_SCHEMA, OutputSpec

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelState
-from pystate.runtime.engines.real_time.slot.stream_elements import InFlightElement
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelState
+from pystate.runtime.engines.real_time.slot.input.stream_elements import InFlightElement
 
 
 @dataclass(frozen=True)

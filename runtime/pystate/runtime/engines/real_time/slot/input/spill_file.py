@@ -11,7 +11,7 @@ from typing import IO, BinaryIO, cast
 
 from pystate.common.errors import PystateError
 from pystate.core.snapshot.storage.state_sink import storage_errors, write_all
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer
 
 _HEAD = struct.Struct(">IQI")  # bytes, records, checksum
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import SnapshotError
-from pystate.runtime.engines.real_time.slot.spill_file import SpilledDataError, SpillFile
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer
+from pystate.runtime.engines.real_time.slot.input.spill_file import SpilledDataError, SpillFile
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer
 
 
 def test_buffers_come_back_in_their_order_and_the_file_has_no_name(tmp_path: Path) -> None:

@@ -7,8 +7,13 @@ import math
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.runtime.engines.real_time.slot import output_flush_interval
-from pystate.runtime.engines.real_time.slot.output_flush_interval import ENOUGH_BYTES, LEAST_S, MOST_S, OutputFlushInterval
+from pystate.runtime.engines.real_time.slot.output import output_flush_interval
+from pystate.runtime.engines.real_time.slot.output.output_flush_interval import (
+    ENOUGH_BYTES,
+    LEAST_S,
+    MOST_S,
+    OutputFlushInterval,
+)
 
 NOW_MS = 1_000_000
 

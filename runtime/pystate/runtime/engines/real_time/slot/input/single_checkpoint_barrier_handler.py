@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.engines.real_time.slot.barrier_handler import Alignment, Clock, Emit
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateWriter
-from pystate.runtime.engines.real_time.slot.input_channels import InputChannels
-from pystate.runtime.engines.real_time.slot.input_events import CheckpointAborted, InputComplete, TakeCheckpoint
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.stream_elements import (
+from pystate.runtime.engines.real_time.slot.input.barrier_handler import Alignment, Clock, Emit
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateWriter
+from pystate.runtime.engines.real_time.slot.input.input_channels import InputChannels
+from pystate.runtime.engines.real_time.slot.input.input_events import CheckpointAborted, InputComplete, TakeCheckpoint
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import (
     Buffer,
     CancelCheckpointMarker,
     EndOfPartition,

@@ -6,14 +6,14 @@ from collections import deque
 from typing import BinaryIO
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.barrier_handler import CheckpointBarrierHandler, Clock
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
-from pystate.runtime.engines.real_time.slot.checkpoint_barrier_tracker import CheckpointBarrierTracker
-from pystate.runtime.engines.real_time.slot.input_channels import InputChannels
-from pystate.runtime.engines.real_time.slot.input_events import AllChannelsEnded, InputElement, InputEvent
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.single_checkpoint_barrier_handler import SingleCheckpointBarrierHandler
-from pystate.runtime.engines.real_time.slot.stream_elements import (
+from pystate.runtime.engines.real_time.slot.input.barrier_handler import CheckpointBarrierHandler, Clock
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.input.checkpoint_barrier_tracker import CheckpointBarrierTracker
+from pystate.runtime.engines.real_time.slot.input.input_channels import InputChannels
+from pystate.runtime.engines.real_time.slot.input.input_events import AllChannelsEnded, InputElement, InputEvent
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.single_checkpoint_barrier_handler import SingleCheckpointBarrierHandler
+from pystate.runtime.engines.real_time.slot.input.stream_elements import (
     Buffer,
     CancelCheckpointMarker,
     EndOfPartition,

@@ -19,9 +19,9 @@ from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.engines.real_time.slot.channel_selector import channel_selector
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, place_of, unpack_frame
-from pystate.runtime.engines.real_time.slot.record_writer import MOST_BYTES, RecordWriter, frame_sized
+from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
+from pystate.runtime.engines.real_time.slot.output.record_writer import MOST_BYTES, RecordWriter, frame_sized
 from pystate.runtime.plan.channels import JobChannels, TaskChannels
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from tests.runtime.plan.programs import connected, keyed, mapped, planned, printed, process
@@ -79,7 +79,7 @@ def test_each_row_gets_to_the_owner_of_its_key_group_in_order(values, parallelis
 
 
 def test_groups_of_many_keys_are_forgotten_and_found_again(monkeypatch):
-    monkeypatch.setattr("pystate.runtime.engines.real_time.slot.channel_selector._MOST_KNOWN_KEYS", 3)
+    monkeypatch.setattr("pystate.runtime.engines.real_time.slot.output.channel_selector._MOST_KNOWN_KEYS", 3)
     select = channel_selector(edge(Routing.KEY, KeyColumn("value", LONG)), target(4), 0)
     for first in range(0, 40, 5):
         assert Counter(

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.output_pause import OutputPause
-from pystate.runtime.engines.real_time.slot.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.output.output_pause import OutputPause
+from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 

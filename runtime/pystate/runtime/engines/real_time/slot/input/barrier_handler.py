@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.input_events import InputCheckpoint, InputEvent
-from pystate.runtime.engines.real_time.slot.stream_elements import CancelCheckpointMarker, StreamElement
+from pystate.runtime.engines.real_time.slot.input.input_events import InputCheckpoint, InputEvent
+from pystate.runtime.engines.real_time.slot.input.stream_elements import CancelCheckpointMarker, StreamElement
 
 Emit = Callable[[InputEvent], None]
 Clock = Callable[[], int]

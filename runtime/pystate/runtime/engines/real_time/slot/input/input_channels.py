@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from pystate.runtime.engines.real_time.slot.input_channel import InputChannel
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.stream_elements import StreamElement, size_of
+from pystate.runtime.engines.real_time.slot.input.input_channel import InputChannel
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import StreamElement, size_of
 
 
 class InputChannels:

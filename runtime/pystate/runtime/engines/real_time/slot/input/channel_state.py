@@ -18,7 +18,7 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError
 from pystate.core.snapshot.plain import unsound
 from pystate.core.snapshot.storage.state_sink import storage_errors, write_all
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, InFlightElement, Watermark, WatermarkStatus
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, InFlightElement, Watermark, WatermarkStatus
 
 CHANNEL_STATE = "channel"
 """The format of channel state, for its handle."""

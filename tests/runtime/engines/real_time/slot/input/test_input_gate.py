@@ -11,7 +11,6 @@ import pytest
 
 from pystate.common.errors import ControlError
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
 from pystate.runtime.engines.real_time.slot.frames import (
     PLACE_SIZE,
     Frame,
@@ -20,9 +19,10 @@ from pystate.runtime.engines.real_time.slot.frames import (
     pack_message,
     unpack_frame,
 )
-from pystate.runtime.engines.real_time.slot.input_events import InputComplete, TakeCheckpoint
-from pystate.runtime.engines.real_time.slot.input_gate import GateEvent, InputGate
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.input.input_events import InputComplete, TakeCheckpoint
+from pystate.runtime.engines.real_time.slot.input.input_gate import GateEvent, InputGate
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from tests.waiting import wait_until
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.channel_selector import Share, channel_selector
 from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
+from pystate.runtime.engines.real_time.slot.output.channel_selector import Share, channel_selector
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.job_plan import edges_of
 from pystate.runtime.plan.task import TaskSpec

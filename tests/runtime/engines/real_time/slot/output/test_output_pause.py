@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.output_pause import OutputPause
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.output.output_pause import OutputPause
 
 
 def barrier(number: int, *, savepoint: bool = False) -> CheckpointBarrier:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.engines.real_time.slot.barrier_handler import Alignment, Clock, Emit
-from pystate.runtime.engines.real_time.slot.input_events import CheckpointAborted, TakeCheckpoint
-from pystate.runtime.engines.real_time.slot.stream_elements import CancelCheckpointMarker, StreamElement
+from pystate.runtime.engines.real_time.slot.input.barrier_handler import Alignment, Clock, Emit
+from pystate.runtime.engines.real_time.slot.input.input_events import CheckpointAborted, TakeCheckpoint
+from pystate.runtime.engines.real_time.slot.input.stream_elements import CancelCheckpointMarker, StreamElement
 
 _MOST_TRACKED = 50
 """The maximum number of concurrent checkpoints; Flink's bound."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.runtime.engines.real_time.slot.channel_state import MAGIC, ChannelStateReader, ChannelStateWriter
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, InFlightElement, Watermark, WatermarkStatus
+from pystate.runtime.engines.real_time.slot.input.channel_state import MAGIC, ChannelStateReader, ChannelStateWriter
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, InFlightElement, Watermark, WatermarkStatus
 
 ELEMENTS: list[tuple[int, InFlightElement]] = [
     (0, Buffer(b"first", 3)),

@@ -13,9 +13,9 @@ import pytest
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelState, ChannelStateReader
-from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
-from pystate.runtime.engines.real_time.slot.input_events import (
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelState, ChannelStateReader
+from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input.input_events import (
     AllChannelsEnded,
     CheckpointAborted,
     InputCheckpoint,
@@ -24,8 +24,8 @@ from pystate.runtime.engines.real_time.slot.input_events import (
     InputEvent,
     TakeCheckpoint,
 )
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.stream_elements import (
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import (
     Buffer,
     CancelCheckpointMarker,
     EndOfPartition,
@@ -506,5 +506,5 @@ def test_memory_is_bounded_however_much_is_held_back(tmp_path: Path) -> None:
     """In a process of its own: threads that other tests have left take memory, too."""
     code = f"from {__name__} import peak_while_held_back as peak; import sys; print(peak(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[5])  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[6])  # noqa: S603
     assert int(done.stdout) < 2 << 20

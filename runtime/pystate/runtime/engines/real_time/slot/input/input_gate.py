@@ -9,18 +9,18 @@ from typing import BinaryIO
 from pystate.common.errors import ControlError
 from pystate.common.time import current_time_ms
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.barrier_handler import Clock
-from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
 from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, unpack_frame
-from pystate.runtime.engines.real_time.slot.input_events import (
+from pystate.runtime.engines.real_time.slot.input.barrier_handler import Clock
+from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input.input_events import (
     CheckpointAborted,
     InputComplete,
     InputElement,
     TakeCheckpoint,
 )
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
 from pystate.runtime.engines.real_time.slot.mailbox import LONGEST_WAIT_S, TaskMailbox
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, CancelCheckpointMarker, StreamElement
 from pystate.runtime.plan.channels import SubtaskId
 
 CheckpointEvent = TakeCheckpoint | InputComplete | CheckpointAborted

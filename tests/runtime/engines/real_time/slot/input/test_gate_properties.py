@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.channel_state import ChannelStateReader
-from pystate.runtime.engines.real_time.slot.checkpointed_input_gate import CheckpointedInputGate
-from pystate.runtime.engines.real_time.slot.input_events import (
+from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
+from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
+from pystate.runtime.engines.real_time.slot.input.input_events import (
     AllChannelsEnded,
     CheckpointAborted,
     InputCheckpoint,
@@ -20,8 +20,8 @@ from pystate.runtime.engines.real_time.slot.input_events import (
     InputElement,
     TakeCheckpoint,
 )
-from pystate.runtime.engines.real_time.slot.input_settings import InputSettings
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, CancelCheckpointMarker, EndOfPartition
+from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, CancelCheckpointMarker, EndOfPartition
 
 CHANNELS = 3
 LAST = 6

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.spill_file import SpillFile
-from pystate.runtime.engines.real_time.slot.stream_elements import Buffer, StreamElement, size_of
+from pystate.runtime.engines.real_time.slot.input.spill_file import SpillFile
+from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, StreamElement, size_of
 
 
 class InputChannel:
