@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.own_job_messages import JobProgress
 
 _WINDOW_SECONDS = 5.0
+
+
+class _Sample(NamedTuple):
+    """The rows counted at a moment, in monotonic seconds."""
+
+    moment: float
+    rows: int
 
 
 class RateMeter:
@@ -20,7 +28,7 @@ class RateMeter:
 
     def __init__(self, window: float = _WINDOW_SECONDS) -> None:
         self._window = window
-        self._samples: deque[tuple[float, int]] = deque()
+        self._samples: deque[_Sample] = deque()
 
     def add(self, moment: float, count: int | None, *, under_way: bool = False) -> None:
         """Add a sample; a counter that decreased restarts.
@@ -30,12 +38,12 @@ class RateMeter:
             count: The counter; None if unknown.
             under_way: Whether an epoch runs, which is counted at once at its end. Until then the rate stays unchanged.
         """
-        if count is None or (under_way and self._samples and count == self._samples[-1][1]):
+        if count is None or (under_way and self._samples and count == self._samples[-1].rows):
             return
-        if self._samples and count < self._samples[-1][1]:
+        if self._samples and count < self._samples[-1].rows:
             self._samples.clear()
-        self._samples.append((moment, count))
-        while len(self._samples) > 2 and self._samples[1][0] <= moment - self._window:
+        self._samples.append(_Sample(moment, count))
+        while len(self._samples) > 2 and self._samples[1].moment <= moment - self._window:
             self._samples.popleft()
 
     @property
@@ -43,8 +51,8 @@ class RateMeter:
         """Rows per second; None before the second sample."""
         if len(self._samples) < 2:
             return None
-        (first, before), (last, after) = self._samples[0], self._samples[-1]
-        return (after - before) / (last - first) if last > first else None
+        first, last = self._samples[0], self._samples[-1]
+        return (last.rows - first.rows) / (last.moment - first.moment) if last.moment > first.moment else None
 
 
 @dataclass(frozen=True)

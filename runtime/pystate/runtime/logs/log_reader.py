@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from pystate.common.errors import PystateError
 from pystate.common.files.regular_files import NotRegularError, open_regular
-from pystate.runtime.logs.pieces import begin_of, pieces
+from pystate.runtime.logs.pieces import Piece, begin_of, pieces
 
 _ATTEMPTS = 100
 
@@ -49,7 +49,7 @@ def log_extent(log: Path) -> tuple[int, int]:
         try:
             with _Growing(log) as growing:
                 older = growing.pieces()
-                return older[0][0] if older else 0, begin_of(older) + growing.size()
+                return older[0].begin if older else 0, begin_of(older) + growing.size()
         except FileNotFoundError:
             continue
         except NotRegularError:
@@ -60,15 +60,15 @@ def log_extent(log: Path) -> tuple[int, int]:
 def _read(log: Path, offset: int, limit: int, *, ended: bool) -> tuple[bytes, bool]:
     with _Growing(log) as growing:
         older = growing.pieces()
-        if older and offset < older[0][0]:
-            first = older[0][0]
+        if older and offset < older[0].begin:
+            first = older[0].begin
             message = f"The log begins at byte {first}; what was before it has been deleted."
             raise LogGoneError(message, where=str(log), hint=f"ask from offset {first}; pystate.log.max-size keeps more")
         begin = begin_of(older)
         if offset >= begin:
             data = growing.read(offset - begin, limit)
             return data, ended and len(data) < limit
-    begin, path = max(piece for piece in older if piece[0] <= offset)
+    begin, path = max(piece for piece in older if piece.begin <= offset)
     with open_regular(str(path)) as file:
         file.seek(offset - begin)
         return file.read(limit), False
@@ -90,7 +90,7 @@ class _Growing:
         if self._file is not None:
             self._file.close()
 
-    def pieces(self) -> list[tuple[int, Path]]:
+    def pieces(self) -> list[Piece]:
         """Return the pieces that are older than this file.
 
         Raises:

@@ -99,7 +99,7 @@ class BoundedLogs:
 
 def _delete(log: Path, piece: Path) -> None:
     older = pieces(log)
-    if older[-1][1] == piece:
+    if older[-1].path == piece:
         # a marker of where the file begins must remain
         with contextlib.suppress(FileExistsError):
             os.close(os.open(piece_of(log, begin_of(older)), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

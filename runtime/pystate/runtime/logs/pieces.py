@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from pystate.common.files.regular_files import open_regular
 
@@ -19,13 +20,25 @@ _DIGITS = 16
 _OFFSET = re.compile(rf"\d{{{_DIGITS}}}")
 
 
+class Piece(NamedTuple):
+    """An older piece of a log.
+
+    Attributes:
+        begin: The offset of its first byte in the whole log.
+        path: Its file.
+    """
+
+    begin: int
+    path: Path
+
+
 def piece_of(log: Path, offset: int) -> Path:
     """Return the piece that begins at an offset."""
     return log.with_name(f"{log.name}.{offset:0{_DIGITS}d}")
 
 
-def pieces(log: Path) -> list[tuple[int, Path]]:
-    """Return the older pieces with their start offsets, the oldest first; only regular files count."""
+def pieces(log: Path) -> list[Piece]:
+    """Return the older pieces, the oldest first; only regular files count."""
     start = f"{log.name}."
     found = []
     try:
@@ -33,19 +46,19 @@ def pieces(log: Path) -> list[tuple[int, Path]]:
             for entry in entries:
                 offset = entry.name[len(start) :]
                 if entry.name.startswith(start) and _OFFSET.fullmatch(offset) and entry.is_file():
-                    found.append((int(offset), log.with_name(entry.name)))
+                    found.append(Piece(int(offset), log.with_name(entry.name)))
     except FileNotFoundError:
         return []
     return sorted(found)
 
 
-def begin_of(older: list[tuple[int, Path]]) -> int:
+def begin_of(older: list[Piece]) -> int:
     """Return the offset in the whole log at which the growing file begins.
 
     Raises:
         FileNotFoundError: The latest piece was deleted meanwhile.
     """
-    return older[-1][0] + older[-1][1].stat().st_size if older else 0
+    return older[-1].begin + older[-1].path.stat().st_size if older else 0
 
 
 def lock_of(log: Path) -> Path:

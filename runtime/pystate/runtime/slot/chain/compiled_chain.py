@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from typing import NamedTuple
 
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.inlined_code import Code, inlined
@@ -44,28 +45,39 @@ def compile_chain(
 
     def join(place: Chain | ChainNode) -> Emit:
         # a buffer keeps no mutable objects; the last operator may take the element itself
-        targets = [(buffers[output.tag].append, False) for output in place.outputs]
-        targets += [(handler(child), place.copies is not Copies.NONE) for child in place.children]
+        targets = [_Target(buffers[output.tag].append) for output in place.outputs]
+        targets += [_Target(handler(child), copies=place.copies is not Copies.NONE) for child in place.children]
         if targets and place.copies is Copies.BUT_LAST:
-            targets[-1] = (targets[-1][0], False)
-        if len(targets) == 1 and not targets[0][1]:
-            return targets[0][0]
+            targets[-1] = _Target(targets[-1].emit)
+        if len(targets) == 1 and not targets[0].copies:
+            return targets[0].emit
 
         def write(code: Code, element: str) -> list[str]:
-            lines = [line for target, copies in targets for line in _hand_on(code, target, element, copies=copies)]
-            return lines or ["pass"]
+            return [line for target in targets for line in _hand_on(code, target, element)] or ["pass"]
 
         return inlined(write)
 
     return output(chain)
 
 
-def _hand_on(code: Code, target: Emit, element: str, *, copies: bool) -> list[str]:
-    if not copies:
-        return code.apply(target, element)
+class _Target(NamedTuple):
+    """What gets the results of an operator.
+
+    Attributes:
+        emit: Takes an element.
+        copies: Whether it gets a copy of it.
+    """
+
+    emit: Emit
+    copies: bool = False
+
+
+def _hand_on(code: Code, target: _Target, element: str) -> list[str]:
+    if not target.copies:
+        return code.apply(target.emit, element)
     own, plain = code.name("own"), code.bind(UNCHANGING, "unchanging")
     line = f"{own} = {element} if type({element}) in {plain} else {code.bind(copied, 'copied')}({element})"
-    return [line, *code.apply(target, own)]
+    return [line, *code.apply(target.emit, own)]
 
 
 def partitioners(outputs: Iterable[OutputSpec]) -> list[tuple[Function, OperatorSpec]]:

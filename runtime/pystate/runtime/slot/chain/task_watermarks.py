@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,8 +20,24 @@ from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 _STATE = ListStateDescriptor("_watermarks_", Types.STRING())
-"""JSON texts `[subtask, input, channel, watermark]`; input -1 is the task's own event time."""
+"""JSON texts, each a list of the fields of a `_StoredWatermark`."""
 _OWN = -1
+
+
+class _StoredWatermark(NamedTuple):
+    """A watermark in a snapshot.
+
+    Attributes:
+        subtask: The subtask that wrote it.
+        input_index: The input; -1 for the task's own event time.
+        channel: The channel of the input; empty for the task's own.
+        watermark: The watermark, ms since 1970.
+    """
+
+    subtask: int
+    input_index: int
+    channel: str
+    watermark: int
 
 
 class TaskWatermarks:
@@ -128,29 +145,31 @@ class TaskWatermarks:
         """Write the watermarks to the head's operator state, which each subtask gets in full at a restore."""
         if not any(valve.has_channels for valve in self.valves):
             return
-        own, entries = self._time.watermark, []
+        own = self._time.watermark
+        entries: list[_StoredWatermark] = []
         if own == MAX_WATERMARK:  # a job that continues after the end of the input isn't late
             own = MIN_WATERMARK
         else:
             entries = [
-                [self._subtask, index, channel, watermark]
+                _StoredWatermark(self._subtask, index, channel, watermark)
                 for index, valve in enumerate(self.valves)
                 for channel, watermark in valve.snapshot().items()
             ]
-        entries.append([self._subtask, _OWN, "", own])
+        entries.append(_StoredWatermark(self._subtask, _OWN, "", own))
         state.get_union_list_state(_STATE).update([json.dumps(entry) for entry in entries])
 
     def restore(self, state: OperatorStateBackend) -> None:
         """Continue at the lowest watermark of all previous subtasks, per channel and for the task."""
         if not any(valve.has_channels for valve in self.valves):
             return
-        entries = [json.loads(entry) for entry in state.get_union_list_state(_STATE).get()]
+        entries = [_StoredWatermark(*json.loads(entry)) for entry in state.get_union_list_state(_STATE).get()]
         for index, valve in enumerate(self.valves):
             by_subtask: dict[int, dict[str, int]] = {}
-            for subtask, entry_index, channel, watermark in entries:
-                if entry_index == index:
-                    by_subtask.setdefault(subtask, {})[channel] = watermark
+            for stored in entries:
+                if stored.input_index == index:
+                    by_subtask.setdefault(stored.subtask, {})[stored.channel] = stored.watermark
             valve.restore(by_subtask.values(), self._time.clock())
-        self._time.watermark = min((entry[3] for entry in entries if entry[1] == _OWN), default=MIN_WATERMARK)
+        own = (stored.watermark for stored in entries if stored.input_index == _OWN)
+        self._time.watermark = min(own, default=MIN_WATERMARK)
         self._inputs = [valve.advance(self._time.clock()) for valve in self.valves]
         self._finished = (list(self._inputs), self._time.watermark)

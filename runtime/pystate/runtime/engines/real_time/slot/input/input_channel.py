@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.spill_file import SpillFile
 from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, StreamElement, size_of
+
+
+class _Between(NamedTuple):
+    """An element between buffers that are in the file.
+
+    Attributes:
+        spilled: The number of buffers that were spilled before it.
+        element: The element.
+    """
+
+    spilled: int
+    element: StreamElement
 
 
 class InputChannel:
@@ -23,7 +36,7 @@ class InputChannel:
     def __init__(self, directory: str | None) -> None:
         self._memory: deque[StreamElement] = deque()
         self._spill = SpillFile(directory)
-        self._behind: deque[tuple[int, StreamElement]] = deque()  # each with the number of buffers spilled before it
+        self._behind: deque[_Between] = deque()
         self._spilled = 0
         self._unspilled = 0
         self.memory_bytes = 0
@@ -54,7 +67,7 @@ class InputChannel:
             self._spill.append(element)
             self._spilled += 1
         elif in_file:
-            self._behind.append((self._spilled, element))
+            self._behind.append(_Between(self._spilled, element))
         else:
             self._memory.append(element)
             self.memory_bytes += size_of(element)
@@ -65,8 +78,8 @@ class InputChannel:
             element = self._memory.popleft()
             self.memory_bytes -= size_of(element)
             return element
-        if self._behind and self._behind[0][0] == self._unspilled:
-            return self._behind.popleft()[1]
+        if self._behind and self._behind[0].spilled == self._unspilled:
+            return self._behind.popleft().element
         self._unspilled += 1
         return self._spill.popleft()
 
@@ -76,8 +89,8 @@ class InputChannel:
         number = self._unspilled
         later = deque(self._behind)
         for buffer in self._spill:
-            while later and later[0][0] == number:
-                yield later.popleft()[1]
+            while later and later[0].spilled == number:
+                yield later.popleft().element
             yield buffer
             number += 1
         for _, element in later:
@@ -90,7 +103,7 @@ class InputChannel:
             return not isinstance(element, CheckpointBarrier) or element.checkpoint_id != checkpoint_id
 
         self._memory = deque(element for element in self._memory if stays(element))
-        self._behind = deque(entry for entry in self._behind if stays(entry[1]))
+        self._behind = deque(entry for entry in self._behind if stays(entry.element))
 
     def close(self) -> None:
         """Drop everything."""
