@@ -11,7 +11,7 @@ from pystate.common import Types
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from pystate.core.state.hashmap import hashmap_table as table
 from pystate.core.state.keys.keys import _TextKeys
-from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS
+from pystate.core.state.rocksdb.value_cache import TRIAL_KEYS
 from pystate.core.state.values.serializers import _QuickSerializer
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness, written
 

@@ -29,7 +29,6 @@ from pystate.core.state.rocksdb.database import Database
 from pystate.core.state.rocksdb.epoch_spill import EpochSpill
 from pystate.core.state.rocksdb.native_metrics import NativeMetrics
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, RocksDBNativeSnapshot
-from pystate.core.state.rocksdb.object_cache import MAX_DIRTY
 from pystate.core.state.rocksdb.restore_operation import RocksDBRestoreOperation
 from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory, configured_memory
 from pystate.core.state.rocksdb.rocksdb_snapshot import RocksDBSnapshot
@@ -38,6 +37,7 @@ from pystate.core.state.rocksdb.rocksdb_views import RocksDBView
 from pystate.core.state.rocksdb.snapshot_strategy import RocksDBSnapshotStrategy
 from pystate.core.state.rocksdb.tables import RocksDBTables
 from pystate.core.state.rocksdb.timer_table import RocksDBTimerTable
+from pystate.core.state.rocksdb.value_cache import MAX_DIRTY
 from pystate.core.state.rocksdb.value_table import RocksDBTable
 from pystate.core.state.ttl.ttl_value_state import TtlValueState
 

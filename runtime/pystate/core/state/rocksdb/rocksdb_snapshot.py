@@ -15,8 +15,8 @@ from operator import itemgetter
 from pystate.core.state.base.counted_snapshot import CountedSnapshot
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, Piece
 from pystate.core.state.rocksdb.database import Database, FrozenScan
-from pystate.core.state.rocksdb.object_cache import UnwrittenRows
 from pystate.core.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, RowLayout
+from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 Row = tuple[bytes, bytes]

@@ -22,8 +22,8 @@ from pystate.core.state.files.canonical import Entry
 from pystate.core.state.keys.addresses import AddressFormat
 from pystate.core.state.keys.namespaces import split_namespace
 from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.object_cache import UnwrittenRows
 from pystate.core.state.rocksdb.spill import SpilledRows, remove_rows
+from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 
 KEY_GROUP_BYTES = 2
 

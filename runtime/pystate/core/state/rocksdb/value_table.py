@@ -11,11 +11,9 @@ from typing import Any
 from pystate.common.errors import CorruptSnapshotError, StateError
 from pystate.common.overrides import override
 from pystate.core.state.keys.addresses import AddressFormat
-from pystate.core.state.kinds.epoch_size import mapping_size
 from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.lookahead import Lookahead, read_ahead
-from pystate.core.state.rocksdb.object_cache import MISSING, ObjectCache, UnwrittenRows
 from pystate.core.state.rocksdb.rows import RocksDBRows, pack_head, too_large
+from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, ValueCache, read_ahead
 from pystate.core.state.values.serializers import TypeSerializer
 
 ROWS_PER_WRITE = 20_000
@@ -28,9 +26,9 @@ _row_of = itemgetter(0)
 class RocksDBTable(RocksDBRows):
     """The flushed values of one state.
 
-    What an epoch reads is kept until it ends, absent values included, so that a key is looked up and its value made an
-    object once per epoch. What was read ahead waits as bytes until it is asked for. With a cache values stay longer, and
-    reach RocksDB with `write_back`.
+    What an epoch reads is kept in a cache until it ends, absent values included, so that a key is looked up and its value
+    made an object once per epoch. A cache with room for more keeps values longer, and what epochs change reaches RocksDB
+    with `write_back`. While the epoch is spilled, the cache has only what that reads.
 
     Args:
         name: See `RocksDBRows`.
@@ -42,17 +40,12 @@ class RocksDBTable(RocksDBRows):
     """
 
     __slots__ = (
-        "_ahead",
-        "_ahead_ready",
         "_all_key_bytes",
         "_cache",
         "_deserialize",
         "_deserialize_all",
-        "_fetched",
         "_is_void",
         "_key_bytes",
-        "_lookahead",
-        "_read",
         "_to_bytes",
     )
 
@@ -66,19 +59,14 @@ class RocksDBTable(RocksDBRows):
         cache_bytes: int = 0,
     ) -> None:
         super().__init__(name, database, family, addresses)
-        self._cache = ObjectCache(cache_bytes) if cache_bytes else None
-        self.stores_objects = self._cache is not None
+        self._cache = ValueCache(cache_bytes)
+        self.stores_objects = cache_bytes > 0
         self._to_bytes = serializer.serialize if self.stores_objects and serializer.immutable else None
         # rows are made in place: in the void namespace one call more to each is 4 % of a read
         self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
         self._all_key_bytes = addresses.all_key_bytes
         self._deserialize = serializer.deserialize if serializer.immutable else None
         self._deserialize_all = serializer.deserialize_all
-        self._read: dict[Hashable, Any] = {}
-        self._ahead: dict[Hashable, Any] = {}
-        self._ahead_ready = False  # whether what is there are stored forms; else bytes
-        self._fetched = 0  # so many were put into _ahead; those asked for were taken out
-        self._lookahead = Lookahead()
 
     def prefetch(self, keys: Sequence[Hashable], key_groups: Sequence[int], held: Mapping[Hashable, Any]) -> None:
         """Read ahead for the next keys, as far as that has been useful; in the void namespace only.
@@ -91,61 +79,52 @@ class RocksDBTable(RocksDBRows):
         Raises:
             StateError: RocksDB can't read.
         """
-        self._end_lookahead()
-        fresh = set(keys).difference(held).difference(self._read)
-        if self._cache is not None and self._spilled is None:
-            fresh = self._cache.unknown(fresh)
+        self._cache.end_ahead()
+        fresh = self._cache.unknown(set(keys).difference(held))
         if not fresh:
             return
         groups = dict(zip(keys, key_groups, strict=True))
-        chosen = list(islice((key for key in groups if key in fresh), self._lookahead.limit()))
+        chosen = list(islice((key for key in groups if key in fresh), self._cache.ahead_limit()))
         key_data = zip(chosen, self._all_key_bytes(chosen), strict=True)
         wanted = {pack_head(groups[key], len(data)) + data: key for key, data in key_data}
         rows = sorted(wanted)
-        values: list[Any] = read_ahead(rows, self._read_rows)
-        self._ahead_ready = self._deserialize is None
-        if self._deserialize is not None and None not in values:
-            with contextlib.suppress(StateError, CorruptSnapshotError):  # reported when the damaged value is read
-                values = self._deserialize_all(values)
-                self._ahead_ready = True
-        self._ahead = dict(zip(map(wanted.__getitem__, rows), values, strict=False))
-        self._fetched = len(self._ahead)
+        data = read_ahead(rows, self._read_rows)
+        with contextlib.suppress(StateError, CorruptSnapshotError):  # reported when the damaged value is read
+            self._cache.add_ahead(dict(zip(map(wanted.__getitem__, rows), self._stored_forms(data), strict=False)))
+
+    def _stored_forms(self, values: list[bytes | None]) -> list[Any]:
+        if self._deserialize is None:
+            return values
+        if None not in values:
+            return self._deserialize_all(values)  # type: ignore[arg-type]
+        found = iter(self._deserialize_all([data for data in values if data is not None]))
+        return [None if data is None else next(found) for data in values]
 
     @property
     def takes_lookahead(self) -> bool:
         """Whether the next keys determine the values that will be read."""
         return self._is_void
 
-    def _end_lookahead(self) -> None:
-        self._lookahead.learn(self._fetched, self._fetched - len(self._ahead))
-        self._ahead.clear()
-        self._fetched = 0
-
     def get(self, key: Hashable, key_group: int) -> Any:
         """Return the stored value; None if there is none."""
-        value = self._read.get(key, MISSING)
+        cache = self._cache
+        value = cache.young.get(key, MISSING)
         if value is not MISSING:
             return value
-        if self._cache is not None and self._spilled is None:
-            value = self._cache.get(key)
-            if value is not MISSING:
-                return value
-        value = self._ahead.pop(key, MISSING)
-        if value is MISSING:
-            if self._is_void:
-                data = self._key_bytes(key)
-                value = self._read_row(pack_head(key_group, len(data)) + data)
-            else:
-                value = self._read_row(self._begin(key, key_group))
-        elif self._ahead_ready and value is not None:
-            self._read[key] = value
+        value = cache.recall(key)
+        if value is not MISSING:
             return value
+        if self._is_void:
+            data = self._key_bytes(key)
+            value = self._read_row(pack_head(key_group, len(data)) + data)
+        else:
+            value = self._read_row(self._begin(key, key_group))
         if value is not None and self._deserialize is not None:
             value = self._deserialize(value)
             if value is None:
                 message = f"A value of state {self._name!r} is null."
                 raise CorruptSnapshotError(message)
-        self._read[key] = value
+        cache.young[key] = value
         return value
 
     def get_all(self, keys: Sequence[Hashable], key_groups: Sequence[int]) -> list[Any]:
@@ -154,12 +133,7 @@ class RocksDBTable(RocksDBRows):
 
     def known(self, key: Hashable, key_group: int) -> Any:
         """Return a mutable value's bytes if the epoch has read them, or if they are cached."""
-        if self._deserialize is not None:
-            return MISSING
-        value = self._read.get(key, MISSING)
-        if value is MISSING and self._cache is not None and self._spilled is None:
-            value = self._cache.get(key)
-        return value
+        return MISSING if self._deserialize is not None else self._cache.peek(key)
 
     def check(self, changes: Iterable[tuple[Hashable, Any]]) -> None:
         """Reject what RocksDB can't hold.
@@ -176,15 +150,18 @@ class RocksDBTable(RocksDBRows):
             if stored is not None and len(stored) > limit:
                 raise too_large(self._name, self._addresses.shown(key), len(stored), "spread it over several keys")
 
+    @property
+    def _writes_late(self) -> bool:
+        return self.stores_objects and self._spilled is None
+
     def put_all(self, changes: Iterable[tuple[Hashable, Any]], key_groups: Mapping[Hashable, int]) -> None:
         """Write (key, stored form) pairs; None deletes. Values known to be absent needn't be deleted."""
-        if self._cache is None or self._spilled is not None:
-            self._write_values(self._in_bytes(changes), key_groups)
+        if self._writes_late:
+            self._cache.put_all(changes, key_groups)
             return
-        changes, read = list(changes), self._read
-        if read:  # what was there before is of no use, but that nothing was
-            self._cache.add_read({key: None for key, _ in changes if read.pop(key, MISSING) is None})
-        self._cache.put_all(changes, key_groups)
+        young = self._cache.young
+        present = (pair for pair in changes if pair[1] is not None or young.get(pair[0], MISSING) is not None)
+        self._write_values(self._in_bytes(present), key_groups)
 
     def put_each(self, changes: Collection[tuple[Hashable, Any]], key_groups: Sequence[int]) -> None:
         """See `put_all`; `key_groups` has the key group of each change, in the same order."""
@@ -197,10 +174,9 @@ class RocksDBTable(RocksDBRows):
         return ((key, None if stored is None else to_bytes(stored)) for key, stored in changes)
 
     def _write_values(self, changes: Iterable[tuple[Hashable, bytes | None]], key_groups: Mapping[Hashable, int]) -> None:
-        row_of, read = self._begin, self._read
+        row_of = self._begin
         waiting = iter(changes)
         while part := list(islice(waiting, ROWS_PER_WRITE)):
-            part = [pair for pair in part if pair[1] is not None or read.get(pair[0], MISSING) is not None]
             if self._is_void:
                 data_of = self._all_key_bytes([key for key, _ in part])
                 rows = [
@@ -218,54 +194,52 @@ class RocksDBTable(RocksDBRows):
         Args:
             max_dirty: How many values may wait to be written; None for as many as the cache has room for.
         """
-        if self._cache is None or self._spilled is not None:
+        if not self._writes_late:
             return
         if self._cache.turn() or (max_dirty is not None and len(self._cache.dirty) > max_dirty):
             self.write_back()
 
     @override
     def write_back(self) -> None:
-        if self._cache is None or not self._cache.dirty:
+        if not self._cache.dirty:
             return
         values, key_groups = self._cache.take_dirty()
         self._write_values(self._in_bytes(values.items()), key_groups)
 
     @override
     def unwritten(self) -> UnwrittenRows | None:
-        if self._cache is None or not self._cache.dirty:
+        if not self._cache.dirty:
             return None
         values, key_groups, row_of = dict(self._cache.dirty), dict(self._cache.key_groups), self._begin
         return UnwrittenRows(lambda: [(row_of(key, key_groups[key]), data) for key, data in self._in_bytes(values.items())])
 
     @override
     def spill_to(self, scratch: rocksdb.Database) -> None:
-        """See `RocksDBRows.spill_to`; the cache is disabled, since a spilled epoch is read from disk."""
-        if self._spilled is None and self._cache is not None:
+        """See `RocksDBRows.spill_to`; what finished epochs have changed is written, and none of it stays in the cache."""
+        if self._cache.dirty:
             self.write_back()
             self._database.end_write()
-            self._cache.clear()
         super().spill_to(scratch)
 
     @override
     def keys(self) -> Generator[tuple[Hashable, int], None, None]:
         """See `RocksDBRows.keys`."""
-        if self._spilled is None and self._cache is not None:
+        if self._cache.dirty:
             self.write_back()
             self._database.end_write()
         return super().keys()
 
     def forget(self, key: Hashable) -> None:
-        """Drop what was read of a key."""
-        self._read.pop(key, None)
+        """Drop what is known of a key."""
+        self._cache.forget(key)
 
     def kept_bytes(self) -> int:
-        """Return the approximate memory of what was read."""
-        return mapping_size(self._read, keys=False)
+        """Return the approximate memory of what the epoch has read, beyond what the cache may take."""
+        return self._cache.excess_bytes()
 
     def end_epoch(self) -> None:
         """Drop what was read, or keep it in the cache."""
         super().end_epoch()
-        if self._cache is not None and self._spilled is None:
-            self._cache.add_read(self._read)
-        self._read.clear()
-        self._end_lookahead()
+        if self._spilled is not None:  # what was read may be rolled back
+            self._cache.clear()
+        self._cache.end_epoch()

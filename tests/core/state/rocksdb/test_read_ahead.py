@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pystate.common import Types
-from pystate.common.errors import StateError
+from pystate.common.errors import CorruptSnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.core.state.rocksdb import lookahead
-from pystate.core.state.rocksdb.lookahead import TRIAL_KEYS, Lookahead, read_ahead
+from pystate.core.state.rocksdb import value_cache
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.value_cache import MAX_KEYS, TRIAL_KEYS, ValueCache, read_ahead
 
 MAX_PARALLELISM = 8
 
@@ -124,7 +124,7 @@ def test_a_state_that_is_read_is_read_ahead_for_the_whole_batch_and_one_that_is_
     keys = [f"k{number:04d}" for number in range(5 * TRIAL_KEYS)]
     for epoch in range(3):
         bench.announce(keys)
-        ahead = len(bench.table("count")._ahead), len(bench.table("recent")._ahead)
+        ahead = len(bench.table("count")._cache._ahead), len(bench.table("recent")._cache._ahead)
         for key in keys:
             bench.set_key(key)
             bench.count.update((bench.count.value() or 0) + 1)
@@ -145,20 +145,55 @@ def test_a_read_error_names_the_folder(bench, monkeypatch):
 
 
 def test_the_share_that_is_asked_for_decides():
-    watched = Lookahead()
-    watched.learn(0, 0)
-    assert watched.limit() == TRIAL_KEYS
-    watched.learn(64, 60)
-    assert watched.limit() == lookahead.MAX_KEYS
-    watched.learn(1000, 100)
-    assert watched.limit() == TRIAL_KEYS
-    watched.learn(64, 64)
-    watched.learn(64, 64)
-    assert watched.limit() == lookahead.MAX_KEYS
+    cache = ValueCache(0)
+
+    def learn(fetched, used):
+        cache.add_ahead(dict.fromkeys(range(fetched), 1))
+        for key in range(used):
+            assert cache.recall(key) == 1
+        cache.end_ahead()
+        cache.end_epoch()
+
+    learn(0, 0)
+    assert cache.ahead_limit() == TRIAL_KEYS
+    learn(64, 60)
+    assert cache.ahead_limit() == MAX_KEYS
+    learn(1000, 100)
+    assert cache.ahead_limit() == TRIAL_KEYS
+    learn(64, 64)
+    learn(64, 64)
+    assert cache.ahead_limit() == MAX_KEYS
+
+
+def test_absent_keys_do_not_keep_others_from_being_read_ahead_as_values(bench, monkeypatch):
+    for number in range(10):
+        bench.set_key(f"k{number}")
+        bench.count.update(number)
+    bench.backend.flush_epoch()
+    bench.announce([f"k{number}" for number in range(20)])
+    ahead = bench.table("count")._cache._ahead
+    assert ahead == {f"k{number}": number if number < 10 else None for number in range(20)}
+
+
+def test_a_damaged_value_is_reported_when_it_is_read_not_before(bench):
+    for key in ("a", "b"):
+        bench.set_key(key)
+        bench.count.update(1)
+    bench.backend.flush_epoch()
+    table = bench.table("count")
+    row = next(row for row, _ in table.scan_between(b"", b"\xff") if row.endswith(b"a"))
+    bench.backend._tables.database.write(table.family, [(row, b"\xc1")])
+    bench.backend._tables.database.end_write()
+    bench.announce(["a", "b"])
+    bench.set_key("b")
+    assert bench.count.value() == 1
+    bench.set_key("a")
+    with pytest.raises(CorruptSnapshotError, match="damaged"):
+        bench.count.value()
 
 
 def test_large_values_end_the_reading(monkeypatch):
-    monkeypatch.setattr(lookahead, "MAX_BYTES", 1000)
+    monkeypatch.setattr(value_cache, "MAX_BYTES", 1000)
     asked = []
 
     def get(rows):

@@ -18,8 +18,8 @@ from pystate.common.time import Time
 from pystate.core.api.state import StateTtlConfig, ValueStateDescriptor
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.native import NativeSource
-from pystate.core.state.rocksdb.object_cache import MISSING, ObjectCache, UnwrittenRows
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
+from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, ValueCache
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness, written
 from tests.core.state.contract.test_committed_views import KEYS, Run, descriptors, found, namespaces_of
 
@@ -194,22 +194,54 @@ def test_values_that_expire_are_not_cached() -> None:
 
 
 def test_what_is_not_asked_for_goes_first() -> None:
-    cache = ObjectCache(1)  # so small that each turn lets a generation go
+    cache = ValueCache(1)  # so small that each turn lets a generation go
     cache.put_all([("asked", 1), ("not", 2)], {"asked": 0, "not": 1})
     assert not cache.turn(), "the generation before was empty"
-    assert cache.get("asked") == 1
+    assert cache.recall("asked") == 1
     assert cache.turn(), "RocksDB doesn't have what goes"
-    assert cache.get("not") is MISSING
-    assert cache.get("asked") == 1
+    assert cache.recall("not") is MISSING
+    assert cache.recall("asked") == 1
     assert cache.take_dirty() == ({"asked": 1, "not": 2}, {"asked": 0, "not": 1})
     assert not cache.turn(), "nothing is dirty any more"
 
 
 def test_what_is_nowhere_needs_no_removal() -> None:
-    cache = ObjectCache(1_000)
-    cache.add_read({"absent": None})
+    cache = ValueCache(1_000)
+    cache.young["absent"] = None  # read, and found to be absent
     cache.put_all([("absent", None), ("unknown", None)], {"absent": 0, "unknown": 0})
     assert cache.dirty == {"unknown": None}
+
+
+def test_without_room_nothing_outlasts_the_epoch() -> None:
+    cache = ValueCache(0)
+    cache.young["read"] = 1
+    assert cache.excess_bytes() > 0
+    cache.end_epoch()
+    assert cache.peek("read") is MISSING
+
+
+def test_an_epoch_that_reads_much_and_writes_nothing_takes_no_more_than_the_cache_may() -> None:
+    cache = ValueCache(100_000)
+    cache.put_all([("changed", 7)], {"changed": 0})
+    for epoch in range(3):
+        cache.young.update({(epoch, number): number for number in range(2_000)})
+        assert cache.excess_bytes() > 0, "it counts as the epoch's"
+        if epoch == 2:
+            assert cache.take_dirty()[0] == {"changed": 7}
+        cache.end_epoch()
+        assert (cache.excess_bytes() > 0) == (epoch == 1), "what is changed stays until it is written"
+
+
+def test_what_is_dropped_after_a_visit_is_what_rocksdb_has() -> None:
+    cache = ValueCache(1)
+    cache.put_all([("k", 1)], {"k": 0})
+    cache.turn()
+    cache.put_all([("k", 2)], {"k": 0})
+    cache.forget("k")
+    assert cache.peek("k") == 2, "RocksDB doesn't have it"
+    cache.take_dirty()
+    cache.forget("k")
+    assert cache.peek("k") is MISSING, "not the older one"
 
 
 def test_newer_rows_stand_in_the_place_of_older_ones() -> None:
