@@ -34,6 +34,7 @@ from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, rows_by_key
 from pystate.core.snapshot.reading.state_rows import PartDecoders
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema, time_to_bytes
+from pystate.core.state.columns.cells import Cells, NotInColumnsError
 from pystate.core.state.files.canonical import (
     CanonicalHeader,
     CanonicalReader,
@@ -41,17 +42,16 @@ from pystate.core.state.files.canonical import (
     Entry,
     StateMetaInfoSnapshot,
 )
+from pystate.core.state.keys.key_arrays import key_array
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
+from pystate.core.state.values.value_arrays import value_array
 from pystate.state_processor import entry_arrays
-from pystate.state_processor.cells import Cells, NotInColumnsError
 from pystate.state_processor.columns import batches_of, is_gathered, keyed_columns, schema_of
 from pystate.state_processor.entry_arrays import batches_of_entries
-from pystate.state_processor.key_arrays import key_array
-from pystate.state_processor.value_arrays import value_array
 from tests.core.state.base.test_serializers import UNTYPED
 from tests.fixtures.all_kinds import Mean
 

@@ -29,12 +29,12 @@ from pystate.core.api.state import (
 )
 from pystate.core.records.codec import column_converter
 from pystate.core.state.base.state_schema import StateSchema
+from pystate.core.state.columns.cells import NotInColumnsError
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.keys.packed_keys import key_groups_of
 from pystate.state_processor import state_frames
-from pystate.state_processor.cells import NotInColumnsError
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA
-from pystate.state_processor.packed_keys import key_groups_of
 from pystate.state_processor.state_frames import StateColumn
 
 TEXT = st.one_of(st.text(string.ascii_letters, max_size=300), st.text(st.characters(exclude_categories=["Cs"]), max_size=5))

@@ -18,12 +18,14 @@ from pystate.core.api.state import StateKind
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder
 from pystate.core.state.base.timer_schema import time_from_bytes
+from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.addresses import KEYED_BY_MORE
+from pystate.core.state.keys.key_arrays import key_array
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE, KeyNamespaceSerializer, split_namespace
 from pystate.core.state.kinds.list_parts import unpack_part
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, without_time
-from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require
+from pystate.core.state.values.value_arrays import value_array
 from pystate.state_processor.columns import (
     KEY,
     MAP_KEY,
@@ -36,8 +38,6 @@ from pystate.state_processor.columns import (
     parts_of,
     schema_of,
 )
-from pystate.state_processor.key_arrays import key_array
-from pystate.state_processor.value_arrays import value_array
 
 _ENTRIES = 16_384
 _BLOCKS = 16

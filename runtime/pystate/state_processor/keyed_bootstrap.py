@@ -23,13 +23,13 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.timer_service import TimerService
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.core.state.columns.cells import NotInColumnsError, require
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.state_processor.cells import NotInColumnsError, require
+from pystate.core.state.keys.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
 from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers
-from pystate.state_processor.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.processor_functions import KeyedStateBootstrapFunction
 from pystate.state_processor.transformations import (
     ORDINAL_FIELD,

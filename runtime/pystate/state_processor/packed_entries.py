@@ -8,12 +8,19 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateKind
+from pystate.core.state.columns.cells import Numbers, require
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
+from pystate.core.state.keys.packed_keys import packed_keys
 from pystate.core.state.kinds.list_parts import part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
-from pystate.state_processor.cells import Numbers, require
-from pystate.state_processor.packed_keys import packed_keys
-from pystate.state_processor.packed_values import byte_heads, concatenated, joined, list_heads, packed_values, rows_of_bytes
+from pystate.core.state.values.packed_values import (
+    byte_heads,
+    concatenated,
+    joined,
+    list_heads,
+    packed_values,
+    rows_of_bytes,
+)
 
 _SAME_UNTYPED = frozenset(
     {TypeKind.STRING, TypeKind.BOOLEAN, TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.DOUBLE}

@@ -16,16 +16,16 @@ from pystate.core.api.state import StateDescriptor, StateKind
 from pystate.core.records.codec import column_converter, column_values
 from pystate.core.snapshot.reading.state_rows import without_pickle
 from pystate.core.state.base.state_schema import StateSchema
+from pystate.core.state.columns.cells import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
+from pystate.core.state.keys.packed_keys import key_groups_of, packed_keys
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
-from pystate.state_processor.cells import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches
 from pystate.state_processor.packed_entries import Packed, PackedEntries
-from pystate.state_processor.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.transformations import KeyedTransformation, OperatorTarget
 
 if TYPE_CHECKING:

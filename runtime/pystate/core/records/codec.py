@@ -44,6 +44,7 @@ from pystate.core.records.prepared_code import (
     write_size,
 )
 from pystate.core.records.sizes import Measure, list_size, map_size, struct_size, too_large
+from pystate.core.state.columns.arrow_types import arrow_type_of
 
 RESERVED_PREFIX = "__pystate_"
 KEY_FIELD = RESERVED_PREFIX + "key"
@@ -61,19 +62,18 @@ _SHOWN = 200
 """Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
 _FLOAT = pa.float32()
-_PLAIN: dict[TypeKind, pa.DataType] = {
-    TypeKind.STRING: pa.string(),
-    TypeKind.CHAR: pa.string(),
-    TypeKind.BOOLEAN: pa.bool_(),
-    TypeKind.BYTE: pa.int8(),
-    TypeKind.SHORT: pa.int16(),
-    TypeKind.INT: pa.int32(),
-    TypeKind.LONG: pa.int64(),
-    TypeKind.FLOAT: _FLOAT,
-    TypeKind.DOUBLE: pa.float64(),
-    TypeKind.SQL_DATE: pa.date32(),
-    TypeKind.SQL_TIMESTAMP: pa.timestamp("us"),
-}
+_PLAIN = frozenset(
+    {
+        TypeKind.STRING,
+        TypeKind.CHAR,
+        TypeKind.BOOLEAN,
+        *INTEGER_BITS,
+        TypeKind.FLOAT,
+        TypeKind.DOUBLE,
+        TypeKind.SQL_DATE,
+        TypeKind.SQL_TIMESTAMP,
+    }
+)
 _NONE = type(None)
 # BOOLEAN isn't among them: Arrow takes what the rule takes
 _EXACT: dict[TypeKind, frozenset[type]] = {
@@ -131,31 +131,29 @@ class ColumnConverter:
 
 def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
     """Return the conversion of a type to Arrow; untyped elements and PICKLED_BYTE_ARRAY are pickled."""
+    arrow_type = arrow_type_of(type_info)
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
-        return ColumnConverter(pa.binary(), pickled, pickle.loads, len)
+        return ColumnConverter(arrow_type, pickled, pickle.loads, len)
     kind = type_info.kind
     if kind in _PLAIN:
         size = len if kind in (TypeKind.STRING, TypeKind.CHAR) else None
         if kind not in _EXACT:
-            return ColumnConverter(_PLAIN[kind], size=size)
-        return ColumnConverter(_PLAIN[kind], size=size, exact=_EXACT[kind], conform=_none_safe(SCALAR_RULES[kind]))
+            return ColumnConverter(arrow_type, size=size)
+        return ColumnConverter(arrow_type, size=size, exact=_EXACT[kind], conform=_none_safe(SCALAR_RULES[kind]))
     if kind in _FROM_TEXT:
-        return ColumnConverter(pa.string(), _none_safe(_to_text(kind)), _none_safe(_FROM_TEXT[kind]), len)
+        return ColumnConverter(arrow_type, _none_safe(_to_text(kind)), _none_safe(_FROM_TEXT[kind]), len)
     if kind is TypeKind.INSTANT:
-        instant = pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())])
-        return ColumnConverter(instant, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
+        return ColumnConverter(arrow_type, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
     if is_byte_array(type_info):
         exact: frozenset[type] = frozenset({bytes, _NONE})
-        return ColumnConverter(pa.binary(), size=len, exact=exact, conform=_none_safe(conform_to(type_info)))
+        return ColumnConverter(arrow_type, size=len, exact=exact, conform=_none_safe(conform_to(type_info)))
     if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
-        return _struct_converter(type_info)
+        return _struct_converter(type_info, arrow_type)
     if kind is TypeKind.MAP:
-        return _map_converter(type_info)
+        return _map_converter(type_info, arrow_type)
     part = column_converter(type_info.elements[0])
     back = None if part.from_arrow is None else _none_safe(_over_list(part.from_arrow))
-    return ColumnConverter(
-        pa.list_(part.arrow_type), _none_safe(_list_to_arrow(type_info, part)), back, list_size(part.size)
-    )
+    return ColumnConverter(arrow_type, _none_safe(_list_to_arrow(type_info, part)), back, list_size(part.size))
 
 
 def _none_safe(convert: Convert) -> Convert:
@@ -212,7 +210,7 @@ def _instant_to_arrow(instant: Instant) -> dict[str, int]:
     return {"seconds": instant.seconds, "nanos": instant.nanos}
 
 
-def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
+def _struct_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> ColumnConverter:
     names = type_info.get_field_names()
     parts = [column_converter(part) for part in type_info.elements]
     inner = [_inner(element, part) for element, part in zip(type_info.elements, parts, strict=True)]
@@ -230,17 +228,16 @@ def _struct_converter(type_info: TypeInformation) -> ColumnConverter:
         ]
         return tuple(values) if is_tuple else Row.of_fields(fields, values)
 
-    arrow_type = pa.struct([pa.field(name, part.arrow_type) for name, part in zip(names, parts, strict=True)])
     size = struct_size({name: part.size for name, part in zip(names, parts, strict=True) if part.size is not None})
     return ColumnConverter(arrow_type, _none_safe(to_arrow), _none_safe(from_arrow), size)
 
 
-def _map_converter(type_info: TypeInformation) -> ColumnConverter:
+def _map_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> ColumnConverter:
     key, value = (column_converter(part) for part in type_info.elements)
     key_to, value_to = (_inner(element, part) for element, part in zip(type_info.elements, (key, value), strict=True))
     key_from, value_from = key.from_arrow or (lambda x: x), value.from_arrow or (lambda x: x)
     return ColumnConverter(
-        pa.map_(key.arrow_type, value.arrow_type),
+        arrow_type,
         _none_safe(lambda mapping: [(key_to(k), value_to(v)) for k, v in as_dict(mapping, type_info).items()]),
         _none_safe(lambda pairs: {key_from(k): value_from(v) for k, v in pairs}),
         map_size(key.size, value.size),

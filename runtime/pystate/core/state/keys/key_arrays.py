@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.records.codec import column_converter
+from pystate.core.state.columns.arrow_types import arrow_type_of
+from pystate.core.state.columns.cells import Cells, NotInColumnsError, numbers_at, require, spread
 from pystate.core.state.keys.key_encoding import TAG_BINARY, TAG_NULL
 from pystate.core.state.keys.keys import type_tag
 from pystate.core.state.values.serializers import INTEGER_RANGES
-from pystate.state_processor.cells import Cells, NotInColumnsError, numbers_at, require, spread
 
 _DATES = (-719_162, 2_932_896)
 """Days since 1970 of the first and the last date there is."""
@@ -99,7 +99,7 @@ _READERS: dict[TypeKind, Read] = {
 
 def _tuple_reader(key_type: TypeInformation) -> Read:
     parts = [(type_tag(part), _payloads(part)) for part in key_type.elements]
-    fields = list(column_converter(key_type).arrow_type)
+    fields = list(arrow_type_of(key_type))
 
     def read(cells: Cells) -> pa.Array:
         at = cells.starts

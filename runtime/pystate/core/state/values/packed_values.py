@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import is_byte_array
+from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, require
 from pystate.core.state.values.serializers import INTEGER_RANGES
-from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, require
 
 NIL = b"\xc0"
 _NOTHING = pa.scalar(b"", pa.binary())

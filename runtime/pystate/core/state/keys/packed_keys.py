@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from pystate.common.key_groups import SPARK_HASH_SEED, hash_int
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
 from pystate.core.state.keys.key_encoding import NULL_KEY, TAG_BINARY
 from pystate.core.state.keys.keys import type_tag
+from pystate.core.state.values.packed_values import joined, rows_of_bytes
 from pystate.core.state.values.serializers import INTEGER_RANGES
-from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
-from pystate.state_processor.packed_values import joined, rows_of_bytes
 
 _LONGEST = 4096
 """Longer keys are hashed one by one."""

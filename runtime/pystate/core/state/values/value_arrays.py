@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import is_byte_array
-from pystate.core.records.codec import column_converter
+from pystate.core.state.columns.arrow_types import arrow_type_of
+from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
 from pystate.core.state.values.serializers import INTEGER_RANGES
-from pystate.state_processor.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
 
 _NIL = 0xC0
 _INTEGERS = {0xCC: ">u1", 0xCD: ">u2", 0xCE: ">u4", 0xCF: ">u8", 0xD0: ">i1", 0xD1: ">i2", 0xD2: ">i4", 0xD3: ">i8"}
@@ -99,7 +99,7 @@ def _reader(type_info: TypeInformation) -> Read:
     kind = type_info.kind
     if kind in INTEGER_RANGES:
         low, high = INTEGER_RANGES[kind]
-        arrow_type = column_converter(type_info).arrow_type
+        arrow_type = arrow_type_of(type_info)
         return lambda cursor: pa.array(_integers(cursor, low, high)).cast(arrow_type)
     if is_byte_array(type_info):
         return lambda cursor: _strings(cursor, None, _BYTES).to_binary()
@@ -249,7 +249,7 @@ _SCALARS: dict[TypeKind, Read] = {
 def _struct_reader(type_info: TypeInformation) -> Read:
     parts = [_reader(part) for part in type_info.elements]
     is_row = type_info.kind is TypeKind.ROW
-    fields = list(column_converter(type_info).arrow_type)
+    fields = list(arrow_type_of(type_info))
     size = len(parts) + is_row
 
     def read(cursor: _Cursor) -> pa.Array:
@@ -266,7 +266,7 @@ def _struct_reader(type_info: TypeInformation) -> Read:
 
 def _list_reader(type_info: TypeInformation) -> Read:
     element = _reader(type_info.elements[0])
-    arrow_type = column_converter(type_info).arrow_type
+    arrow_type = arrow_type_of(type_info)
 
     def read(cursor: _Cursor) -> pa.Array:
         counts = _counts(cursor)
@@ -278,7 +278,7 @@ def _list_reader(type_info: TypeInformation) -> Read:
 
 def _map_reader(type_info: TypeInformation) -> Read:
     key, value = map(_reader, type_info.elements)
-    arrow_type = column_converter(type_info).arrow_type
+    arrow_type = arrow_type_of(type_info)
 
     def read(cursor: _Cursor) -> pa.Array:
         counts = _counts(cursor)
