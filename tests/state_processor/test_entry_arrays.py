@@ -42,13 +42,13 @@ from pystate.core.state.files.canonical import (
     Entry,
     StateMetaInfoSnapshot,
 )
-from pystate.core.state.keys.key_arrays import key_array
+from pystate.core.state.keys.key_columns import key_array
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
-from pystate.core.state.values.value_arrays import value_array
+from pystate.core.state.values.value_columns import value_array
 from pystate.state_processor import entry_arrays
 from pystate.state_processor.columns import batches_of, is_gathered, keyed_columns, schema_of
 from pystate.state_processor.entry_arrays import batches_of_entries

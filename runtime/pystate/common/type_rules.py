@@ -25,6 +25,7 @@ Conform = Callable[[Any], Any]
 """Returns a value as its type has it; raises `WrongValueError` where it is none of the type."""
 
 INTEGER_BITS: dict[TypeKind, int] = {TypeKind.BYTE: 8, TypeKind.SHORT: 16, TypeKind.INT: 32, TypeKind.LONG: 64}
+INTEGER_RANGES = {kind: (-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in INTEGER_BITS.items()}
 LISTS = frozenset({TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY})
 _F32 = struct.Struct("<f")
 _SHOWN = 200
@@ -173,7 +174,7 @@ def _big_int(value: Any, name: str = "BIG_INT") -> int:
 
 
 def _integer(kind: TypeKind) -> Conform:
-    high = (1 << INTEGER_BITS[kind] - 1) - 1
+    low, high = INTEGER_RANGES[kind]
 
     def conform(value: Any) -> int:
         number = _big_int(value, kind.value)

@@ -1,7 +1,7 @@
 """Converts entries of a keyed state to Arrow batches, column by column, with the columns of `columns.keyed_columns`.
 
-Entries of many key groups are collected, and each column is made from all their bytes at once (`key_arrays`,
-`value_arrays`). A column that can't be made this way is made element by element, by the decoder of the state's rows.
+Entries of many key groups are collected, and each column is made from all their bytes at once (`key_columns`,
+`value_columns`). A column that can't be made this way is made element by element, by the decoder of the state's rows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pystate.core.state.base.timer_schema import time_from_bytes
 from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.addresses import KEYED_BY_MORE
-from pystate.core.state.keys.key_arrays import key_array
+from pystate.core.state.keys.key_columns import key_array
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE, KeyNamespaceSerializer, split_namespace
 from pystate.core.state.kinds.list_parts import unpack_part
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, without_time
-from pystate.core.state.values.value_arrays import value_array
+from pystate.core.state.values.value_columns import value_array
 from pystate.state_processor.columns import (
     KEY,
     MAP_KEY,

@@ -21,7 +21,7 @@ from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.columns.cells import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
-from pystate.core.state.keys.packed_keys import key_groups_of
+from pystate.core.state.keys.key_columns import key_groups_of
 from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.results import collect, result_batch, result_schema

@@ -25,8 +25,8 @@ from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREF
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.columns.cells import NotInColumnsError, require
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
+from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.core.state.keys.packed_keys import key_groups_of, packed_keys
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
 from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers

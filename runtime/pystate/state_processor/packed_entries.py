@@ -8,18 +8,16 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateKind
-from pystate.core.state.columns.cells import Numbers, require
+from pystate.core.state.columns.cells import Numbers, joined, require, rows_of_bytes
+from pystate.core.state.keys.key_columns import packed_keys
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
-from pystate.core.state.keys.packed_keys import packed_keys
 from pystate.core.state.kinds.list_parts import part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
-from pystate.core.state.values.packed_values import (
+from pystate.core.state.values.value_columns import (
     byte_heads,
     concatenated,
-    joined,
     list_heads,
     packed_values,
-    rows_of_bytes,
 )
 
 _SAME_UNTYPED = frozenset(

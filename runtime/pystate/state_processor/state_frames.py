@@ -18,9 +18,9 @@ from pystate.core.snapshot.reading.state_rows import without_pickle
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.columns.cells import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
+from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
-from pystate.core.state.keys.packed_keys import key_groups_of, packed_keys
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for

@@ -1,4 +1,4 @@
-"""Byte strings stored contiguously in one buffer, and vectorized reads of them."""
+"""Byte strings stored contiguously in one buffer, and how columns of them are read and made."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Numbers = npt.NDArray[Any]
 
 _PADDING = 16
+_NOTHING = pa.scalar(b"", pa.binary())
 _MAX_BYTES = (1 << 31) - 1
 
 
@@ -128,3 +130,15 @@ def spread(array: pa.Array, present: Numbers) -> pa.Array:
     """Return an array with nulls for absent rows; the given values are those of the present rows."""
     index = pa.array(np.cumsum(present) - 1, mask=~present)
     return array.take(index)
+
+
+def joined(*arrays: pa.Array | pa.Scalar) -> pa.Array:
+    """Concatenate arrays of bytes row by row."""
+    return pc.binary_join_element_wise(*arrays, _NOTHING)
+
+
+def rows_of_bytes(data: Numbers) -> pa.Array:
+    """Return the rows of a table of bytes."""
+    count, width = data.shape
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))])

@@ -12,7 +12,9 @@ from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.key_groups import key_group as hash_key_group
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import INTEGER_RANGES
 from pystate.core.state.keys.key_encoding import (
     KEY_ENCODING,
     NATIVE_TAGS,
@@ -45,8 +47,9 @@ __all__ = [
 ]
 
 _AUTO_INFERS = frozenset({TAG_STRING, TAG_LONG, TAG_DOUBLE, TAG_BOOLEAN, TAG_BINARY})
-_INTEGERS: dict[TypeKind, int] = {TypeKind.BYTE: 8, TypeKind.SHORT: 16, TypeKind.INT: 32, TypeKind.LONG: 64}
 _LONG_BYTES = 8
+_MANY = 64
+"""As many keys are checked more quickly by columns: 64 doubles in 3/4 of the time, 4,096 tuples in a thirtieth."""
 _LONG_LOW, _LONG_HIGH = -(1 << 63), (1 << 63) - 1
 
 
@@ -135,6 +138,15 @@ class _TypedKeys(_Keys):
             raise CorruptSnapshotError(message)
         return data
 
+    @override
+    def decode_all(self, data: Sequence[bytes]) -> list[Hashable]:
+        if len(data) >= _MANY:
+            from pystate.core.state.keys.key_columns import are_keys  # noqa: PLC0415 - the command line has keys, and no Arrow
+
+            if are_keys(data, self.type_info):
+                return list(data)
+        return super().decode_all(data)
+
     def external(self, internal: Any) -> Any:
         return None if internal == NULL_KEY else self._decode(internal[1:])
 
@@ -168,6 +180,10 @@ class _IdentityKeys(_TypedKeys):
             if data == NULL_KEY:
                 return None
             raise
+
+    @override
+    def decode_all(self, data: Sequence[bytes]) -> list[Hashable]:
+        return list(map(self.decode, data))
 
     def external(self, internal: Any) -> Any:
         return internal
@@ -205,8 +221,7 @@ class _TextKeys(_IdentityKeys):
 class _IntegerKeys(_IdentityKeys):
     def __init__(self, type_info: TypeInformation) -> None:
         super().__init__(type_info, int)
-        bits = _INTEGERS[type_info.kind]
-        self._low, self._high = -(1 << bits - 1), (1 << bits - 1) - 1
+        self._low, self._high = INTEGER_RANGES[type_info.kind]
         self._layout = struct.Struct("<Bq" if len(self._encode(0)) == _LONG_BYTES else "<Bi")
 
     def internal(self, key: Any) -> Hashable:
@@ -279,7 +294,7 @@ class _AutoKeys(_Keys):
 def _keys_for(key_type: TypeInformation | None) -> _Keys:
     if key_type is None:
         return _AutoKeys()
-    if key_type.kind in _INTEGERS:
+    if key_type.kind in INTEGER_RANGES:
         return _IntegerKeys(key_type)
     if key_type.kind is TypeKind.STRING:
         return _TextKeys(key_type)

@@ -11,7 +11,7 @@ from typing import Any
 from pystate.common.errors import UnknownClassError, UserFunctionError
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
-from pystate.common.type_rules import INTEGER_BITS, SCALAR_RULES, Conform, WrongValueError, as_bytes
+from pystate.common.type_rules import INTEGER_RANGES, SCALAR_RULES, Conform, WrongValueError, as_bytes
 from pystate.common.user_code.program_classes import why_not_kept
 from pystate.core.state.values.value_format import Format, Right
 
@@ -64,8 +64,7 @@ class _Plain(_Scalar):
 class _Integer(_Scalar):
     def __init__(self, kind: TypeKind) -> None:
         super().__init__(kind.value, SCALAR_RULES[kind])
-        high = (1 << INTEGER_BITS[kind] - 1) - 1
-        self.low, self.high = -high - 1, high
+        self.low, self.high = INTEGER_RANGES[kind]
         self.right = Right(int, self.low, self.high)
 
     def check(self, value: Any) -> Any:
@@ -203,7 +202,7 @@ SCALARS: dict[TypeKind, Format] = {
     TypeKind.STRING: _scalar(_Plain, TypeKind.STRING, str),
     TypeKind.BOOLEAN: _scalar(_Plain, TypeKind.BOOLEAN, bool),
     TypeKind.CHAR: _Plain("CHAR", str, SCALAR_RULES[TypeKind.CHAR], 1),
-    **{kind: _Integer(kind) for kind in INTEGER_BITS},
+    **{kind: _Integer(kind) for kind in INTEGER_RANGES},
     TypeKind.FLOAT: _scalar(_Float, TypeKind.FLOAT),
     TypeKind.DOUBLE: _scalar(_Double, TypeKind.DOUBLE),
     TypeKind.BIG_INT: _scalar(_BigInt, TypeKind.BIG_INT),

@@ -14,6 +14,7 @@ from typing import Any
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError, UnknownClassError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import INTEGER_RANGES
 from pystate.core.state.values.schema_evolution import Resolution, SchemaCompatibility, resolve_types
 from pystate.core.state.values.untyped_format import unpack, unpack_plain
 from pystate.core.state.values.value_format import Right, pack, pack_all
@@ -30,12 +31,6 @@ __all__ = [
 
 SERIALIZER_VERSION = 1
 
-INTEGER_RANGES: dict[TypeKind, tuple[int, int]] = {
-    TypeKind.BYTE: (-(1 << 7), (1 << 7) - 1),
-    TypeKind.SHORT: (-(1 << 15), (1 << 15) - 1),
-    TypeKind.INT: (-(1 << 31), (1 << 31) - 1),
-    TypeKind.LONG: (-(1 << 63), (1 << 63) - 1),
-}
 # types for which every instance of exactly this Python type is valid
 _EXACT_TYPES: dict[TypeKind, type] = {
     TypeKind.STRING: str,

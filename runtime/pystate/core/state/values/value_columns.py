@@ -1,8 +1,7 @@
-"""Vectorized decoding of snapshot values, which are msgpack, to Arrow arrays.
+"""Values by columns: Arrow arrays, and msgpack, one column at a time.
 
-A column is read with a cursor per row. The results are the same as those of the serializers and the converters of columns
-(`serializers`, `records.codec`), element by element; where that isn't certain, `NotInColumnsError` makes the caller use
-them.
+A column is read with a cursor per row. Both ways give what `serializers` and the converters of columns (`records.codec`)
+give value by value; what isn't certain to be the same raises `NotInColumnsError`, and is read or written by them.
 """
 
 from __future__ import annotations
@@ -16,25 +15,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.common.type_rules import is_byte_array
+from pystate.common.type_rules import INTEGER_RANGES, is_byte_array
 from pystate.core.state.columns.arrow_types import arrow_type_of
-from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require, spread
-from pystate.core.state.values.serializers import INTEGER_RANGES
+from pystate.core.state.columns.cells import (
+    Cells,
+    NotInColumnsError,
+    Numbers,
+    joined,
+    numbers_at,
+    require,
+    rows_of_bytes,
+    spread,
+)
+from pystate.core.state.values.scalar_formats import EPOCH, MICROSECOND
 
 _NIL = 0xC0
-_INTEGERS = {0xCC: ">u1", 0xCD: ">u2", 0xCE: ">u4", 0xCF: ">u8", 0xD0: ">i1", 0xD1: ">i2", 0xD2: ">i4", 0xD3: ">i8"}
-_TEXTS = {0xD9: ">u1", 0xDA: ">u2", 0xDB: ">u4"}
-_BYTES = {0xC4: ">u1", 0xC5: ">u2", 0xC6: ">u4"}
-_LISTS = {0xDC: ">u2", 0xDD: ">u4"}
+# the codes of msgpack, by the size of the number that follows
+_TEXTS = {1: 0xD9, 2: 0xDA, 4: 0xDB}
+_BYTES = {1: 0xC4, 2: 0xC5, 4: 0xC6}
+_LISTS = {2: 0xDC, 4: 0xDD}
+_POSITIVE = {1: 0xCC, 2: 0xCD, 4: 0xCE, 8: 0xCF}
+_NEGATIVE = {1: 0xD0, 2: 0xD1, 4: 0xD2, 8: 0xD3}
+_SIZES = (1, 2, 4, 8)
+_SHORT_TEXT, _SHORT_LIST = (0xA0, 32), (0x90, 16)
+"""The code of no bytes or elements, which a short length is added to, and the first length that is too long."""
+
+
+def _kinds(codes: dict[int, int], letter: str = "u") -> dict[int, str]:
+    """Return the numpy types of the numbers that follow the codes."""
+    return {code: f">{letter}{size}" for size, code in codes.items()}
+
+
+_READ_TEXTS, _READ_BYTES, _READ_LISTS = map(_kinds, (_TEXTS, _BYTES, _LISTS))
+_READ_INTEGERS = _kinds(_POSITIVE) | _kinds(_NEGATIVE, "i")
+
 _MANY = 256
 """Lists with more elements than these are read one by one: the cursors of all rows go from element to element."""
 
-_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_EPOCH_DAY = EPOCH.toordinal()
 _LAST_DAY = dt.date.max.toordinal()
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - as timestamps without a time zone are counted
-_MICROSECOND = dt.timedelta(microseconds=1)
-_FIRST_MOMENT = (dt.datetime.min - _EPOCH) // _MICROSECOND  # noqa: DTZ901
-_LAST_MOMENT = (dt.datetime.max - _EPOCH) // _MICROSECOND  # noqa: DTZ901
+_FIRST_MOMENT = (dt.datetime.min - EPOCH) // MICROSECOND  # noqa: DTZ901
+_LAST_MOMENT = (dt.datetime.max - EPOCH) // MICROSECOND  # noqa: DTZ901
 _DAY_MICROSECONDS = 86_400_000_000
 _NANOS = 1_000_000_000
 
@@ -102,7 +123,7 @@ def _reader(type_info: TypeInformation) -> Read:
         arrow_type = arrow_type_of(type_info)
         return lambda cursor: pa.array(_integers(cursor, low, high)).cast(arrow_type)
     if is_byte_array(type_info):
-        return lambda cursor: _strings(cursor, None, _BYTES).to_binary()
+        return lambda cursor: _strings(cursor, None, _READ_BYTES).to_binary()
     if kind in (TypeKind.ROW, TypeKind.TUPLE):
         return _struct_reader(type_info)
     if kind is TypeKind.MAP:
@@ -121,7 +142,7 @@ def _integers(cursor: _Cursor, low: int, high: int) -> Numbers:
     lengths = np.ones(len(first), np.int64)
     known = (first < 0x80) | (first >= 0xE0)
     if not known.all():
-        for code, kind in _INTEGERS.items():
+        for code, kind in _READ_INTEGERS.items():
             rows = np.flatnonzero(first == code)
             if len(rows):
                 found = numbers_at(cursor.data, cursor.at[rows] + 1, kind)
@@ -167,13 +188,13 @@ def _sizes(cursor: _Cursor, first: Numbers, short: tuple[int, int] | None, long:
 
 def _counts(cursor: _Cursor) -> Numbers:
     """Read the headers of lists; return the number of elements of each."""
-    counts, heads = _sizes(cursor, cursor.firsts(), (0x90, 16), _LISTS)
+    counts, heads = _sizes(cursor, cursor.firsts(), _SHORT_LIST, _READ_LISTS)
     cursor.forward(heads)
     return counts
 
 
 def _text(cursor: _Cursor) -> pa.Array:
-    return _strings(cursor, (0xA0, 32), _TEXTS).to_text()
+    return _strings(cursor, _SHORT_TEXT, _READ_TEXTS).to_text()
 
 
 def _char(cursor: _Cursor) -> pa.Array:
@@ -220,7 +241,7 @@ def _date(cursor: _Cursor) -> pa.Array:
 
 def _time(cursor: _Cursor) -> pa.Array:
     moments = _integers(cursor, 0, _DAY_MICROSECONDS - 1).tolist()
-    return pa.array(((_EPOCH + moment * _MICROSECOND).time().isoformat() for moment in moments), pa.string())
+    return pa.array(((EPOCH + moment * MICROSECOND).time().isoformat() for moment in moments), pa.string())
 
 
 def _instant(cursor: _Cursor) -> pa.Array:
@@ -328,3 +349,143 @@ def _elements(cursor: _Cursor, counts: Numbers, readers: list[Read], types: list
 
 def _offsets(counts: Numbers) -> pa.Array:
     return pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
+
+
+def packed_values(array: pa.Array, type_info: TypeInformation, *, nullable: bool = False) -> pa.Array:
+    """Return encoded values as an Arrow array.
+
+    Args:
+        array: The column.
+        type_info: The type of the values.
+        nullable: Whether there may be nulls, which are written as nil.
+
+    Raises:
+        NotInColumnsError: Only the serializer can write or reject them.
+    """
+    if not array.null_count:
+        return _packed(array, type_info)
+    require(nullable)
+    present = array.is_valid()
+    index = pc.if_else(present, pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1), None)
+    return pc.fill_null(_packed(array.filter(present), type_info).take(index), pa.scalar(bytes((_NIL,)), pa.binary()))
+
+
+def byte_heads(lengths: Numbers) -> pa.Array:
+    """Return the headers of byte strings of these lengths."""
+    return _heads(lengths, None, _BYTES)
+
+
+def list_heads(counts: Numbers) -> pa.Array:
+    """Return the headers of lists of these lengths."""
+    return _heads(counts, _SHORT_LIST, _LISTS)
+
+
+def concatenated(array: pa.Array, counts: Numbers) -> pa.Array:
+    """Concatenate byte strings: a given number for each row."""
+    cells = Cells.of_array(array)
+    places = np.concatenate(([0], np.cumsum(counts)))
+    bounds = np.append(cells.starts, cells.ends[-1:] if len(cells) else [0])[places]
+    return pa.Array.from_buffers(
+        pa.binary(), len(counts), [None, pa.py_buffer(bounds.astype(np.int32)), array.buffers()[2] or pa.py_buffer(b"")]
+    )
+
+
+def _packed(array: pa.Array, type_info: TypeInformation) -> pa.Array:
+    kind, arrow_type = type_info.kind, array.type
+    if kind in INTEGER_RANGES:
+        require(pa.types.is_signed_integer(arrow_type))
+        return _packed_integers(array.cast(pa.int64()).to_numpy(zero_copy_only=False), INTEGER_RANGES[kind])
+    if kind is TypeKind.DOUBLE or kind is TypeKind.FLOAT:
+        return _packed_doubles(array, short=kind is TypeKind.FLOAT)
+    if kind is TypeKind.STRING or kind is TypeKind.CHAR:
+        require(pa.types.is_string(arrow_type))
+        require(kind is TypeKind.STRING or pc.all(pc.equal(pc.utf8_length(array), 1)).as_py() is not False)
+        return joined(_heads(pc.binary_length(array).to_numpy(), _SHORT_TEXT, _TEXTS), array.cast(pa.binary()))
+    if kind is TypeKind.BOOLEAN:
+        require(pa.types.is_boolean(arrow_type))
+        return rows_of_bytes((array.to_numpy(zero_copy_only=False).astype(np.uint8) + np.uint8(0xC2))[:, None])
+    if is_byte_array(type_info):
+        require(pa.types.is_binary(arrow_type))
+        return joined(byte_heads(pc.binary_length(array).to_numpy()), array)
+    if kind is TypeKind.SQL_DATE:
+        require(pa.types.is_date32(arrow_type))
+        days = array.cast(pa.int32()).to_numpy().astype(np.int64) + _EPOCH_DAY
+        return _packed_integers(days, (1, _LAST_DAY))
+    if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
+        return _packed_structs(array, type_info)
+    if kind in (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY):
+        require(pa.types.is_list(arrow_type))
+        counts = pc.list_value_length(array).to_numpy()
+        return joined(
+            list_heads(counts), concatenated(packed_values(array.flatten(), type_info.elements[0], nullable=True), counts)
+        )
+    raise NotInColumnsError
+
+
+def _packed_integers(values: Numbers, allowed: tuple[int, int]) -> pa.Array:
+    low, high = allowed
+    require(not len(values) or (low <= int(values.min()) and int(values.max()) <= high))
+    sizes = np.zeros(len(values), np.int64)
+    codes = values.astype(np.uint8)  # the shortest form is the number itself
+    for negative, known, limits in (
+        (False, _POSITIVE, (128, 1 << 8, 1 << 16, 1 << 32)),
+        (True, _NEGATIVE, (32, 1 << 7, 1 << 15, 1 << 31)),
+    ):
+        for size, limit in zip(_SIZES, limits, strict=True):
+            rows = values < -limit if negative else values >= limit
+            sizes[rows], codes[rows] = size, known[size]
+    return _with_codes(codes, sizes, values.astype(">i8"))
+
+
+def _heads(numbers: Numbers, short: tuple[int, int] | None, codes: dict[int, int]) -> pa.Array:
+    """Return lengths encoded as headers."""
+    numbers = numbers.astype(np.int64)
+    first, least = (0, 0) if short is None else short
+    sizes = np.zeros(len(numbers), np.int64)
+    firsts = (numbers + first).astype(np.uint8)
+    limit = least
+    for size, code in codes.items():
+        rows = numbers >= limit
+        sizes[rows], firsts[rows] = size, code
+        limit = 1 << 8 * size
+    return _with_codes(firsts, sizes, numbers.astype(">i8"))
+
+
+def _with_codes(codes: Numbers, sizes: Numbers, numbers: Numbers) -> pa.Array:
+    """Return a code and the given number of last bytes of a number, for each row."""
+    ends = np.cumsum(sizes + 1)
+    starts = ends - sizes - 1
+    data: Numbers = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    data[starts] = codes
+    digits = numbers.view(np.uint8).reshape(len(numbers), 8)
+    for size in _SIZES:
+        rows = np.flatnonzero(sizes == size)
+        if len(rows):
+            data[starts[rows][:, None] + np.arange(1, size + 1)] = digits[rows, 8 - size :]
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(codes), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _packed_doubles(array: pa.Array, *, short: bool) -> pa.Array:
+    require(pa.types.is_float32(array.type) or pa.types.is_float64(array.type))
+    values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    if short:
+        with np.errstate(over="ignore"):
+            rounded = values.astype(np.float32).astype(np.float64)
+        require(bool((np.isfinite(rounded) == np.isfinite(values)).all()))
+        values = rounded
+    data: Numbers = np.empty((len(values), 9), np.uint8)
+    data[:, 0] = 0xCB
+    data[:, 1:] = values.astype(">f8").view(np.uint8).reshape(len(values), 8)
+    return rows_of_bytes(data)
+
+
+def _packed_structs(array: pa.Array, type_info: TypeInformation) -> pa.Array:
+    require(pa.types.is_struct(array.type))
+    columns = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
+    names = type_info.get_field_names()
+    require(len(columns) == array.type.num_fields and set(names) <= set(columns) and bool(names))
+    is_row = type_info.kind is TypeKind.ROW
+    head = list_heads(np.array([len(names) + is_row]))[0].as_py() + (b"\x00" if is_row else b"")
+    parts = [packed_values(columns[name], part, nullable=True) for name, part in zip(names, type_info.elements, strict=True)]
+    return joined(pa.scalar(head, pa.binary()), *parts)
