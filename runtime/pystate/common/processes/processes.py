@@ -38,13 +38,11 @@ def started_at(pid: int) -> str | None:
     """
     if sys.platform == "linux":
         try:
-            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            fields = _fields_of(pid)
         except OSError:
             return None
-        fields = stat.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else f"{this_machine()}/{fields[19]}"
-    command = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command
+    said = _said_by_ps("lstart", pid)
     return f"{this_machine()}/{said}" if said else None
 
 
@@ -58,9 +56,7 @@ def is_ours(pid: int) -> bool:
         # the folder itself is root's where the process can't be looked into
         users = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
         return set(users) == {str(os.geteuid())}
-    command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command
-    return said == str(os.geteuid())
+    return _said_by_ps("uid", pid) == str(os.geteuid())
 
 
 def signal_process(pid: int, started: str | None, number: int) -> bool:
@@ -127,6 +123,11 @@ def cpu_ticks(pid: int) -> int | None:
     except OSError:
         return None
     return int(user) + int(system)
+
+
+def _said_by_ps(column: str, pid: int) -> str:
+    command = ["/bin/ps", "-o", f"{column}=", "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - a fixed command
 
 
 def _state_of(pid: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.row import Row
 from pystate.common.time import Duration
 from pystate.connectors.sql.connection import SqlConnectionOptions
@@ -46,11 +46,9 @@ class LookupCache:
         cache_missing_key: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._max_rows = max_rows
-        self._ttl_s = None if expire_after_write is None else expire_after_write.to_millis() / 1000
+        seconds = None if expire_after_write is None else expire_after_write.to_millis() / 1000
         self._cache_missing_key = cache_missing_key
-        self._clock = clock
-        self._kept: OrderedDict[Any, tuple[float, list[Row]]] = OrderedDict()
+        self._kept: BoundedDict[Any, list[Row]] = BoundedDict(max_rows, seconds, clock)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -60,25 +58,13 @@ class LookupCache:
     def get(self, key: Any) -> list[Row] | None:
         """Return the cached result; None if missing or expired."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            written, rows = found
-            if self._ttl_s is not None and self._clock() - written >= self._ttl_s:
-                del self._kept[key]
-                return None
-            self._kept.move_to_end(key)
-            return rows
+            return self._kept.get(key, renew=True)
 
     def put(self, key: Any, rows: list[Row]) -> None:
         """Add a result."""
-        if not self._max_rows or not (rows or self._cache_missing_key):
-            return
-        with self._lock:
-            self._kept[key] = (self._clock(), rows)
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._max_rows:
-                self._kept.popitem(last=False)
+        if rows or self._cache_missing_key:
+            with self._lock:
+                self._kept.put(key, rows)
 
 
 class LookupQuery:

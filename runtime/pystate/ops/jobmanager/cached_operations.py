@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.errors import CheckpointFailedError, JobTerminatedError, PystateError
 from pystate.common.files.home import JobDirectory, new_job_id, parse_job_id
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverGateway, DriverUnreachableError
@@ -41,7 +41,7 @@ class Triggers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: OrderedDict[str, Trigger] = OrderedDict()
+        self._latest: BoundedDict[str, Trigger] = BoundedDict(MOST_RESULTS)
 
     def __len__(self) -> int:
         return len(self._latest)
@@ -49,9 +49,7 @@ class Triggers:
     def add(self, trigger_id: str, trigger: Trigger) -> None:
         """Add a trigger."""
         with self._lock:
-            self._latest[trigger_id] = trigger
-            while len(self._latest) > MOST_RESULTS:
-                self._latest.popitem(last=False)
+            self._latest.put(trigger_id, trigger)
 
     def get(self, trigger_id: str) -> Trigger | None:
         """Return the trigger of an id; None if unknown or forgotten."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.files.home import PystateHome, new_job_id, parse_job_id
 from pystate.common.text.bounded_text import bounded_text
@@ -81,7 +81,7 @@ class SavepointDisposals:
         self._lock = threading.Lock()
         self._waiting: set[str] = set()
         # plain data: an exception would keep its frames alive, with all their local variables
-        self._results: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._results: BoundedDict[str, dict[str, Any]] = BoundedDict(_REMEMBERED)
 
     def trigger(self, path: str) -> str:
         """Start to delete the savepoint at a path; return the id for the result.
@@ -129,9 +129,7 @@ class SavepointDisposals:
             result["failure"] = _failure(error)
         with self._lock:
             self._waiting.discard(trigger_id)
-            self._results[trigger_id] = result
-            while len(self._results) > _REMEMBERED:
-                self._results.popitem(last=False)
+            self._results.put(trigger_id, result)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:

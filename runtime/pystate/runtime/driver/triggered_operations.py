@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.runtime.job_folder.late_writes import LateWrites
@@ -29,19 +31,18 @@ class TriggeredOperations:
     def __init__(self, directory: JobDirectory, writes: LateWrites, most: int = MOST_RESULTS) -> None:
         self._directory = directory
         self._writes = writes
-        self._most = most
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        # None if an earlier driver has left the file
-        self._ended: OrderedDict[str, OperationFile | None] = OrderedDict()
+        # results, or the files that an earlier driver has left
+        self._ended: BoundedDict[str, OperationFile | Path] = BoundedDict(most)
 
     def start(self) -> None:
         """Create the folder of the results, and load those of an earlier driver."""
         make_private_folder(self._directory.operations)
-        left = sorted((path.stat().st_mtime, path.stem) for path in self._directory.operations.glob("*.json"))
+        left = sorted(self._directory.operations.glob("*.json"), key=lambda path: path.stat().st_mtime)
         with self._lock:
-            self._ended.update({trigger_id: None for _, trigger_id in left})
-        self._forget()
+            gone = [old for path in left for old in self._ended.put(path.stem, path)]
+        self._remove(gone)
 
     def begin(self, trigger_id: str) -> None:
         """Record an operation that was triggered."""
@@ -51,12 +52,11 @@ class TriggeredOperations:
     def end(self, trigger_id: str, result: OperationFile) -> None:
         """Record the result of an operation."""
         with self._lock:
-            self._ended[trigger_id] = result
-            self._ended.move_to_end(trigger_id)
+            gone = self._ended.put(trigger_id, result)
         self._writes.write(self._directory.operation(trigger_id), result.to_file())
         with self._lock:
             self._running.discard(trigger_id)
-        self._forget()
+        self._remove(gone)
 
     def result(self, trigger_id: str) -> OperationFile | None:
         """Return the result of an operation; None if unknown.
@@ -66,7 +66,7 @@ class TriggeredOperations:
         """
         with self._lock:
             known = self._ended.get(trigger_id)  # on a full disk the file comes later
-        if known is not None:
+        if isinstance(known, OperationFile):
             return known
         return OperationFile.read_from(self._directory.operation(trigger_id))
 
@@ -75,11 +75,7 @@ class TriggeredOperations:
         with self._lock:
             return trigger_id in self._running
 
-    def _forget(self) -> None:
-        while True:
-            with self._lock:
-                if len(self._ended) <= self._most:
-                    return
-                oldest, _ = self._ended.popitem(last=False)
+    def _remove(self, trigger_ids: Iterable[str]) -> None:
+        for trigger_id in trigger_ids:
             with suppress(OSError):
-                self._directory.operation(parse_job_id(oldest)).unlink(missing_ok=True)
+                self._directory.operation(parse_job_id(trigger_id)).unlink(missing_ok=True)

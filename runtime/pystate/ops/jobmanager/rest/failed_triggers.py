@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.errors import PystateError
 from pystate.common.files.home import new_job_id, parse_job_id
 
@@ -27,9 +27,8 @@ class FailedTriggers:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         self._lock = threading.Lock()
-        self._failed: OrderedDict[tuple[str, str], tuple[float, dict[str, Any]]] = OrderedDict()
+        self._failed: BoundedDict[tuple[str, str], dict[str, Any]] = BoundedDict(_MOST, _KEPT_SECONDS, clock)
 
     def add(self, job_id: str, trigger_id: str | None, kind: str, error: PystateError) -> str:
         """Add a failed trigger, and return the id for its result.
@@ -43,21 +42,11 @@ class FailedTriggers:
         chosen = new_job_id() if trigger_id is None else parse_job_id(trigger_id)
         operation = {"kind": kind, "status": "COMPLETED", "failure": error.to_dict()}
         with self._lock:
-            self._forget()
-            # a repeated id is the same request
-            self._failed.setdefault((job_id, chosen), (self._clock(), operation))
-            while len(self._failed) > _MOST:
-                self._failed.popitem(last=False)
+            if (job_id, chosen) not in self._failed:  # else it is the same request
+                self._failed.put((job_id, chosen), operation)
         return chosen
 
     def result(self, job_id: str, trigger_id: str) -> dict[str, Any] | None:
         """Return the result in the form of an operation's file; None if there is no failed trigger with this id."""
         with self._lock:
-            self._forget()
-            found = self._failed.get((job_id, trigger_id))
-        return None if found is None else found[1]
-
-    def _forget(self) -> None:
-        old = self._clock() - _KEPT_SECONDS
-        while self._failed and next(iter(self._failed.values()))[0] <= old:
-            self._failed.popitem(last=False)
+            return self._failed.get((job_id, trigger_id))

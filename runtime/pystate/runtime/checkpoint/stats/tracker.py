@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.snapshot.plain import take, unsound
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
@@ -43,11 +43,10 @@ class CheckpointStatsTracker:
     """
 
     def __init__(self, history_size: int, clock: Callable[[], int]) -> None:
-        self._history_size = history_size
         self._clock = clock
         self._lock = threading.RLock()
         self._described: dict[str, CheckpointedTask] = {}
-        self._history: OrderedDict[int, CheckpointStats] = OrderedDict()
+        self._history: BoundedDict[int, CheckpointStats] = BoundedDict(history_size)
         self._in_progress: dict[int, PendingCheckpointStats] = {}
         self._latest: dict[str, CheckpointStats | None] = dict.fromkeys(_LATEST)
         self._restored: RestoredCheckpointStats | None = None
@@ -86,10 +85,7 @@ class CheckpointStatsTracker:
             )
             self._count(total=1)
             self._in_progress[stats.checkpoint_id] = stats
-            self._history.pop(stats.checkpoint_id, None)  # if ids restarted
-            self._history[stats.checkpoint_id] = stats
-            while len(self._history) > self._history_size:
-                self._history.popitem(last=False)
+            self._history.put(stats.checkpoint_id, stats)
 
     def report_waiting(self, checkpoint_id: int, epoch: int | None) -> None:
         """Record that a checkpoint's barrier waits for the end of an epoch; None if it doesn't wait any more."""
@@ -149,7 +145,7 @@ class CheckpointStatsTracker:
         """Remove a pending checkpoint that isn't wanted any more: it has neither completed nor failed."""
         with self._lock:
             if self._in_progress.pop(checkpoint_id, None) is not None:
-                self._history.pop(checkpoint_id, None)
+                self._history.pop(checkpoint_id)
                 self._count(total=-1)
 
     def give_up_in_progress(self, reason: CheckpointFailureReason, message: str, timestamp: int) -> None:
@@ -171,8 +167,7 @@ class CheckpointStatsTracker:
 
     def _ended(self, stats: CheckpointStats, kind: str) -> None:
         self._latest[kind] = stats
-        if stats.checkpoint_id in self._history:
-            self._history[stats.checkpoint_id] = stats
+        self._history.replace(stats.checkpoint_id, stats)
 
     def _count(self, **more: int) -> None:
         self._counts = replace(self._counts, **{name: getattr(self._counts, name) + one for name, one in more.items()})
@@ -205,7 +200,7 @@ class CheckpointStatsTracker:
                 summaries=self._summaries,
                 latest=dict(self._latest),
                 restored=self._restored,
-                history=list(reversed(self._history.values())),
+                history=[stats for _, stats in self._history.items()][::-1],
             )
 
     def to_rest(self) -> dict[str, Any]:
@@ -245,7 +240,7 @@ class CheckpointStatsTracker:
 
     def _known(self) -> dict[int, CheckpointStats]:
         latest = {one.checkpoint_id: one for one in self._latest.values() if one is not None}
-        return {**latest, **self._in_progress, **self._history}
+        return {**latest, **self._in_progress, **dict(self._history.items())}
 
     # -- from driver to driver
 
@@ -256,7 +251,7 @@ class CheckpointStatsTracker:
                 counts=self._counts,
                 summaries=self._summaries,
                 checkpoints=[stats for _, stats in sorted(self._known().items())],
-                history=list(self._history),
+                history=[checkpoint_id for checkpoint_id, _ in self._history.items()],
                 latest={name: None if one is None else one.checkpoint_id for name, one in self._latest.items()},
                 restored=self._restored,
             ).to_plain()
@@ -281,8 +276,8 @@ class CheckpointStatsTracker:
         for kind in _LATEST:
             number = take(kept.latest, kind)
             tracker._latest[kind] = None if number is None else _of(known, number)
-        listed = kept.history[max(0, len(kept.history) - history_size) :]
-        tracker._history = OrderedDict((number, _of(known, number)) for number in listed)
+        for number in kept.history:
+            tracker._history.put(number, _of(known, number))
         tracker._in_progress = {n: stats for n, stats in known.items() if isinstance(stats, PendingCheckpointStats)}
         tracker._restored = kept.restored
         return tracker
