@@ -90,7 +90,7 @@ def check_starting_snapshot(path: str | None, *, here: bool) -> None:
     """
     if path is None or not (here or _is_everywhere(path)):
         return
-    from pystate.core.snapshot.starting_point import read_starting_point
+    from pystate.core.snapshot.starting_snapshot import read_starting_point
 
     read_starting_point(path)
 

@@ -29,12 +29,12 @@ from pystate.core.api.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, rows_by_key, rows_of
 from pystate.core.snapshot.reading.state_rows import PartDecoders
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema, time_to_bytes
-from pystate.core.state.columns.cells import Cells, NotInColumnsError
+from pystate.core.state.columns import Cells, NotInColumnsError
 from pystate.core.state.files.canonical import (
     CanonicalHeader,
     CanonicalReader,

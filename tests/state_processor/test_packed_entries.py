@@ -29,7 +29,7 @@ from pystate.core.api.state import (
 )
 from pystate.core.records.codec import column_converter
 from pystate.core.state.base.state_schema import StateSchema
-from pystate.core.state.columns.cells import NotInColumnsError
+from pystate.core.state.columns import NotInColumnsError
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
 from pystate.core.state.keys.key_columns import key_groups_of
 from pystate.core.state.keys.keys import KEY_ENCODING

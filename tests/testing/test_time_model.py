@@ -19,7 +19,7 @@ from pystate.common.configuration.options import PystateOptions
 from pystate.common.time import Time
 from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.output_tag import OutputTag
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     EventTimeSessionWindows,

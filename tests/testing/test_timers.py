@@ -18,7 +18,7 @@ from pystate.core.api.functions import (
     RuntimeContext,
 )
 from pystate.core.api.state import MapStateDescriptor, ValueStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.testing import (
     BroadcastOperatorTestHarness,
     KeyedOneInputOperatorTestHarness,

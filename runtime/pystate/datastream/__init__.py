@@ -70,8 +70,7 @@ from pystate.core.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.core.api.time_domain import TimeDomain
-from pystate.core.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
 from pystate.core.api.window.triggers import Trigger, TriggerResult
 from pystate.core.api.window.window_functions import (

@@ -1,5 +1,5 @@
 """The two kinds of time, under PyFlink's module name."""
 
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 
 __all__ = ["TimeDomain"]

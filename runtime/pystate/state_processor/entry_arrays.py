@@ -18,7 +18,7 @@ from pystate.core.api.state import StateKind
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder
 from pystate.core.state.base.timer_schema import time_from_bytes
-from pystate.core.state.columns.cells import Cells, NotInColumnsError, Numbers, numbers_at, require
+from pystate.core.state.columns import Cells, NotInColumnsError, Numbers, numbers_at, require
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.addresses import KEYED_BY_MORE
 from pystate.core.state.keys.key_columns import key_array

@@ -23,7 +23,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.timer_service import TimerService
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
-from pystate.core.state.columns.cells import NotInColumnsError, require
+from pystate.core.state.columns import NotInColumnsError, require
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec

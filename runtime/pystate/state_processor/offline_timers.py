@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from pystate.common.errors import StateError
 from pystate.common.time import current_time_ms
-from pystate.core.api.time_domain import TimeDomain
-from pystate.core.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes
 from pystate.core.state.files.canonical import CanonicalReader

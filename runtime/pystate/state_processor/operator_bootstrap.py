@@ -14,7 +14,7 @@ from pystate.core.api.state import BroadcastState, MapStateDescriptor
 from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
 from pystate.core.snapshot.metadata import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 from pystate.core.state.operator.operator_state_backend import OperatorStateBackend, OperatorStateSnapshot
 from pystate.core.state.operator.raw_state import RawOperatorStateWriter
 from pystate.runtime.slot.operators.contexts import InitializationContext, SnapshotContext

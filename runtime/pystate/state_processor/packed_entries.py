@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateKind
-from pystate.core.state.columns.cells import Numbers, joined, require, rows_of_bytes
+from pystate.core.state.columns import Numbers, joined, require, rows_of_bytes
 from pystate.core.state.keys.key_columns import packed_keys
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import part_sub_key

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pystate.common.errors import SnapshotError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.api.window.assigners import WindowAssigner
 from pystate.core.records.codec import RecordCodec
 from pystate.core.snapshot.metadata import CheckpointMetadata
@@ -21,7 +21,7 @@ from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import key_type_name
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 from pystate.runtime.slot.timers.timer_services import USER_TIMERS
 from pystate.state_processor.columns import (
     RAW_SCHEMA,

@@ -16,7 +16,7 @@ from pystate.core.api.state import StateDescriptor, StateKind
 from pystate.core.records.codec import column_converter, column_values
 from pystate.core.snapshot.reading.state_rows import without_pickle
 from pystate.core.state.base.state_schema import StateSchema
-from pystate.core.state.columns.cells import NotInColumnsError, require
+from pystate.core.state.columns import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec

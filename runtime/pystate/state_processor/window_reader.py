@@ -23,14 +23,13 @@ from pystate.core.api.state import (
     StateDescriptor,
     StateKind,
 )
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
 from pystate.core.records.codec import RecordCodec
 from pystate.core.snapshot.reading.keyed_files import key_type_of
-from pystate.core.snapshot.reading.pane_rows import shares_panes
-from pystate.core.snapshot.reading.pane_states import PaneState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
-from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
+from pystate.core.snapshot.reading.window_rows import shares_panes
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, PaneState
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema

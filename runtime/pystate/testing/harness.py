@@ -14,7 +14,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.metrics.sample import sorted_figures
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn

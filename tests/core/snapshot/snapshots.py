@@ -31,8 +31,7 @@ from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
-from pystate.core.state.operator.format import OperatorStateInfo, write_operator_state
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateMode, write_operator_state
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta, NativeState
 from pystate.core.state.values.serializers import serializer_for
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import pack_archive

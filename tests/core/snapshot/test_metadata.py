@@ -27,7 +27,7 @@ from pystate.core.snapshot.metadata import (
     read_metadata,
     write_metadata,
 )
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 
 MakeMetadata = Callable[..., CheckpointMetadata]
 HEAD = struct.Struct(">8sIQ")

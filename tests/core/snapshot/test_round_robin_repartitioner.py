@@ -19,7 +19,7 @@ from pystate.core.snapshot.metadata import (
 )
 from pystate.core.snapshot.round_robin_repartitioner import repartition
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 
 SPLIT, UNION, BROADCAST = OperatorStateMode.SPLIT_DISTRIBUTE, OperatorStateMode.UNION, OperatorStateMode.BROADCAST
 States = dict[str, tuple[OperatorStateMode, int]]

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, RestoreError
-from pystate.core.snapshot.starting_point import read_starting_point
+from pystate.core.snapshot.starting_snapshot import read_starting_point
 from tests.fixtures import all_kinds
 
 

@@ -26,8 +26,8 @@ from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskSt
 from pystate.core.snapshot.native_state import NativeUpload
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.core.state.base.backend_snapshot import NativeSnapshot, NativeSource
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
-from pystate.core.state.base.native import NativeSnapshot, NativeSource
 from pystate.runtime.checkpoint import coordinator_thread
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription

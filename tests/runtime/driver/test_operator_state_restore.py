@@ -21,7 +21,7 @@ from pystate.core.snapshot.metadata import (
 )
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, snapshot_metadata
 from pystate.runtime.execution.restore import RestorePlan

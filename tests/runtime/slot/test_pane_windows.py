@@ -22,7 +22,7 @@ from pystate.core.api.window.triggers import EventTimeTrigger
 from pystate.core.api.window.window_functions import ProcessWindowFunction, WindowFunction
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
-from pystate.core.snapshot.reading.pane_states import PaneState
+from pystate.core.snapshot.reading.window_states import PaneState
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.operators.windowing import keyed_windows_operator
 from pystate.runtime.slot.operators.windowing.pane_windows import pane_state

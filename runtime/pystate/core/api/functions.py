@@ -24,8 +24,7 @@ from pystate.core.api.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from pystate.core.api.time_domain import TimeDomain
-from pystate.core.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.api.type_variables import IN1, IN2, KEY, OUT
 from pystate.core.metrics.metric import MetricGroup
 

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
+
+
+class TimeDomain(Enum):
+    """The time domain of a timer."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
 
 
 class TimerService(ABC):

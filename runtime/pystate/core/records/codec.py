@@ -44,7 +44,7 @@ from pystate.core.records.prepared_code import (
     write_size,
 )
 from pystate.core.records.sizes import Measure, list_size, map_size, struct_size, too_large
-from pystate.core.state.columns.arrow_types import arrow_type_of
+from pystate.core.state.columns import arrow_type_of
 
 RESERVED_PREFIX = "__pystate_"
 KEY_FIELD = RESERVED_PREFIX + "key"

@@ -15,7 +15,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.state.base.native import NativeSnapshot
+from pystate.core.state.base.backend_snapshot import NativeSnapshot
 
 _CHUNK_BYTES = 1 << 20
 

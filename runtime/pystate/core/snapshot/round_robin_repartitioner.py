@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, OperatorStateShare
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 
 _Place = tuple[int, int, OperatorStateHandle]
 _Shares = list[dict[tuple[int, int], OperatorStateShare]]

@@ -1,11 +1,20 @@
-"""The metrics of a subtask's part of a checkpoint."""
+"""The metrics of a subtask's part of a checkpoint, and the base of all statistics that outlive a driver."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.common.text.plain_data import Natural
-from pystate.core.snapshot.stats_data import StatsData
+from pystate.common.text.plain_data import Natural, PlainData
+from pystate.core.snapshot.plain import unsound
+
+
+class StatsData(PlainData):
+    """The base of statistics classes; raises `CorruptSnapshotError` when read from invalid data."""
+
+    @classmethod
+    def plain_error(cls, what: str) -> Exception:
+        """Return the error for invalid plain data."""
+        return unsound(what)
 
 
 @dataclass(frozen=True)

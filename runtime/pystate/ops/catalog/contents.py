@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.state.operator.format import OperatorStateReader
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode, OperatorStateReader
 from pystate.ops.catalog.difference import SnapshotState, key_changes
 from pystate.ops.catalog.inspection import StateFigures
 

@@ -18,8 +18,7 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.timer_schema import schema_of
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import key_type_name
-from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateReader
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateMode, OperatorStateReader
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
 from pystate.core.state.values.serializers import serializer_from_snapshot
 from pystate.ops.catalog.timer_figures import TimerFigures, timers_of

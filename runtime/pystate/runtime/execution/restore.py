@@ -9,8 +9,7 @@ from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, 
 from pystate.common.type_info import TypeInformation
 from pystate.core.snapshot.handles.input_channel_state import channels_changed
 from pystate.core.snapshot.metadata import CheckpointType, OperatorState
-from pystate.core.snapshot.starting_point import read_starting_point
-from pystate.core.snapshot.starting_snapshot import Snapshot
+from pystate.core.snapshot.starting_snapshot import Snapshot, read_starting_point
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.core.state.keys.keys import KeyCompatibility, check_key_compatible, key_type_name
 from pystate.runtime.execution.non_restored_state import non_restored_notices

@@ -23,8 +23,8 @@ from pystate.core.api.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.core.state.base.committed_view import CommittedView, PageBound
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.core.state.base.queryable_states import CommittedView, PageBound
 from pystate.core.state.keys.namespaces import VOID, KeyNamespaceSerializer, NamespaceSerializer
 from tests.core.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, ManualClock
 

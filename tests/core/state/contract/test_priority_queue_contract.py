@@ -11,7 +11,7 @@ from pystate.common import Types
 from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.core.api.state import ValueStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.loader import state_backend_names
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, TimerSchema, time_to_bytes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from pystate.common.configuration.rocksdb_options import RocksDBOptions
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID

@@ -25,7 +25,7 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.api.state_ttl import StateTtlConfig
-from pystate.core.state.base import key_visitor
+from pystate.core.state.base import abstract_backend
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.core.state.kinds.internal_state import InternalKvState, InternalMergingState
 from pystate.core.state.rocksdb import list_table
@@ -118,8 +118,8 @@ class _StatesMachine(EpochMachine):
         self.kept: list[list[Any]] = []
         self.iterations: list[Any] = []
         self.max_rows, list_table.MAX_ROWS = list_table.MAX_ROWS, 3  # so that lists are rewritten at once
-        self.visits, key_visitor.VISITS_PER_LOOK = (
-            key_visitor.VISITS_PER_LOOK,
+        self.visits, abstract_backend.VISITS_PER_LOOK = (
+            abstract_backend.VISITS_PER_LOOK,
             1 if self.backend_name == SPILLING else 1_000,
         )
 
@@ -212,7 +212,7 @@ class _StatesMachine(EpochMachine):
             snapshot.release()
 
     def teardown(self) -> None:
-        list_table.MAX_ROWS, key_visitor.VISITS_PER_LOOK = self.max_rows, self.visits
+        list_table.MAX_ROWS, abstract_backend.VISITS_PER_LOOK = self.max_rows, self.visits
         super().teardown()
 
     def go_on(self) -> None:

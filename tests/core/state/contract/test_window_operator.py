@@ -8,7 +8,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.core.api.state import ListStateDescriptor, ReducingStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.keys.namespaces import TIME_WINDOWS

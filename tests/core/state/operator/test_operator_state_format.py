@@ -19,10 +19,10 @@ from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.core.state.operator.format import (
     OPERATOR_STATE_FORMAT,
     OperatorStateInfo,
+    OperatorStateMode,
     OperatorStateReader,
     write_operator_state,
 )
-from pystate.core.state.operator.mode import OperatorStateMode
 from pystate.core.state.operator.raw_state import (
     RAW_KEYED_FORMAT,
     RAW_OPERATOR_FORMAT,

@@ -11,7 +11,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, KeyNamespaceSerializer
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend

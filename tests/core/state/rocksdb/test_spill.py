@@ -16,7 +16,7 @@ from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from pystate.core.state.base.native import NativeSource
+from pystate.core.state.base.backend_snapshot import NativeSource
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb import database
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
@@ -265,7 +265,7 @@ def test_visiting_all_keys_stays_within_the_memory_of_an_epoch(
 
 
 def test_a_visit_in_a_visit_cuts_nothing_off(spilling: Spilling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pystate.core.state.base.key_visitor.VISITS_PER_LOOK", 1)
+    monkeypatch.setattr("pystate.core.state.base.abstract_backend.VISITS_PER_LOOK", 1)
     for key in ("a", "b"):
         spilling.write(key, 1)
     spilling.backend.flush_epoch()

@@ -10,7 +10,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.configuration.rocksdb_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.timer_schema import TimerSchema, time_from_bytes
 from tests.core.state.conftest import BackendHarness
 

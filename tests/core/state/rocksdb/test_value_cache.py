@@ -16,8 +16,8 @@ from pystate.common import Types
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import Time
 from pystate.core.api.state import StateTtlConfig, ValueStateDescriptor
+from pystate.core.state.base.backend_snapshot import NativeSource
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
-from pystate.core.state.base.native import NativeSource
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, ValueCache
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness, written

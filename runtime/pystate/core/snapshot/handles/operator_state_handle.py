@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.core.snapshot.handles.handles import StateHandle, handle_from_plain, handle_to_plain
 from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_text, unsound
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 
 OPERATOR_STATE = "operator"
 """The format of managed operator state."""

@@ -14,8 +14,8 @@ from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.native_state import download
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.core.state.base.backend_snapshot import NativeSource, unreadable_native
 from pystate.core.state.base.loader import create_state_backend, name_of
-from pystate.core.state.base.native import NativeSource, unreadable_native
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta

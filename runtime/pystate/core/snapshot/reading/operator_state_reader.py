@@ -14,8 +14,7 @@ from pystate.core.snapshot.reading.keyed_files import place_of
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.reading.state_rows import Decode, readable_key_type, value_decoder
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
-from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateReader
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateMode, OperatorStateReader
 from pystate.core.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 
 

@@ -1,17 +1,22 @@
-"""Frozen views of a keyed state backend, and the header of the canonical files that they are written as."""
+"""Frozen views of a keyed state backend, canonical and native, and the header of canonical files."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.core.state.files.canonical import CanonicalHeader, StateMetaInfoSnapshot
+from pystate.common.errors import RestoreError, SnapshotError
+from pystate.common.key_groups import KeyGroupRange
+from pystate.common.overrides import override
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.core.state.files.compression import snapshot_codec
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
 
 @dataclass(frozen=True)
@@ -50,3 +55,139 @@ def canonical_header(
         states=tuple(states),
         compression=snapshot_codec(configuration),
     )
+
+
+class CountedSnapshot(KeyedStateSnapshot):
+    """The base of the backends' snapshots.
+
+    Args:
+        header: The header of the file to be written.
+        filters: State name -> filter of expired values; states without one are written completely.
+    """
+
+    def __init__(self, header: CanonicalHeader, filters: Mapping[str, EntryFilter]) -> None:
+        self._header = header
+        self._filters = filters
+        self._lock = threading.Lock()
+        self._writers = 0
+        self._released = False
+
+    @abstractmethod
+    def _write(self, writer: CanonicalWriter) -> None:
+        """Write all entries, calling `_check_open` at least once per key group."""
+
+    def _write_file(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
+        """Write the file."""
+        writer = CanonicalWriter(sink, self._header)
+        self._write(writer)
+        writer.finish()
+        return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
+
+    def _write_entries(self, writer: CanonicalWriter, name: str, key_group: int, entries: Iterable[Entry]) -> None:
+        keep = self._filters.get(name)
+        writer.write(name, key_group, entries if keep is None else keep(entries))
+
+    def _is_filtered(self, name: str) -> bool:
+        return name in self._filters
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Free the view. Called once, on any thread."""
+
+    @override
+    def write_canonical(self, sink: BinaryIO) -> KeyedStateSnapshotStats:
+        with self._lock:
+            self._check_open()
+            self._writers += 1
+        try:
+            return self._write_file(sink)
+        finally:
+            with self._lock:
+                self._writers -= 1
+                last = self._released and self._writers == 0
+            if last:
+                self._let_go()
+
+    def _check_open(self) -> None:
+        if self._released:
+            message = "The snapshot was released before it was written."
+            raise SnapshotError(message)
+
+    @override
+    def release(self) -> None:
+        with self._lock:
+            if self._released:
+                return
+            self._released = True
+            busy = self._writers > 0
+        if not busy:
+            self._let_go()
+
+
+class NativeSnapshot(ABC):
+    """The files of the last flushed epoch, kept unchanged until `release`. Thread-safe.
+
+    Attributes:
+        format: Their format.
+        backend_id: The backend instance that wrote them.
+    """
+
+    format: str
+    backend_id: str
+
+    @property
+    @abstractmethod
+    def shared_files(self) -> Mapping[str, str]:
+        """Name -> path of files that later snapshots of this backend will share; may wait for them.
+
+        What a name stands for never changes within one backend.
+
+        Raises:
+            StateError: The files can't be made.
+            SnapshotError: The snapshot was released before they were there.
+        """
+
+    @property
+    @abstractmethod
+    def private_files(self) -> Mapping[str, str]:
+        """Name -> path of the other files; see `shared_files`."""
+
+    @abstractmethod
+    def write_meta(self, sink: BinaryIO) -> None:
+        """Write the metadata needed for a restore besides the files. The caller opens and closes the sink."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Remove the files; active readers get an error. Idempotent."""
+
+
+@dataclass(frozen=True)
+class NativeSource:
+    """A native snapshot on local disk, ready to be restored from.
+
+    Attributes:
+        directory: A folder below the backend's working directory with the files by name; owned by the backend from now on.
+        meta: The output of `NativeSnapshot.write_meta`, open for reading.
+        where: Its location, for errors.
+        key_groups: The expected key groups, which must match its content.
+    """
+
+    directory: str
+    meta: BinaryIO
+    where: str
+    key_groups: KeyGroupRange
+
+
+def unreadable_native(formats: Iterable[str], backend: str) -> RestoreError:
+    """Return the error for a native snapshot of another backend.
+
+    Args:
+        formats: The formats of its files.
+        backend: The name of the backend that is to read it.
+    """
+    message = (
+        f"The snapshot is native or incremental: its keyed state is in the own files of the {' and '.join(sorted(formats))} "
+        f"state backend that took it, which {backend} can't read."
+    )
+    hint = "start with the old state backend, take a savepoint of the canonical format, and start from that with the new one"
+    return RestoreError(message, hint=hint)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pystate.common.time import current_time_ms
-from pystate.core.state.base.committed_view import CommittedView
+from pystate.core.state.base.queryable_states import CommittedView
 
 PINNED_SECONDS = 10.0
 """How long a version is kept for readers of a map or a list in several pages."""

@@ -25,16 +25,14 @@ from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.metrics.sample import MetricSample
-from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
-from pystate.core.state.base.native import NativeSnapshot, NativeSource, unreadable_native
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot, NativeSnapshot, NativeSource, unreadable_native
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
 
 if TYPE_CHECKING:
-    from pystate.core.state.base.committed_view import CommittedView
     from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
-    from pystate.core.state.base.queryable_states import QueryableStateInfo
+    from pystate.core.state.base.queryable_states import CommittedView, QueryableStateInfo
     from pystate.core.state.base.timer_schema import TimerSchema
     from pystate.core.state.kinds.internal_state import InternalKvState
 

@@ -15,9 +15,8 @@ from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.core.state.base.timer_buckets import TimerBuckets
 from pystate.core.state.base.timer_schema import Timer, TimerSchema, check_time, new_timer
-from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
-from pystate.core.state.kinds.overlay import EpochOverlay
+from pystate.core.state.kinds.overlay import EpochBuffer, EpochOverlay
 
 if TYPE_CHECKING:
     from pystate.core.state.keys.key_context import InternalKeyContext

@@ -34,8 +34,8 @@ from pystate.core.state.keys.namespaces import (
 )
 from pystate.core.state.kinds.list_parts import NUMBER_BYTES, pack_part, unpack_part
 from pystate.core.state.ttl.ttl_serializer import Convert, TtlSerializer, timed_conversion
-from pystate.core.state.values.nullable import NullableSerializer
 from pystate.core.state.values.serializers import (
+    NullableSerializer,
     SchemaCompatibility,
     TypeSerializer,
     resolve_compatibility,

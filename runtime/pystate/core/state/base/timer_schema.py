@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.state import StateKind
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.addresses import AddressFormat, address_format

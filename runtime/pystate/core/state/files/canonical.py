@@ -32,9 +32,9 @@ from pystate.common.files.whole_writes import write_fully
 from pystate.common.held_checksum import held_crc32
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 from pystate.common.type_info import TypeInformation
+from pystate.core.state.files.block_file import list_head_bytes, unpack_flat
 from pystate.core.state.files.compression import codec_from_plain, compress, decompress
 from pystate.core.state.files.interpreter_share import InterpreterShare
-from pystate.core.state.values.plain_lists import list_head_bytes, unpack_flat
 
 FORMAT_VERSION = 3
 """Of the files that are written, and the newest that is read. Older ones have neither namespaces nor timers; else they are

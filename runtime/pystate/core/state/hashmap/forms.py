@@ -13,8 +13,7 @@ from pystate.common.overrides import override
 from pystate.core.api.state import StateKind
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import Entry, Piece, PieceSize, pieces_of
-from pystate.core.state.hashmap.hashmap_stores import HashMapListStore, HashMapMapStore
-from pystate.core.state.hashmap.hashmap_table import GroupTable, StateTable
+from pystate.core.state.hashmap.hashmap_table import GroupTable, HashMapListStore, HashMapMapStore, StateTable
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.kinds.list_parts import list_parts, pack_part, part_number, part_sub_key, unpack_part
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -15,16 +15,15 @@ from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
-from pystate.core.state.base.backend_snapshot import canonical_header
+from pystate.core.state.base.backend_snapshot import CountedSnapshot, canonical_header
 from pystate.core.state.base.canonical_restore import Block, entries_in
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.registry import Schema, StateRegistry
 from pystate.core.state.base.state_schema import Migration, StateSchema
 from pystate.core.state.base.states import create_state
 from pystate.core.state.base.timer_schema import TimerSchema
-from pystate.core.state.files.canonical import StateMetaInfoSnapshot
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot
 from pystate.core.state.hashmap.forms import TableForm, form_for
-from pystate.core.state.hashmap.hashmap_snapshot import HashMapSnapshot, RawEntries
 from pystate.core.state.hashmap.hashmap_table import StateTable, TableView
 from pystate.core.state.hashmap.hashmap_ttl_sweep import IncrementalCleanup, incremental_cleanup
 from pystate.core.state.hashmap.hashmap_views import HashMapView, HashMapViews, ViewedTable
@@ -33,6 +32,50 @@ from pystate.core.state.keys.key_context import KeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import NamespaceSerializer
 from pystate.core.state.kinds.overlay import OverlayState
+from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
+
+RawEntries = dict[int, list[Entry]]
+"""Key group -> entries as they were restored; nobody changes them."""
+
+
+class HashMapSnapshot(CountedSnapshot):
+    """Frozen views of all states.
+
+    Args:
+        header: The header of the file to be written.
+        views: State name -> (view, form), or the raw entries of a state that wasn't declared.
+        filters: State name -> filter of expired values.
+        on_release: Called once, when the views are no longer read.
+    """
+
+    def __init__(
+        self,
+        header: CanonicalHeader,
+        views: dict[str, tuple[TableView, TableForm] | RawEntries],
+        filters: Mapping[str, EntryFilter],
+        on_release: Callable[[HashMapSnapshot], None],
+    ) -> None:
+        super().__init__(header, filters)
+        self._views = views
+        self._on_release = on_release
+
+    @override
+    def _write(self, writer: CanonicalWriter) -> None:
+        groups = self._header.key_group_range
+        for key_group in range(groups.start, groups.end + 1):
+            for name, view in self._views.items():
+                self._check_open()
+                if isinstance(view, dict):
+                    self._write_entries(writer, name, key_group, view.get(key_group, ()))
+                elif self._is_filtered(name):
+                    self._write_entries(writer, name, key_group, view[1].entries(view[0].entries(key_group)))
+                else:
+                    pieces = view[1].pieces(*view[0].columns(key_group), writer.piece_size)
+                    writer.write_pieces(name, key_group, pieces)
+
+    def _let_go(self) -> None:
+        self._views = {}
+        self._on_release(self)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from pystate.common.overrides import override
-from pystate.core.state.base.committed_view import ENTRY_BYTES, CommittedView, PageBound, StateView
+from pystate.core.state.base.queryable_states import ENTRY_BYTES, CommittedView, PageBound, StateView
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.hashmap.hashmap_table import StateTable
 

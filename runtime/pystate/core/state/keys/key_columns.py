@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from pystate.common.key_groups import SPARK_HASH_SEED, hash_int
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import INTEGER_RANGES
-from pystate.core.state.columns.arrow_types import arrow_type_of
-from pystate.core.state.columns.cells import (
+from pystate.core.state.columns import (
     Cells,
     NotInColumnsError,
     Numbers,
+    arrow_type_of,
     joined,
     numbers_at,
     require,

@@ -14,8 +14,8 @@ from typing import Any
 from pystate.common.overrides import override
 from pystate.core.api.state import AggregatingStateDescriptor, ReducingStateDescriptor
 from pystate.core.state.kinds.derived_states import no_accumulator, no_reduced_value, reduce_callable, refuse_none
-from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.internal_state import InternalKvState
+from pystate.core.state.kinds.overlay import EpochBuffer
 from pystate.core.state.kinds.value_states import ImmutableValueState, OverlayValueState
 
 

@@ -17,9 +17,8 @@ from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.core.api.state import ValueState
 from pystate.core.state.keys.key_context import NO_KEY, KeyContext
-from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
-from pystate.core.state.kinds.overlay import KeyStore, OverlayState
+from pystate.core.state.kinds.overlay import EpochBuffer, KeyStore, OverlayState
 from pystate.core.state.values.serializers import TypeSerializer
 
 _MISSING = object()

@@ -1,6 +1,6 @@
 """The operator-state file: the operator state of one operator in one subtask.
 
-A block file (see `state.base.block_file`) with magic "PYSTOPER". The header lists the states: name, mode, number of entries,
+A block file (see `files.block_file`) with magic "PYSTOPER". The header lists the states: name, mode, number of entries,
 serializer snapshot, and for broadcast state the type and encoding of its keys. Section i holds the entries of state i, in
 order: an element of a list state is one byte string, an entry of a broadcast state is two (key; value, or nil for None). The
 index has the number of entries of each block, so that a subtask only reads the blocks with its elements.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, BinaryIO
 
 from pystate.core.state.files.block_file import (
@@ -21,7 +22,15 @@ from pystate.core.state.files.block_file import (
     BlockWriter,
     Item,
 )
-from pystate.core.state.operator.mode import OperatorStateMode
+
+
+class OperatorStateMode(str, Enum):
+    """Flink's modes; the values are part of the snapshot format."""
+
+    SPLIT_DISTRIBUTE = "SPLIT_DISTRIBUTE"  # each element goes to one subtask, evenly
+    UNION = "UNION"  # all elements of all subtasks go to every subtask
+    BROADCAST = "BROADCAST"  # each subtask gets one old subtask's copy, all of which are the same
+
 
 OPERATOR_STATE_FORMAT = BlockFileFormat(b"PYSTOPER", COMPRESSED_VERSION, "an operator-state file")
 

@@ -20,8 +20,12 @@ from pystate.core.api.state import BroadcastState, ListState, ListStateDescripto
 from pystate.core.state.files.block_file import Item
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.operator.broadcast_state import OperatorBroadcastState
-from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateReader, write_operator_state
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import (
+    OperatorStateInfo,
+    OperatorStateMode,
+    OperatorStateReader,
+    write_operator_state,
+)
 from pystate.core.state.operator.operator_list_state import OperatorListState
 from pystate.core.state.operator.restored import RestoredOperatorState
 from pystate.core.state.values.serializers import TypeSerializer, serializer_for

@@ -1,6 +1,6 @@
 """Raw state: bytes that an operator writes and reads itself, by key group or by partition.
 
-Block files (see `state.base.block_file`). Keyed: magic "PYSTRAWK", part = key group. Per operator: magic "PYSTRAWO", part =
+Block files (see `state.files.block_file`). Keyed: magic "PYSTRAWK", part = key group. Per operator: magic "PYSTRAWO", part =
 partition. Each stream of bytes is split into blocks. The data of an operator is collected in memory, since it is written
 between two epochs, and is written to the checkpoint storage on the upload thread.
 """

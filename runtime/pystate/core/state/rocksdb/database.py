@@ -6,17 +6,18 @@ rocksdict raises bare `Exception` for all RocksDB errors; here they become State
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from typing import Any
 from urllib.parse import quote
 
-from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, WriteBatch
+from rocksdict import Checkpoint, IngestExternalFileOptions, Options, Rdict, ReadOptions, SstFileWriter, WriteBatch
 
 from pystate.common.errors import PystateError, SnapshotError, StateError
 from pystate.core.state.rocksdb.linked_files import LinkedFiles
@@ -27,7 +28,46 @@ from pystate.core.state.rocksdb.rocksdb_settings import (
     sweep_options,
     write_options,
 )
-from pystate.core.state.rocksdb.sorted_files import SortedFiles
+
+_FILE_BYTES = 64 << 20
+
+
+class SortedFiles:
+    """Writes ordered rows to files of about 64 MB.
+
+    Errors are rocksdict's, which has no class of its own.
+
+    Args:
+        directory: Where; no file of an earlier object is there.
+        options: Those of the database that will take them in.
+    """
+
+    def __init__(self, directory: str, options: Options) -> None:
+        self._directory = directory
+        self._options = options
+        self._paths: list[str] = []
+        self._writer: SstFileWriter | None = None
+
+    def add(self, batch: list[tuple[bytes, bytes]]) -> None:
+        """Write rows after the previous ones."""
+        if self._writer is None:
+            self._paths.append(os.path.join(self._directory, f"taken-{len(self._paths)}.sst"))
+            self._writer = SstFileWriter(self._options)
+            self._writer.open(self._paths[-1])
+        deque(starmap(self._writer.__setitem__, batch), maxlen=0)
+        if self._writer.file_size() > _FILE_BYTES:
+            self._end_file()
+
+    def finish(self) -> list[str]:
+        """Close the last file, and return the paths of all; none if there were no rows."""
+        self._end_file()
+        return self._paths
+
+    def _end_file(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.finish()
+
 
 CHUNK_BYTES = 2 << 20
 """The approximate size of write batches: Python is blocked while RocksDB writes one."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.core.state.base.native import NativeSnapshot
+from pystate.core.state.base.backend_snapshot import NativeSnapshot
 from pystate.core.state.files.block_file import BlockFileFormat, BlockReader, BlockWriter
 from pystate.core.state.files.canonical import CanonicalHeader
 from pystate.core.state.rocksdb.linked_files import LinkedFiles

@@ -15,7 +15,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.api.state import State, StateDescriptor
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
-from pystate.core.state.base.native import NativeSource
+from pystate.core.state.base.backend_snapshot import NativeSource
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.states import create_state
@@ -26,15 +26,14 @@ from pystate.core.state.keys.namespaces import NamespaceSerializer
 from pystate.core.state.kinds.overlay import OverlayState
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.core.state.rocksdb.database import Database
-from pystate.core.state.rocksdb.epoch_spill import EpochSpill
 from pystate.core.state.rocksdb.native_metrics import NativeMetrics
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, RocksDBNativeSnapshot
 from pystate.core.state.rocksdb.restore_operation import RocksDBRestoreOperation
 from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory, configured_memory
-from pystate.core.state.rocksdb.rocksdb_snapshot import RocksDBSnapshot
+from pystate.core.state.rocksdb.rocksdb_snapshot import RocksDBSnapshot, RocksDBSnapshotStrategy
 from pystate.core.state.rocksdb.rocksdb_ttl_sweep import SweepCleanup, sweep_cleanup
 from pystate.core.state.rocksdb.rocksdb_views import RocksDBView
-from pystate.core.state.rocksdb.snapshot_strategy import RocksDBSnapshotStrategy
+from pystate.core.state.rocksdb.spill import EpochSpill
 from pystate.core.state.rocksdb.tables import RocksDBTables
 from pystate.core.state.rocksdb.timer_table import RocksDBTimerTable
 from pystate.core.state.rocksdb.value_cache import MAX_DIRTY
@@ -155,7 +154,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
             self._write_back_fronts()
             for front in self._fronts():
                 front.settle(whole=True)
-            self._spill.spill(self._tables, self._overlays)
+            self._spill.spill(self._tables.declared(), self._overlays)
 
     @override
     def _write_back_fronts(self) -> None:
@@ -200,11 +199,11 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
             for _, table, _ in prepared:
                 if isinstance(table, RocksDBTable):
                     table.settle(self._max_dirty)
-            self._spill.move(self._tables)
+            self._spill.move(self._tables.declared())
             database.end_write()
             for overlay, _, _ in prepared:
                 overlay.drop_epoch()
-            self._spill.end(self._tables)
+            self._spill.end(self._tables.declared())
             for cleanup in self._cleanups:
                 cleanup.run(self.key_context.clock())
         except BaseException as error:
@@ -215,7 +214,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
     @override
     def rollback_epoch(self) -> None:
         self._drop_epochs()
-        self._spill.end(self._tables)
+        self._spill.end(self._tables.declared())
 
     @override
     def snapshot(self) -> RocksDBSnapshot:

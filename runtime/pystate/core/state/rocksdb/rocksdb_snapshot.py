@@ -6,22 +6,25 @@ iterator takes microseconds, while a checkpoint must first flush the write buffe
 
 from __future__ import annotations
 
+import os
 import struct
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from itertools import chain, groupby, repeat
 from operator import itemgetter
 
-from pystate.core.state.base.counted_snapshot import CountedSnapshot
-from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, Piece
+from pystate.common.configuration.configuration import Configuration
+from pystate.core.state.base.backend_snapshot import CountedSnapshot, canonical_header
+from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Piece
+from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.rocksdb.database import Database, FrozenScan
-from pystate.core.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, RowLayout
+from pystate.core.state.rocksdb.native_snapshot import NativeMeta, RocksDBNativeSnapshot
+from pystate.core.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, Row, RowLayout, entries_of, group_prefix
+from pystate.core.state.rocksdb.tables import RocksDBTables
 from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
 
-Row = tuple[bytes, bytes]
-
-_ROWS_AT_ONCE = 128
 _KEY_LENGTH = struct.Struct(">I")
 
 
@@ -73,16 +76,6 @@ class RocksDBSnapshot(CountedSnapshot):
         self._database.release()
 
 
-def entries_of(
-    frozen: FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
-) -> Iterator[tuple[int, Iterator[Entry]]]:
-    """Iterate over (key group, entries) of all rows; the entries of a key group are only valid until the next one."""
-    with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
-        rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
-        for prefix, of_group in groupby(rows, _group_prefix):
-            yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
-
-
 def pieces_by_group(
     frozen: FrozenScan, unwritten: UnwrittenRows | None, count: Callable[[], int]
 ) -> Iterator[tuple[int, Piece]]:
@@ -99,7 +92,7 @@ def pieces_by_group(
             if first == last:
                 yield int.from_bytes(first, "big"), _piece(batch)
                 continue
-            for prefix, of_group in groupby(batch, _group_prefix):
+            for prefix, of_group in groupby(batch, group_prefix):
                 yield int.from_bytes(prefix, "big"), _piece(list(of_group))
 
 
@@ -122,12 +115,47 @@ def _piece(batch: list[Row]) -> Piece:
     return parts
 
 
-def _group_prefix(row: Row) -> bytes:
-    return row[0][:KEY_GROUP_BYTES]
+class RocksDBSnapshotStrategy:
+    """Freezes the flushed rows of a backend (Flink's RocksDBSnapshotStrategyBase and its two subclasses).
 
+    Args:
+        context: Of the backend.
+        configuration: The options in force.
+        tables: The states.
+        parent: The folder for snapshots of RocksDB's own.
 
-def _entries(rows: Iterator[Row], layout: RowLayout) -> Iterator[Entry]:
-    split = layout.split
-    for row, value in rows:
-        _, key, sub_key = split(row)
-        yield key, sub_key, value
+    Attributes:
+        backend_id: A name of this very backend, which no other one has, not even one restored from its snapshots.
+    """
+
+    def __init__(
+        self, context: InternalKeyContext, configuration: Configuration, tables: RocksDBTables, parent: str
+    ) -> None:
+        self.backend_id = uuid.uuid4().hex
+        self._context = context
+        self._configuration = configuration
+        self._tables = tables
+        self._parent = parent
+
+    def canonical(self, filters: Mapping[str, EntryFilter]) -> RocksDBSnapshot:
+        """Freeze the column families; the running epoch isn't in them yet.
+
+        Args:
+            filters: State name -> what leaves expired values out.
+        """
+        database = self._tables.database
+        rows = {name: (database.freeze_scan(family), layout) for name, family, layout in self._tables.families()}
+        database.retain()
+        return RocksDBSnapshot(self._header(), database, rows, filters, self._tables.unwritten())
+
+    def native(self) -> RocksDBNativeSnapshot:
+        """Freeze the database as hard links to its files, created on another thread, for which later writes wait.
+
+        They hold what isn't in files yet as well.
+        """
+        meta = NativeMeta(self._header(), self.backend_id, self._tables.native_states())
+        directory = os.path.join(self._parent, f"native-{uuid.uuid4().hex}")
+        return RocksDBNativeSnapshot(self._tables.database.start_links(directory), meta)
+
+    def _header(self) -> CanonicalHeader:
+        return canonical_header(self._context, self._configuration, self._tables.meta_infos())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import closing
 
 from pystate.common.overrides import override
-from pystate.core.state.base.committed_view import ENTRY_BYTES, CommittedView, PageBound, StateView
+from pystate.core.state.base.queryable_states import ENTRY_BYTES, CommittedView, PageBound, StateView
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.addresses import AddressFormat
 from pystate.core.state.keys.keys import KeyCodec

@@ -12,6 +12,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import closing
+from itertools import chain, groupby
 from operator import add
 from typing import Any
 
@@ -25,7 +26,10 @@ from pystate.core.state.rocksdb import database as rocksdb
 from pystate.core.state.rocksdb.spill import SpilledRows, remove_rows
 from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 
+Row = tuple[bytes, bytes]
+
 KEY_GROUP_BYTES = 2
+_ROWS_AT_ONCE = 128
 
 _HEAD = struct.Struct(">HI")
 HEAD_BYTES = _HEAD.size
@@ -112,6 +116,28 @@ class KeyedRows(RowLayout):
 
 
 KEYED_ROWS = KeyedRows()
+
+
+def group_prefix(row: Row) -> bytes:
+    """Return the bytes of a row's key group."""
+    return row[0][:KEY_GROUP_BYTES]
+
+
+def entries_of(
+    frozen: rocksdb.FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
+) -> Iterator[tuple[int, Iterator[Entry]]]:
+    """Iterate over (key group, entries) of all rows; the entries of a key group are only valid until the next one."""
+    with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
+        rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
+        for prefix, of_group in groupby(rows, group_prefix):
+            yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
+
+
+def _entries(rows: Iterator[Row], layout: RowLayout) -> Iterator[Entry]:
+    split = layout.split
+    for row, value in rows:
+        _, key, sub_key = split(row)
+        yield key, sub_key, value
 
 
 class RocksDBRows:

@@ -18,8 +18,7 @@ from pystate.core.state.rocksdb.database import ColumnFamily, Database
 from pystate.core.state.rocksdb.list_table import RocksDBListTable
 from pystate.core.state.rocksdb.map_table import RocksDBMapTable
 from pystate.core.state.rocksdb.native_snapshot import NativeState
-from pystate.core.state.rocksdb.rocksdb_snapshot import entries_of
-from pystate.core.state.rocksdb.rows import RowLayout
+from pystate.core.state.rocksdb.rows import RowLayout, entries_of
 from pystate.core.state.rocksdb.timer_table import RocksDBTimerTable, layout_of
 from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 from pystate.core.state.rocksdb.value_table import RocksDBTable

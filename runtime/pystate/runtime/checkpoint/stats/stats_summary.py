@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pystate.common.text.plain_data import Bounds, Natural, entry, left_out
 from pystate.core.snapshot.plain import as_map, take
-from pystate.core.snapshot.stats_data import StatsData
+from pystate.core.snapshot.subtask_metrics import StatsData
 from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
 from pystate.runtime.rest.checkpoint_messages import StatsSummaryDto
 

@@ -32,8 +32,8 @@ from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.readability import check_readable
+from pystate.core.state.base.backend_snapshot import unreadable_native
 from pystate.core.state.base.loader import takes_native_snapshots
-from pystate.core.state.base.native import unreadable_native
 from pystate.runtime.execution.restore import key_type_changed, load_snapshot
 from pystate.runtime.plan.chain import needs_slot
 

@@ -11,8 +11,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.functions import KeyedBroadcastProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
-from pystate.core.api.time_domain import TimeDomain
-from pystate.core.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
 from pystate.runtime.plan.chain import has_on_timer

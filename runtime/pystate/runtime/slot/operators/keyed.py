@@ -10,8 +10,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.inlined_code import Code, inlined
 from pystate.core.api.functions import KeyedCoProcessFunction, KeyedProcessFunction
 from pystate.core.api.state import ValueState, ValueStateDescriptor
-from pystate.core.api.time_domain import TimeDomain
-from pystate.core.api.timer_service import TimerService
+from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.plan.chain import has_on_timer
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, ChainTime

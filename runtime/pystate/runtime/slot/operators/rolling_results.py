@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from pystate.common.overrides import override
 from pystate.common.row import inserted_values, rows_of
-from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import object_size as size_of
 from pystate.core.state.kinds.epoch_size import sample_of, scaled
+from pystate.core.state.kinds.overlay import EpochBuffer
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.keyed_batches import DistinctKeys

@@ -13,8 +13,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.api.state import StateKind
 from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome, StateAnswer, StateRead, StateVersion
 from pystate.core.state.base.committed_states import CommittedStates, CommittedVersion, VersionKey
-from pystate.core.state.base.committed_view import ENTRY_BYTES, PageBound, StateView
-from pystate.core.state.base.queryable_states import QueryableStateInfo
+from pystate.core.state.base.queryable_states import ENTRY_BYTES, PageBound, QueryableStateInfo, StateView
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import split_namespace
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, time_of_mark

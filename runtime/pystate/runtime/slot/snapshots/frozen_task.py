@@ -20,7 +20,7 @@ from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.native_state import NativeUpload
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
-from pystate.core.state.operator.mode import OperatorStateMode
+from pystate.core.state.operator.format import OperatorStateMode
 from pystate.core.state.operator.operator_state_backend import OperatorStateSnapshot
 from pystate.core.state.operator.raw_state import RawStateSnapshot
 

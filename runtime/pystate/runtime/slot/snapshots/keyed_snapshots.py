@@ -15,10 +15,9 @@ from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.native_state import NativeUpload, SharedTarget, download
 from pystate.core.snapshot.storage.local_copies import LocalCopies
 from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
-from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
+from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot, NativeSource, unreadable_native
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import name_of
-from pystate.core.state.base.native import NativeSource, unreadable_native
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress, bytes_to_read
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 from pystate.common.errors import StateError
-from pystate.core.api.time_domain import TimeDomain
+from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, TimerSchema

@@ -11,8 +11,7 @@ from typing import Any
 
 from pystate.common.errors import RestoreError
 from pystate.core.api.state import StateDescriptor
-from pystate.core.snapshot.reading.pane_states import PaneState
-from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, PaneState
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, new_timer

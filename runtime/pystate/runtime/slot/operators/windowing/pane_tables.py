@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from pystate.common.overrides import override
-from pystate.core.snapshot.reading.pane_states import PaneState
+from pystate.core.snapshot.reading.window_states import PaneState
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators

@@ -17,8 +17,7 @@ from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggr
 from pystate.core.api.window.assigners import SlidingEventTimeWindows
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import TimeWindow
-from pystate.core.snapshot.reading.pane_states import PaneState
-from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, PaneState
 from pystate.core.state.base.timer_schema import Timer, check_time, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, Pane, is_aligned

@@ -14,8 +14,8 @@ from pystate.common.overrides import override
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators
-from pystate.core.state.kinds.epoch_buffer import EpochBuffer
 from pystate.core.state.kinds.epoch_size import mapping_size
+from pystate.core.state.kinds.overlay import EpochBuffer
 
 _FEW = 1_000
 _ENDS_KNOWN = 10_000

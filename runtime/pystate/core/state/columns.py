@@ -1,4 +1,4 @@
-"""Byte strings stored contiguously in one buffer, and how columns of them are read and made."""
+"""Byte strings stored contiguously in one buffer, how columns of them are read and made, and the Arrow types of columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import is_byte_array
 
 Numbers = npt.NDArray[Any]
 
@@ -142,3 +145,36 @@ def rows_of_bytes(data: Numbers) -> pa.Array:
     count, width = data.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))])
+
+
+_SCALARS: dict[TypeKind, pa.DataType] = {
+    TypeKind.STRING: pa.string(),
+    TypeKind.CHAR: pa.string(),
+    TypeKind.BOOLEAN: pa.bool_(),
+    TypeKind.BYTE: pa.int8(),
+    TypeKind.SHORT: pa.int16(),
+    TypeKind.INT: pa.int32(),
+    TypeKind.LONG: pa.int64(),
+    TypeKind.FLOAT: pa.float32(),
+    TypeKind.DOUBLE: pa.float64(),
+    TypeKind.SQL_DATE: pa.date32(),
+    TypeKind.SQL_TIMESTAMP: pa.timestamp("us"),
+    TypeKind.BIG_INT: pa.string(),
+    TypeKind.BIG_DEC: pa.string(),
+    TypeKind.SQL_TIME: pa.string(),
+    TypeKind.INSTANT: pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())]),
+    TypeKind.PICKLED_BYTE_ARRAY: pa.binary(),
+}
+
+
+def arrow_type_of(type_info: TypeInformation | None) -> pa.DataType:
+    """Return the type of a column of elements of a type; untyped elements are pickled into bytes."""
+    if type_info is None or is_byte_array(type_info):
+        return pa.binary()
+    kind = type_info.kind
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    parts = [arrow_type_of(part) for part in type_info.elements]
+    if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
+        return pa.struct([pa.field(name, part) for name, part in zip(type_info.get_field_names(), parts, strict=True)])
+    return pa.map_(*parts) if kind is TypeKind.MAP else pa.list_(*parts)
