@@ -20,6 +20,7 @@ from pystate.core.state.base.backend_snapshot import NativeSource
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, ValueCache
+from pystate.core.state.rocksdb.value_table import RocksDBTable
 from tests.core.state.conftest import MAX_PARALLELISM, BackendHarness, written
 from tests.core.state.contract.test_committed_views import KEYS, Run, descriptors, found, namespaces_of
 
@@ -242,6 +243,27 @@ def test_what_is_dropped_after_a_visit_is_what_rocksdb_has() -> None:
     cache.take_dirty()
     cache.forget("k")
     assert cache.peek("k") is MISSING, "not the older one"
+
+
+def test_a_visit_of_all_keys_evicts_nothing_and_keeps_nothing() -> None:
+    harness = cached(LARGE)
+    state = ValueStateDescriptor("value", Types.LONG())
+    for key in KEYS:
+        harness.use(key, state).update(1)
+    harness.flush()
+    backend = harness.backend
+    assert isinstance(backend, RocksDBKeyedStateBackend)
+    table = dict(backend._tables.declared())["value"]
+    assert isinstance(table, RocksDBTable)
+    backend._tables.write_back()
+    table._cache.clear()
+    assert harness.use(KEYS[0], state).value() == 1
+    seen: list[Any] = []
+    backend.apply_to_all_keys(state, lambda key, one: seen.append(one.value()))
+    assert seen == [1] * len(KEYS)
+    assert [key for key in KEYS if table._cache.peek(key) is not MISSING] == [KEYS[0]]
+    harness.flush()
+    assert table._cache.peek(KEYS[0]) == 1
 
 
 def test_newer_rows_stand_in_the_place_of_older_ones() -> None:

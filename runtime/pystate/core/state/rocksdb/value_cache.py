@@ -53,7 +53,7 @@ class ValueCache:
         key_groups: The key groups of the dirty keys, and of others.
     """
 
-    __slots__ = ("_ahead", "_fetched", "_limit", "_older", "_share", "dirty", "key_groups", "young")
+    __slots__ = ("_ahead", "_before_visit", "_fetched", "_limit", "_older", "_share", "dirty", "key_groups", "young")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -64,6 +64,7 @@ class ValueCache:
         self._ahead: dict[Hashable, Any] = {}  # for this epoch, and not asked for yet
         self._fetched = 0  # so many were put into _ahead; those asked for were taken out
         self._share: float | None = None  # of what was read ahead, how much was used
+        self._before_visit: frozenset[Hashable] = frozenset()
 
     def peek(self, key: Hashable) -> Any:
         """Return a value, None if there is none; `MISSING` if it isn't known. What was only read ahead doesn't count."""
@@ -110,9 +111,14 @@ class ValueCache:
             young[key] = dirty[key] = stored
             groups[key] = key_groups[key]
 
+    def begin_visit(self) -> None:
+        """Note what is known before all keys are visited, so that the visit doesn't evict it."""
+        if self._limit:
+            self._before_visit = frozenset(self.young).union(self._older)
+
     def forget(self, key: Hashable) -> None:
-        """Drop a value that RocksDB has."""
-        if key not in self.dirty:
+        """Drop a value that RocksDB has, unless it was known before the visit of all keys."""
+        if key not in self.dirty and key not in self._before_visit:
             self.young.pop(key, None)
             self._older.pop(key, None)
 
@@ -139,6 +145,7 @@ class ValueCache:
     def end_epoch(self) -> None:
         """Keep what fits, and drop what was read ahead."""
         self.end_ahead()
+        self._before_visit = frozenset()
         if not self._limit:
             self.young.clear()
         elif self._is_full() and self.dirty.keys().isdisjoint(self._older):  # an epoch that reads much may write nothing

@@ -227,6 +227,8 @@ class RocksDBTable(RocksDBRows):
         if self._cache.dirty:
             self.write_back()
             self._database.end_write()
+        if self._spilled is None:
+            self._cache.begin_visit()
         return super().keys()
 
     def forget(self, key: Hashable) -> None:
