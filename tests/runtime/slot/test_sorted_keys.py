@@ -10,12 +10,12 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
-from pystate.runtime.plan.chain import Chain, OperatorSpec
+from pystate.datastream import KeyedProcessFunction, ProcessFunction, ValueStateDescriptor
+from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
+from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 KEY = Types.STRING()
@@ -43,16 +43,26 @@ class Timers(KeyedProcessFunction):
         yield f"{ctx.get_current_key()} {ctx.time_domain().name} {self.count.value()}", timestamp
 
 
+class Times(ProcessFunction):
+    """Gives the time of each element beside its key."""
+
+    def process_element(self, value, ctx):
+        yield value[0], ctx.timestamp()
+
+
 @pytest.fixture(params=["hashmap", "rocksdb"])
 def chain(request, tmp_path):
     """Return what makes a chain with a head, and what it has emitted."""
     made = []
 
-    def make(kind, function, *, batch=True):
-        out = OutputSpec(0, OutputKind.FRAME, "out", PAIR)
+    def make(kind, function, *, batch=True, timed=False):
+        outputs = Chain(outputs=[OutputSpec(0, OutputKind.FRAME, "out", PAIR)])
+        if timed:
+            times = OperatorSpec("times", "times", OperatorKind.PLAIN_PROCESS, Times(), output_type=PAIR)
+            outputs = Chain(children=[ChainNode(times, outputs=outputs.outputs)])
         inputs = [TaskInput(PAIR, KeyColumn(KEY_FIELD, KEY), timestamped=True)]
         head = OperatorSpec("head", "head", kind, function)
-        task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, Chain(outputs=[out]))
+        task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, outputs)
         environment = JobEnvironment("b" * 32, "job", 0, {}, request.param, 1 << 20, str(tmp_path), batch=batch)
         emitted = []
         codec = RecordCodec(PAIR, "test")
@@ -132,6 +142,16 @@ def test_a_reduced_key_has_one_result(chain):
     subtask.on_batch(batch(("a", 2), ("a", 3), ("b", 1)))
     end(subtask)
     assert emitted == [("a", 2), ("a", 5), ("b", 1)]
+
+
+def test_a_reduced_key_has_its_result_at_the_end_of_event_time_and_not_before(chain):
+    subtask, emitted = chain(OperatorKind.REDUCE, lambda first, second: (first[0], first[1] + second[1]), timed=True)
+    subtask.on_batch(batch(("a", 2), ("a", 3)))
+    subtask.flush_output()
+    assert emitted == []
+    subtask.on_batch(batch(("a", 4)))
+    end(subtask)
+    assert emitted == [("a", MAX_WATERMARK)]
 
 
 def test_an_epoch_that_is_given_up_begins_anew(chain):

@@ -1,4 +1,4 @@
-"""`sum`, `min` and `max` of a field on whole batches, with the same results as `reduce` element by element.
+"""Rolling aggregations of a field on whole batches, with the same results as `reduce` element by element.
 
 Where columns can't give exactly those results (nulls, NaN, infinity, signed zero, overflowing sums), a batch is processed
 element by element.
@@ -8,41 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import is_not
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from pystate.common.row import rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.api.aggregation import AccumulateType
 from pystate.core.records.codec import RecordCodec
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
+from pystate.runtime.slot.operators.keyed import reduce_state
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys
+from pystate.runtime.slot.operators.number_fields import NumberField, Numbers
 from pystate.runtime.slot.operators.operator_output import Emit
 from pystate.runtime.slot.operators.rolling_results import RollingResults
 
-NUMBERS: dict[TypeKind, tuple[type, int]] = {
-    TypeKind.SHORT: (np.int64, 1 << 15),
-    TypeKind.INT: (np.int64, 1 << 31),
-    TypeKind.LONG: (np.int64, 1 << 62),
-    TypeKind.DOUBLE: (np.float64, 0),
-}
-"""The field types that are aggregated by columns: numpy's type, and the bound below which all sums of integers must stay."""
-
-UFUNCS: dict[AccumulateType, np.ufunc] = {
-    AccumulateType.SUM: np.add,
-    AccumulateType.MIN: np.minimum,
-    AccumulateType.MAX: np.maximum,
-}
-
 _SHORT = 16
 """Groups of up to this many numbers are accumulated together."""
-
-Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -124,8 +109,7 @@ class ColumnAggregation(ColumnHandler):
     """A rolling aggregation of one field.
 
     Args:
-        kind: SUM, MIN or MAX.
-        position: The position of the field; None for elements that are the field themselves.
+        field: The field and its aggregation.
         type_info: The type of the elements.
         state: The result of each key.
         columns: Receives the results.
@@ -138,8 +122,7 @@ class ColumnAggregation(ColumnHandler):
 
     def __init__(
         self,
-        kind: AccumulateType,
-        position: int | None,
+        field: NumberField,
         type_info: TypeInformation,
         state: OverlayValueState,
         columns: ColumnOutput,
@@ -147,36 +130,24 @@ class ColumnAggregation(ColumnHandler):
         where: str,
         epoch: EpochResults | None = None,
     ) -> None:
-        self._ufunc = UFUNCS[kind]
-        self._sums = kind is AccumulateType.SUM
-        self._position = position
-        self._at = position or 0
-        self._dtype, self._limit = numbers_of(type_info, position)
+        self._field = field
         self._epoch = epoch
         self._columns = columns
         self._one_by_one = one_by_one
         self._codec = RecordCodec(type_info, where)
         names = type_info.row_names if type_info.kind is TypeKind.ROW else None
-        self._results = RollingResults(state, position, len(self._codec.schema), names, self._dtype, epoch)
+        self._others = [place for place in range(len(self._codec.schema)) if place != field.at]
+        self._results = RollingResults(state, field.position, len(self._codec.schema), names, field.dtype, epoch)
         self._looked_up: tuple[DistinctKeys, Numbers] | None = None  # by `unread`, for the following `process`
         if epoch is not None:
-            epoch.read_from(state, self._drain)
+            epoch.drain_columns = self._drain
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
         """Aggregate the elements of a batch, and emit the result after each."""
         assert timestamps is None  # noqa: S101 - `needs_plain` is set
-        column = data.column(self._at)
-        rolled = None if column.null_count else self._rolled(data, column, distinct)
-        if rolled is None:
+        if not self._aggregate(data, distinct):
             self._results.settle()
             self._one_by_one.process(data, distinct)
-            return
-        rolling, places = rolled
-        if self._epoch is not None:
-            return
-        arrays = self._other_columns(data, distinct, places)
-        arrays[self._at] = pa.array(rolling, type=self._codec.schema.field(self._at).type)
-        self._columns.emit(pa.RecordBatch.from_arrays(arrays, schema=self._codec.schema), None)
 
     def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
         """See `ColumnHandler.unread`."""
@@ -184,12 +155,107 @@ class ColumnAggregation(ColumnHandler):
         unknown = np.flatnonzero(self._looked_up[1] < 0).tolist()
         return [distinct.internal[place] for place in unknown], [distinct.groups[place] for place in unknown]
 
-    def _other_columns(self, data: pa.RecordBatch, distinct: DistinctKeys, places: Numbers) -> list[pa.Array]:
-        """Return the columns of all result rows; the aggregated field's column is a placeholder."""
-        fields = range(len(self._codec.schema))
-        if all(field in (self._at, distinct.field) for field in fields):  # then the key is the same in all its elements
-            return [data.column(field).cast(self._codec.schema.field(field).type) for field in fields]
-        return [array.take(distinct.index) for array in self._encoded(self._results.results(places))]
+    def _aggregate(self, data: pa.RecordBatch, distinct: DistinctKeys) -> bool:
+        """Aggregate the elements of a batch, or do nothing and return False."""
+        field, results = self._field, self._results
+        looked_up, self._looked_up = self._looked_up, None
+        is_known = looked_up is not None and looked_up[0] is distinct
+        places = looked_up[1] if is_known and looked_up is not None else results.places_of(distinct)
+        in_memory = places >= 0
+        keys, groups, others = distinct.internal, distinct.groups, np.arange(len(places))
+        if in_memory.any():
+            others = np.flatnonzero(~in_memory)
+            at = others.tolist()
+            keys, groups = list(map(keys.__getitem__, at)), list(map(groups.__getitem__, at))
+        elements = results.stored(keys, groups)
+        stored, in_state = elements, others
+        if not all(is_stored := list(map(is_not, elements, repeat(None)))):
+            stored, in_state = list(compress(elements, is_stored)), others[is_stored]
+        values, of_stored = field.numbers(data), field.numbers_of(stored)
+        if values is None or of_stored is None:
+            return False
+        held = in_memory.copy()
+        held[in_state] = True
+        before: Numbers = np.zeros(len(places), field.dtype)
+        before[in_memory], before[in_state] = results.numbers(places[in_memory]), of_stored
+        if not field.are_exact(values, before[held]):
+            return False
+        lines = key_lines(distinct.rows, held)
+        line: Numbers = np.empty(lines.size, field.dtype)
+        line[lines.places], line[lines.fronts] = values, before[held]
+        chosen, last = self._accumulate(lines, line, distinct, held)
+        if self._epoch is None:
+            numbers, rows = line[lines.places], last[distinct.rows] if chosen is None else chosen
+            self._emit(data, distinct, numbers, rows, held, places, stored)
+        after, count = line[lines.ends - 1], len(lines.fronts)
+        is_new = last >= count  # keys whose result gets its other fields from the batch
+        results.put(places[in_memory], after[in_memory])
+        if is_new.any():
+            better = np.flatnonzero(is_new & in_memory)
+            results.replace(places[better].tolist(), self._elements(data, last[better] - count))
+            made = np.flatnonzero(is_new[others])
+            for place, element in zip(made.tolist(), self._elements(data, last[others[made]] - count), strict=True):
+                elements[place] = element
+        if self._epoch is None and not (changed := is_new[others] | (after[others] != before[others])).all():
+            keys, groups, elements = (list(compress(each, changed)) for each in (keys, groups, elements))
+            others = others[changed]  # results that stay as they are need not be written
+        if len(others):
+            results.put(results.add(keys, groups, elements), after[others])
+        return True
+
+    def _elements(self, data: pa.RecordBatch, rows: Numbers) -> list[Any]:
+        return self._codec.decode(data.take(pa.array(rows))) if len(rows) else []
+
+    def _accumulate(
+        self, lines: KeyLines, line: Numbers, distinct: DistinctKeys, held: Numbers
+    ) -> tuple[Numbers | None, Numbers]:
+        """Accumulate the numbers of a batch, and return which element gives the results their other fields.
+
+        Elements are numbered: first the previous results, in the order of their keys, then those of the batch.
+
+        Returns:
+            The element after each row, None if that is the same for all rows of a key; and the element after the last row of
+            each key.
+        """
+        is_better, count = self._field.is_better, len(lines.fronts)
+        values = line if is_better is None else line.copy()
+        with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, without a warning
+            accumulate(self._field.ufunc, line, lines.starts, lines.ends)
+        if is_better is None:
+            return None, np.where(held, np.cumsum(held) - 1, count + distinct.first)
+        number: Numbers = np.empty(lines.size, np.int64)
+        number[lines.fronts], number[lines.places] = np.arange(count), count + np.arange(len(lines.places))
+        changes: Numbers = np.zeros(lines.size, bool)
+        changes[1:] = is_better(values[1:], line[:-1])
+        changes[lines.starts] = True
+        number = number[np.maximum.accumulate(np.where(changes, np.arange(lines.size), 0))]
+        return number[lines.places], number[lines.ends - 1]
+
+    def _emit(
+        self,
+        data: pa.RecordBatch,
+        distinct: DistinctKeys,
+        numbers: Numbers,
+        chosen: Numbers,
+        held: Numbers,
+        places: Numbers,
+        stored: list[Any],
+    ) -> None:
+        """Emit the result after each row: the fields of the chosen elements, and the accumulated numbers."""
+        schema = self._codec.schema
+        if self._others in ([], [distinct.field]):
+            arrays = list(data.columns)  # the key is the same in all its elements
+        else:
+            in_memory, in_state = iter(self._results.results(places[places >= 0])), iter(stored)
+            previous = [next(in_memory if there else in_state) for there in (places[held] >= 0).tolist()]
+            rows = pa.array(chosen)
+            arrays = [
+                pa.concat_arrays([before, column.cast(before.type)]).take(rows)
+                for before, column in zip(self._encoded(previous), data.columns, strict=True)
+            ]
+        arrays[self._field.at] = pa.array(numbers)
+        columns = map(pa.Array.cast, arrays, schema.types)
+        self._columns.emit(pa.RecordBatch.from_arrays(list(columns), schema=schema), None)
 
     def _encoded(self, results: list[Any]) -> list[pa.Array]:
         prepare = self._codec.prepare
@@ -202,77 +268,32 @@ class ColumnAggregation(ColumnHandler):
         elif results := self._results.hand_on():
             self._columns.emit(pa.RecordBatch.from_arrays(self._encoded(results), schema=self._codec.schema), None)
 
-    def _rolled(self, data: pa.RecordBatch, column: pa.Array, distinct: DistinctKeys) -> tuple[Numbers, Numbers] | None:
-        """Return the field's result after each row, and the places of the keys' results; None if columns can't be used."""
-        values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
-        looked_up, self._looked_up = self._looked_up, None
-        is_known = looked_up is not None and looked_up[0] is distinct
-        places = looked_up[1] if is_known and looked_up is not None else self._results.places_of(distinct)
-        known = places >= 0
-        unknown = np.flatnonzero(~known).tolist()
-        keys, groups = [distinct.internal[at] for at in unknown], [distinct.groups[at] for at in unknown]
-        elements = self._results.stored(keys, groups)
-        before: Numbers = np.zeros(len(places), self._dtype)
-        before[known] = self._results.numbers(places[known])
-        loaded = [at for at, element in enumerate(elements) if element is not None]
-        if loaded:
-            found, at_loaded = [elements[at] for at in loaded], [unknown[at] for at in loaded]
-            try:
-                before[at_loaded] = found if self._position is None else [element[self._position] for element in found]
-            except (OverflowError, TypeError, ValueError):  # None, or a number in restored state
-                return None
-            known[at_loaded] = True
-        if not self._is_safe(values, before[known]):
-            return None
-        if len(loaded) < len(elements):
-            new = [at for at, element in enumerate(elements) if element is None]
-            first = data.take(pa.array(distinct.first[[unknown[at] for at in new]]))
-            for at, element in zip(new, self._codec.decode(first), strict=True):
-                elements[at] = element
-        places[unknown] = self._results.add(keys, groups, elements)
-        lines = key_lines(distinct.rows, known)
-        line: Numbers = np.empty(lines.size, dtype=self._dtype)
-        line[lines.places] = values
-        line[lines.fronts] = before[known]
-        with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, without a warning
-            accumulate(self._ufunc, line, lines.starts, lines.ends)
-        self._results.put(places, line[lines.ends - 1])
-        return line[lines.places], places
 
-    def _is_safe(self, values: Numbers, before: Numbers) -> bool:
-        """Return whether columns give the same results as Python's operators."""
-        if self._dtype is np.int64:
-            largest = max((abs(int(part.min())) + abs(int(part.max())) for part in (values, before) if len(part)), default=0)
-            return not self._sums or largest * (len(values) + 1) < self._limit
-        return are_plain_doubles(np.concatenate((values, before)))
-
-
-def numbers_of(type_info: TypeInformation, position: int | None) -> tuple[type, int]:
-    """Return the entry of `NUMBERS` for a field."""
-    return NUMBERS[(type_info if position is None else type_info.elements[position]).kind]
-
-
-def are_plain_doubles(numbers: Numbers) -> bool:
-    """Return whether numpy compares these doubles as Python does: no NaN, no infinity, no signed zero."""
-    return bool(np.isfinite(numbers).all()) and not (np.signbit(numbers) & (numbers == 0)).any()
-
-
-def with_field(elements: Sequence[Any], place: int, values: Sequence[Any], names: tuple[str, ...] | None) -> list[Any]:
-    """Return elements with the values of one field replaced.
+def column_reduce(
+    function: Any,
+    type_info: TypeInformation | None,
+    backend: KeyedStateBackend,
+    columns: ColumnOutput,
+    handle: Emit,
+    where: str,
+    epoch: EpochResults | None = None,
+) -> ColumnHandler | None:
+    """Return the column handler for a reduce function; None if it must run element by element.
 
     Args:
-        elements: Tuples or rows.
-        place: The index of the field.
-        values: The new value of each element.
-        names: The field names of rows; None for tuples.
+        function: The function.
+        type_info: The type of the elements.
+        backend: The state backend.
+        columns: Receives the results.
+        handle: Processes an element under its key, where columns can't be used.
+        where: The operator's name in errors.
+        epoch: Receives the last result of each key; None if all results are emitted.
     """
-    columns = list(zip(*elements, strict=True))
-    columns[place] = tuple(values)
-    return list(zip(*columns, strict=True)) if names is None else rows_of(names, columns)
-
-
-def position_of(field: int | str, type_info: TypeInformation) -> int | None:
-    """Return the position of a field; None if it doesn't exist."""
-    if isinstance(field, str):
-        return list(type_info.names or ()).index(field) if field in (type_info.names or ()) else None
-    return field % len(type_info.elements) if -len(type_info.elements) <= field < len(type_info.elements) else None
+    field = NumberField.of(function, type_info)
+    if type_info is None or field is None:
+        return None
+    state = reduce_state(backend, type_info)
+    if not isinstance(state, OverlayValueState):  # of a backend with its own state classes
+        return None
+    one_by_one = OneByOne(type_info, backend, handle, where)
+    return ColumnAggregation(field, type_info, state, columns, one_by_one, where, epoch)

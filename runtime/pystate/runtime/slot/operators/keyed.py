@@ -13,7 +13,7 @@ from pystate.core.api.state import ValueState, ValueStateDescriptor
 from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.plan.chain import has_on_timer
-from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, ChainTime
+from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.one_input import Emit, process_handler
 from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -167,49 +167,6 @@ def reduce_handler(
         ]
 
     return inlined(write)
-
-
-class _FinalResult:
-    """Emits the reduced value of a key at the end of the key."""
-
-    def __init__(self, value: Callable[[], Any], emit: Emit) -> None:
-        self._value = value
-        self._emit = emit
-
-    def on_event_time(self, timestamp: int, namespace: Any) -> None:
-        """Emit the reduced value."""
-        self._emit(self._value())
-
-    def on_processing_time(self, timestamp: int, namespace: Any) -> None:
-        """Do nothing: no processing-time timer is registered."""
-
-
-def final_reduce_handler(
-    call: Callable[..., Any],
-    emit: Emit,
-    backend: KeyedStateBackend,
-    type_info: TypeInformation | None,
-    timers: InternalTimeServiceManager,
-) -> Emit:
-    """Return the function that reduces each element into the result of its key, which is emitted at the end of event time.
-
-    Source: PyFlink's reduce in BATCH mode, a timer of Flink's last watermark per key.
-    """
-    state = reduce_state(backend, type_info)
-    value, update = state.value, state.update
-    at_end = timers.get_internal_timer_service(USER_TIMERS, _FinalResult(value, emit))
-
-    def run_final_reduce(element: Any) -> None:
-        so_far = value()
-        if so_far is None:
-            at_end.register_event_time_timer(None, MAX_WATERMARK)
-        else:
-            element = call(so_far, element)
-            if element is None:
-                raise _forgotten()
-        update(element)
-
-    return run_final_reduce
 
 
 def reduce_state(backend: KeyedStateBackend, type_info: TypeInformation | None) -> ValueState[Any]:

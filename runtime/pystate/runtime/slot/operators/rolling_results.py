@@ -28,7 +28,7 @@ _FIRST_SIZE = 1024
 class RollingResults(EpochBuffer):
     """The results of the running epoch, buffered in memory until they go to their state.
 
-    A key's result is its first element with another value in one field. Result objects are created once per epoch, at its
+    A key's result is one of its elements with another value in one field. Result objects are created once per epoch, at its
     end, not once per batch.
 
     Args:
@@ -37,7 +37,7 @@ class RollingResults(EpochBuffer):
         fields: The number of fields of an element; 1 for elements that are the field themselves.
         names: The field names of rows; None for others.
         dtype: The dtype of the field.
-        epoch: Notified of keys whose results leave the buffer before they are emitted; None if all results are emitted.
+        epoch: Receives results that leave the buffer before they are emitted; None if each has been emitted.
     """
 
     def __init__(
@@ -89,6 +89,13 @@ class RollingResults(EpochBuffer):
             self._numbers = grown
         return np.arange(first, first + count)
 
+    def replace(self, places: Sequence[int], elements: Sequence[Any]) -> None:
+        """Set the elements that give the other fields of the results at some indexes."""
+        fields = [place for place in range(len(self._others) + 1) if place != self._at]
+        for at, element in zip(places, elements, strict=True):
+            for kept, place in zip(self._others, fields, strict=True):
+                kept[at] = element[place]
+
     def numbers(self, places: Numbers) -> Numbers:
         """Return the field of the results at some indexes."""
         found: Numbers = self._numbers[places]
@@ -111,9 +118,9 @@ class RollingResults(EpochBuffer):
 
     @override
     def settle(self, *, whole: bool = False) -> None:
-        keys, groups = self._places, self._groups
-        if self.hand_on() and self._epoch is not None:
-            self._epoch.note_keys(list(keys), groups)
+        keys, results = self._places, self.hand_on()
+        if self._epoch is not None:
+            self._epoch.note_all(keys, results)
 
     def hand_on(self) -> list[Any]:
         """Move all results to the overlay, and return them in the order in which their keys first appeared."""

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pystate.common.overrides import override
+from pystate.common.row import rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
+from pystate.core.api.aggregation import ElementCount
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import RecordCodec
-from pystate.runtime.slot.operators.field_aggregations import NUMBERS, UFUNCS, are_plain_doubles, position_of, with_field
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
+from pystate.runtime.slot.operators.number_fields import NumberField
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 
 _MOST_GROUPS = 0.7
@@ -54,31 +55,22 @@ class _Counts(_Partials):
 
 
 class _Fields(_Partials):
-    def __init__(self, kind: AccumulateType, position: int | None, type_info: TypeInformation, codec: RecordCodec) -> None:
-        self._ufunc = UFUNCS[kind]
-        self._sums = kind is AccumulateType.SUM
-        self._position = position
-        field = type_info if position is None else type_info.elements[position]
-        self._dtype, self._limit = NUMBERS[field.kind]
+    def __init__(self, field: NumberField, type_info: TypeInformation, codec: RecordCodec) -> None:
+        self._field = field
         self._codec = codec
         self._names = type_info.row_names if type_info.kind is TypeKind.ROW else None
 
     @override
     def of(self, data: pa.RecordBatch, order: Integers, bounds: Integers) -> list[Any] | None:
-        column = data.column(self._position or 0)
-        if column.null_count:
+        values = self._field.numbers(data)
+        if values is None or not self._field.are_exact(values):
             return None
-        values = column.to_numpy(zero_copy_only=False).astype(self._dtype)
-        if self._sums:
-            if (abs(int(values.min())) + abs(int(values.max()))) * (len(values) + 1) >= self._limit:
-                return None
-        elif self._dtype is np.float64 and not are_plain_doubles(values):
-            return None
-        merged = self._ufunc.reduceat(values[order], bounds).tolist()
-        if self._position is None:
-            return list(merged)
-        first = self._codec.decode(data.take(pa.array(order[bounds])))
-        return with_field(first, self._position, merged, self._names)
+        merged: list[Any] = self._field.ufunc.reduceat(values[order], bounds).tolist()
+        if self._field.position is None:
+            return merged
+        fields = list(zip(*self._codec.decode(data.take(pa.array(order[bounds]))), strict=True))  # of the first elements
+        fields[self._field.position] = tuple(merged)
+        return list(zip(*fields, strict=True)) if self._names is None else rows_of(self._names, fields)
 
 
 class WindowColumns(ColumnHandler):
@@ -148,16 +140,7 @@ def window_columns(
     codec = RecordCodec(type_info, where)
     if type(operation.aggregate_function) is ElementCount:
         return WindowColumns(windows, _Counts(), codec)
-    function = operation.reduce_function
-    if type(function) is not FieldAggregation or function.kind not in UFUNCS:
+    field = NumberField.of(operation.reduce_function, type_info)
+    if field is None or field.is_better is not None or field.sums_doubles:
         return None
-    position: int | None = None
-    field = type_info
-    if type_info.kind in (TypeKind.ROW, TypeKind.TUPLE):
-        position = position_of(function.field, type_info)
-        if position is None:
-            return None
-        field = type_info.elements[position]
-    if field.kind not in NUMBERS or (field.kind is TypeKind.DOUBLE and function.kind is AccumulateType.SUM):
-        return None  # sums of doubles depend on their order, in their last digits
-    return WindowColumns(windows, _Fields(function.kind, position, type_info, codec), codec)
+    return WindowColumns(windows, _Fields(field, type_info, codec), codec)
