@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from typing import Any
 
@@ -134,3 +135,24 @@ def test_groups_of_one_element_each_go_one_by_one(monkeypatch: pytest.MonkeyPatc
     harness.process_watermark(9)
     assert harness.extract_output() == [1] * 20
     harness.close()
+
+
+@pytest.mark.parametrize(("known", "same"), [(max, lambda a, b: max(a, b)), (operator.add, lambda a, b: a + b)])
+def test_reduce_with_a_function_of_python_that_is_known_goes_by_columns(known: Any, same: Any) -> None:
+    results = []
+    for function, has_columns in ((known, True), (same, False)):
+        harness = WindowOperatorTestHarness(
+            TumblingEventTimeWindows(10),
+            lambda value: str(value % 3),
+            Types.STRING(),
+            input_type=Types.LONG(),
+            reduce_function=function,
+        )
+        harness.open()
+        assert (harness._chain.operators[-1].columns is not None) == has_columns
+        for first in range(0, 40, 8):
+            harness.process_elements([5 * number % 17 for number in range(first, first + 8)], list(range(first, first + 8)))
+        harness.process_watermark(MAX_TIMESTAMP)
+        results.append(sorted(harness.extract_output()))
+        harness.close()
+    assert results[0] == results[1]

@@ -31,30 +31,25 @@ class Triggerable(Protocol):
 
 @runtime_checkable
 class BulkTriggerable(Triggerable, Protocol):
-    """A target that neither registers nor deletes timers of its service when they fire, so that many can fire at once.
+    """A target that only registers later timers of its service when timers fire, so that all of a time can fire at once.
 
     It may keep some event-time timers itself while the epoch runs.
     """
 
-    def on_event_times(self, timers: Sequence[Timer]) -> None:
-        """Handle several event-time timers in order; sets the current key and the time for each itself."""
-
-    def times_up_to(self, limit: int) -> Sequence[int]:
-        """Return, in order, the times up to a limit of the timers that it keeps."""
-
-    def on_own_timers(self, time: int) -> int:
-        """Fire and remove the timers of a time that it keeps; return how many there were."""
+    def next_time(self) -> int | None:
+        """Return the time of the first timer that it keeps; None if it keeps none."""
 
     def own_timers(self) -> Iterator[Timer]:
         """Yield the timers that it keeps."""
 
-
-@runtime_checkable
-class TimelyTriggerable(BulkTriggerable, Protocol):
-    """A bulk target that may register later timers when it fires, so all timers of one time fire before the next time."""
-
     def begin_time(self, time: int) -> None:
-        """Announce a time: `on_event_times` follows with the timers of that time, if there are any, then `on_own_timers`."""
+        """Begin to fire the timers of a time: calls of `on_event_times` follow, then one of `on_own_timers`."""
+
+    def on_event_times(self, timers: Sequence[Timer]) -> None:
+        """Handle several event-time timers of that time, in order; sets the current key for each itself."""
+
+    def on_own_timers(self, time: int) -> int:
+        """Fire and remove the timers of that time that it keeps; return how many there were."""
 
 
 class InternalTimerService:
@@ -82,7 +77,6 @@ class InternalTimerService:
         self._target = target
         self._event = backend.get_priority_queue(TimerSchema(name, TimeDomain.EVENT_TIME, namespaces))
         self._bulk = target if isinstance(target, BulkTriggerable) else None
-        self._timely = target if isinstance(target, TimelyTriggerable) else None
         self._processing = backend.get_priority_queue(TimerSchema(name, TimeDomain.PROCESSING_TIME, namespaces))
 
     @property
@@ -140,8 +134,6 @@ class InternalTimerService:
         Returns:
             The number of fired timers.
         """
-        if self._timely is not None:
-            return self._fire_time_by_time(self._timely, watermark)
         if self._bulk is not None:
             return self._fire_in_bulk(self._bulk, watermark)
         return self._fire(self._event, watermark, self._target.on_event_time)
@@ -176,29 +168,14 @@ class InternalTimerService:
         fired = 0
         before = time.timestamp
         try:
-            for own in target.times_up_to(limit):
-                fired += self._fire_due(target, own)
-                count = target.on_own_timers(own)
-                self._backend.limit_epoch(count, 0)
-                fired += count
-            fired += self._fire_due(target, limit)
-        finally:
-            time.timestamp = before
-            if fired:
-                self._backend.key_context.clear()
-        return fired
-
-    def _fire_time_by_time(self, target: TimelyTriggerable, limit: int) -> int:
-        time = self._time
-        fired = 0
-        before = time.timestamp
-        try:
             while True:
-                first, own = self._event.peek(), target.times_up_to(limit)
-                due = [*own[:1], *([] if first is None or first.timestamp > limit else [first.timestamp])]
-                if not due:
+                first = self._event.peek()
+                times = [
+                    time for time in (target.next_time(), None if first is None else first.timestamp) if time is not None
+                ]
+                at = min(times, default=limit + 1)
+                if at > limit:
                     break
-                at = min(due)
                 target.begin_time(at)
                 fired += self._fire_due(target, at)
                 count = target.on_own_timers(at)

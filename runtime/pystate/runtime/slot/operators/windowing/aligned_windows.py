@@ -3,19 +3,27 @@
 What `WindowOperator` decides per element and window is the same for all elements of a pane: their windows, whether these are
 late, when they fire. So this operator processes elements batch by batch, and fires all timers of a time at once. Results,
 state, timers and snapshots are the same.
+
+Sliding windows of some aggregations share panes (`pane_state`): an element is added to one pane of the length of the slide,
+and a firing window merges its panes. A pane is kept until its last window has fired.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
-from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
+from pystate.core.api.window.assigners import SlidingEventTimeWindows
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MIN_TIMESTAMP, TimeWindow, checked_timestamp
-from pystate.core.state.base.timer_schema import Timer, check_time
+from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS, PaneState
+from pystate.core.state.base.timer_schema import Timer, check_time, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators
+from pystate.runtime.slot.operators.windowing.window_contents import contents_descriptor
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 from pystate.runtime.slot.operators.windowing.window_tables import WindowTable, WindowTables
 
@@ -23,43 +31,57 @@ _PANES_KNOWN = 10_000
 """The number of cached panes; beyond it the cache is cleared."""
 
 Pane = tuple[tuple[dict[Hashable, Any], WindowTable], ...]
-"""The windows of a pane that aren't late, the last first: their accumulators, and their tables."""
+"""The tables that elements of a pane are added to, and their accumulators: those of its windows that aren't late, the last
+first, or that of the pane if windows share panes."""
 
-
-def is_aligned(operation: WindowOperation) -> bool:
-    """Return whether `AlignedWindowOperator` can run a step's windows: user-defined classes may do anything."""
-    return (
-        type(operation.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        and type(operation.trigger) is EventTimeTrigger
-        and operation.allowed_lateness == 0
-        and operation.evictor is None
-        and (operation.reduce_function is not None or operation.aggregate_function is not None)
-    )
+Window = tuple[int, int]
+"""Start and end, ms; also of panes."""
 
 
 class AlignedWindowOperator(WindowOperator):
     """A `WindowOperator` that processes batches, and fires in bulk.
+
+    Args:
+        panes: The panes that windows share; None if each window has its own accumulators.
+        operation: See `WindowOperator`, as for the other arguments.
+        input_type: The same.
 
     Attributes:
         pane_size: The length of a pane, whose times all belong to the same windows, ms.
         pane_offset: A time at which a pane begins.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, panes: PaneState | None, operation: WindowOperation, input_type: TypeInformation | None, *args: Any
+    ) -> None:
+        self._shared = panes
+        super().__init__(operation, input_type, *args)
         accumulators = Accumulators.of(self._contents.handle)
         assert accumulators is not None  # noqa: S101 - see is_aligned
         assigner: Any = self._assigner
         self._accumulators = accumulators
         self.pane_size, self.pane_offset = assigner.panes
+        self._size: int = assigner.size if isinstance(assigner, SlidingEventTimeWindows) else self.pane_size
         self._keys = self._backend.key_context
         self._event_timers = self._timers.event_time_timers
-        self._tables = self._new_tables()
+        slide = 0 if panes is None else panes.slide
+        self._tables = WindowTables(accumulators, self._event_timers, self._backend.kept_bytes, slide)
         self._panes: dict[int, Pane] = {}
         self._panes_at = (MIN_TIMESTAMP, -1)
+        self._pending: dict[Hashable, Any] = {}  # the firing window's accumulators of keys in memory
+        self._gathered: dict[Window, dict[Hashable, Any]] = {}  # the same of the other keys, of the current key group
+        self._group = -1
+        self._whole: Accumulators | None = accumulators  # of windows that share no panes
+        if panes is not None:
+            self._whole = None
+            if WINDOW_CONTENTS in self._backend.state_names():  # written before panes were shared
+                handle = self._states.handle(contents_descriptor(operation, input_type, WINDOW_CONTENTS))
+                self._whole = Accumulators.of(handle)
 
-    def _new_tables(self) -> WindowTables:
-        return WindowTables(self._accumulators, self._event_timers, self._backend.kept_bytes)
+    @property
+    @override
+    def _contents_name(self) -> str:
+        return WINDOW_CONTENTS if self._shared is None else self._shared.name
 
     def process_batch(
         self,
@@ -121,99 +143,124 @@ class AlignedWindowOperator(WindowOperator):
                 before = tables.load(table, key, key_group)
             accumulators[key] = accumulator if before is None else merge(before, accumulator)
 
+    def next_time(self) -> int | None:
+        """Return the end of the first window in memory; None if there is none."""
+        return self._tables.next_due()
+
+    def own_timers(self) -> Iterator[Timer]:
+        """Yield the timers of windows that are only in memory."""
+        return self._tables.timers()
+
+    def begin_time(self, time: int) -> None:
+        """Collect what is in memory of the window that ends at a time, before the timers of that time."""
+        self._gathered.clear()  # of a failed epoch
+        self._group = -1
+        first, *more = self._tables.fire(time) or [{}]
+        self._pending = first if self._shared is None else dict(first)  # that of a pane is still its own
+        for part in more:
+            self._merge_into(self._pending, part)
+
     def on_event_times(self, timers: Iterable[Timer]) -> None:
-        """Fire and remove the windows of some timers, as `on_event_time` does for each."""
-        accumulators, context, time = self._accumulators, self._keys, self._time
-        read, result_of = accumulators.read, accumulators.result
-        remove, remove_new = accumulators.remove, accumulators.remove_new
-        plain, output, clears = self._operation.window_function is None, self._output, self._clears
-        namespace: Any = None
-        window: Any = None
-        table: WindowTable | None = None
-        highest = self._event_timers.highest_stored()
-        for timer in timers:
-            end, context.active_key, key_group, its_namespace = timer
-            context.active_key_group = key_group
-            if its_namespace is not namespace and its_namespace != namespace:
-                namespace = its_namespace
-                window = self._namespaces.window(namespace)
-                table = self._tables.known(namespace)
-            address = (context.active_key, namespace)
-            if end != window.end - 1:
-                if end >= window.end:  # of an operator with more allowed lateness, where the window may have fired
-                    self._forget(window, address, key_group)
+        """Collect what is in the state of the windows of some timers of a time, and remove it.
+
+        All timers of a key group come together. Timers of panes that have more windows move to the next.
+        """
+        shared, whole, group = self._shared, self._whole, self._group
+        slide, size, merge = (0, 0, None) if shared is None else (shared.slide, shared.size, shared.merge)
+        highest, add, gathered = self._event_timers.highest_stored(), self._event_timers.add, self._gathered
+        read, remove = self._accumulators.read, self._accumulators.remove
+
+        def gather(window: Window, key: Hashable, accumulator: Any) -> None:
+            of_window = gathered.setdefault(window, {})
+            before = of_window.get(key)
+            of_window[key] = accumulator if before is None or merge is None else merge(before, accumulator)
+
+        for time, key, key_group, namespace in timers:
+            if key_group != group:
+                self._fire_gathered()
+                self._group = group = key_group
+            window: Any = namespace
+            address = key, namespace
+            if whole is not None and time >= window[1] - 1:
+                accumulator = whole.read(address, key_group)
+                if accumulator is not None:
+                    if time > highest:
+                        whole.remove_new(address)
+                    else:
+                        whole.remove(address, key_group)
+                    if time == window[1] - 1:
+                        gather(window, key, accumulator)
+                    else:  # of an operator with more allowed lateness, where the window has fired
+                        self._keys.active_key, self._keys.active_key_group = key, key_group
+                        self._clear_function_states(TimeWindow(*window))
+            if not slide or window[1] - window[0] != slide:
                 continue
-            accumulator = None
-            if table is not None and context.active_key in table.accumulators:
-                if not table.stored or context.active_key not in table.stored:
-                    continue  # a timer without contents, which fire with the table
-                accumulator = table.accumulators.pop(context.active_key)
+            accumulator = read(address, key_group)
             if accumulator is None:
-                accumulator = read(address, key_group)
-            result = None if accumulator is None else result_of(accumulator)
+                continue
+            gather((time + 1 - size, time + 1), key, accumulator)
+            if time == window[0] + size - 1:
+                remove(address, key_group)
+            else:
+                add(new_timer(time + slide, key, key_group, namespace))
+
+    def on_own_timers(self, time: int) -> int:
+        """Fire the window that ends at a time for the remaining keys; return the number of those in memory."""
+        self._fire_gathered()
+        pending, self._pending = self._pending, {}
+        self._fire((time + 1 - self._size, time + 1), pending, map(self._tables.key_groups.__getitem__, pending))
+        return len(pending)
+
+    def _fire_gathered(self) -> None:
+        """Fire the windows of the current key group for the keys that aren't in memory."""
+        pending = self._pending
+        for window, found in self._gathered.items():
+            if self._shared is not None and window[1] - window[0] == self._size:
+                for key in [key for key in found if key in pending]:
+                    pending[key] = self._merged(pending[key], found.pop(key))
+            self._fire(window, found, repeat(self._group))
+        self._gathered.clear()
+        self._group = -1
+
+    def _fire(self, window: Window, fired: Mapping[Hashable, Any], key_groups: Iterable[int]) -> None:
+        """Emit the results of a window for some keys, and have the function clear its states of the window."""
+        context, time, result_of = self._keys, self._time, self._accumulators.result
+        plain, output, clears = self._operation.window_function is None, self._output, self._clears
+        shown, end = TimeWindow(*window), window[1] - 1
+        if self._shared is not None and self._shared.merge is operator.add:  # whose sums may be too large
+            fired = dict(zip(fired, map(self._accumulators.checked, fired.values()), strict=True))
+        for (context.active_key, accumulator), context.active_key_group in zip(fired.items(), key_groups, strict=False):
+            result = result_of(accumulator)
             if result is not None:
                 time.timestamp = end
                 if plain:
                     output.collect(result)
                 else:
-                    self._emit(window, [result])
-            if accumulator is not None:
-                if end > highest:
-                    remove_new(address)
-                else:
-                    remove(address, key_group)
+                    self._emit(shown, [result])
             if clears is not None:
-                self._context.select(window)
+                self._context.select(shown)
                 clears.clear(self._context)
 
-    def _forget(self, window: TimeWindow, address: tuple[Hashable, Hashable], key_group: int) -> None:
-        """Remove any state of a window whose end has passed, for the current key."""
-        if self._accumulators.read(address, key_group) is None:
-            return
-        self._accumulators.remove(address, key_group)
-        self._clear_function_states(window)
+    def _merged(self, before: Any, accumulator: Any) -> Any:
+        """Return the accumulator of two panes."""
+        assert self._shared is not None  # noqa: S101 - only panes are merged
+        return accumulator if before is None else self._shared.merge(before, accumulator)
+
+    def _merge_into(self, merged: dict[Hashable, Any], part: dict[Hashable, Any]) -> None:
+        assert self._shared is not None  # noqa: S101 - only panes are merged
+        known, merge = merged.get, self._shared.merge
+        if merge is operator.add:  # the usual case, which is faster without a call
+            for key, accumulator in part.items():
+                merged[key] = known(key, 0) + accumulator
+        else:
+            for key, accumulator in part.items():
+                merged[key] = self._merged(known(key), accumulator)
 
     def _clear_function_states(self, window: TimeWindow) -> None:
         """Have the function clear its states of a window, for the current key."""
         if self._clears is not None:
             self._context.select(window)
             self._clears.clear(self._context)
-
-    def times_up_to(self, limit: int) -> list[int]:
-        """Return, in order, the ends up to a time of the windows in memory."""
-        return self._tables.times_up_to(limit)
-
-    def on_own_timers(self, time: int) -> int:
-        """Fire and remove the windows in memory that end at a time, for all keys; return the number of keys."""
-        return sum(map(self._fire_table, self._tables.take(time)))
-
-    def own_timers(self) -> Iterator[Timer]:
-        """Yield the timers of windows that are only in memory."""
-        return self._tables.timers()
-
-    def _fire_table(self, table: WindowTable) -> int:
-        """Fire and remove a window for all keys in memory; return the number of keys."""
-        context, time, groups = self._keys, self._time, self._tables.key_groups
-        result_of, remove, stored = self._accumulators.result, self._accumulators.remove, table.stored
-        plain, output, clears = self._operation.window_function is None, self._output, self._clears
-        window = self._namespaces.window(table.namespace)
-        fired = table.all()
-        for key, accumulator in fired.items():
-            context.active_key = key
-            context.active_key_group = groups[key]
-            result = result_of(accumulator)
-            if result is not None:
-                time.timestamp = table.end
-                if plain:
-                    output.collect(result)
-                else:
-                    self._emit(window, [result])
-            if stored and key in stored:
-                remove((key, table.namespace), groups[key])
-            if clears is not None:
-                self._context.select(window)
-                clears.clear(self._context)
-        return len(fired)
 
     def _pass_by(self, value: Any, timestamp: int) -> None:
         """Handle an element that belongs to no window, or only to late ones, as `process_element` does."""
@@ -241,12 +288,22 @@ class AlignedWindowOperator(WindowOperator):
 
     def _pane(self, timestamp: int) -> Pane:
         """Return the pane of a timestamp."""
+        if self._shared is not None:
+            start = timestamp - (timestamp - self.pane_offset) % self._shared.slide
+            end = start + self._shared.slide
+            due, last = self._shared.due(start, self._time.watermark), start + self._size - 1
+            if due is None:
+                return ()
+            check_time(last)
+            table = self._tables.table((start, end), end - 1, due, last)
+            return ((table.accumulators, table),)
         windows: Iterable[TimeWindow] = self._assigner.assign_windows(None, timestamp, self._assigner_context)
         pane = []
         for window in windows:
             if not self._is_late(window):
                 end = window.max_timestamp()
                 check_time(end)
-                table = self._tables.table(self._namespaces.serializer.internal(self._namespaces.of(window)), end)
+                namespace = self._namespaces.serializer.internal(self._namespaces.of(window))
+                table = self._tables.table(namespace, end, end, end)
                 pane.append((table.accumulators, table))
         return tuple(pane)

@@ -11,8 +11,8 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
-from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator, is_aligned
-from pystate.runtime.slot.operators.windowing.pane_windows import PaneWindowOperator, pane_state
+from pystate.runtime.slot.operators.windowing.aligned_operations import is_aligned, pane_state
+from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 from pystate.runtime.slot.operators.windowing.window_columns import window_columns
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
@@ -31,12 +31,11 @@ class KeyedWindowsOperator(KeyedOperator):
         backend: KeyedStateBackend,
         timers: InternalTimeServiceManager,
     ) -> list[Emit]:
-        operation, (input_type,), is_sorted = self.spec.function, input_types, self._time.sorted_input
-        made = AlignedWindowOperator if is_aligned(operation) else WindowOperator
-        if pane_state(operation, input_type) is not None and not is_sorted:
-            made = PaneWindowOperator
-        windows = made(operation, input_type, backend, self._context, self._time, timers, output, self._where)
-        if isinstance(windows, AlignedWindowOperator):
-            self.process_batch = windows.process_batch
-            self.columns = None if is_sorted else window_columns(operation, input_type, windows, self._where)
+        operation, (input_type,) = self.spec.function, input_types
+        rest = operation, input_type, backend, self._context, self._time, timers, output, self._where
+        if not is_aligned(operation) or self._time.sorted_input:
+            return [WindowOperator(*rest).process_element]
+        windows = AlignedWindowOperator(pane_state(operation, input_type), *rest)
+        self.process_batch = windows.process_batch
+        self.columns = window_columns(operation, input_type, windows, self._where)
         return [windows.process_element]
