@@ -29,6 +29,8 @@ from tests.waiting import ends
 
 TEST_CORES = 40
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
+FRAME_TASKS = 4
+"""Of a DataFrame that doesn't say: with one per core, each stage of a few rows would start forty Python workers."""
 FILES = pytest.StashKey[Path | None]()
 """The folder in memory that a run has for its files; of the run's first process, and only where there is one."""
 
@@ -94,6 +96,7 @@ def spark(tmp_path_factory):
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break
     options = {"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)}
+    options["spark.default.parallelism"] = str(FRAME_TASKS)
     options.update(application_settings())  # one session for jobs of both engines
     if spark_jars():
         options["spark.jars"] = ",".join(spark_jars())
