@@ -1,5 +1,7 @@
 """Sinks that send records as they come, against a real broker."""
 
+import time
+
 import pytest
 
 from pystate.common.errors import PystateError
@@ -14,13 +16,29 @@ def opened(sink):
     return harness
 
 
+def holding_back(kafka, guarantee, elements, *, checkpoint):
+    """Return a sink whose client holds elements back, and its topic, in which a look has found nothing.
+
+    The sink waits for `linger.ms` in full, so it is short; where the look takes longer than that, it is longer.
+    """
+    for linger_s in (4, 16, 64):
+        topic = kafka.new_topic()
+        harness = opened(builder(kafka, topic, guarantee).set_property("linger.ms", str(1000 * linger_s)).build())
+        begin = time.monotonic()
+        harness.process_elements(elements)
+        if checkpoint:
+            harness.snapshot(1)
+        seen = values(kafka, topic)
+        if time.monotonic() < begin + linger_s:
+            break
+        harness.close()
+    assert seen == []
+    return harness, topic
+
+
 def test_a_checkpoint_waits_until_records_have_arrived(kafka):
-    topic = kafka.new_topic()
-    with opened(
-        builder(kafka, topic, DeliveryGuarantee.AT_LEAST_ONCE).set_property("linger.ms", "60000").build()
-    ) as harness:
-        harness.process_elements(["a:1", "a:2"])
-        assert values(kafka, topic) == []
+    held_back, topic = holding_back(kafka, DeliveryGuarantee.AT_LEAST_ONCE, ["a:1", "a:2"], checkpoint=False)
+    with held_back as harness:
         snapshot = harness.snapshot(1)
         assert values(kafka, topic) == ["a:1", "a:2"]
         harness.process_elements(["a:3"])
@@ -53,11 +71,8 @@ def test_records_that_are_given_up_fail_the_checkpoint(kafka):
 
 
 def test_nothing_waits_where_nothing_is_promised(kafka):
-    topic = kafka.new_topic()
-    with opened(builder(kafka, topic, DeliveryGuarantee.NONE).set_property("linger.ms", "60000").build()) as harness:
-        harness.process_elements(["a:1"])
-        harness.snapshot(1)
-        assert values(kafka, topic) == []
+    held_back, topic = holding_back(kafka, DeliveryGuarantee.NONE, ["a:1"], checkpoint=True)
+    with held_back as harness:
         harness.end_input()
         harness.snapshot(2)
     assert values(kafka, topic) == ["a:1"], "the end of the input waits"
