@@ -20,8 +20,8 @@ PEERS := build/peers
 ROWS ?= 2000000
 ROUNDS ?= 3
 PYFLINK_ANSWERS := $(CURDIR)/build/fidelity.json
-# one more than the two cores of CI: they often wait for processes that they start, and only one of them has Spark
-WORKERS ?= 3
+# two more than the two cores of CI: they often wait for processes and servers that they start, and only two of them have Spark
+WORKERS ?= 4
 # the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies

@@ -11,62 +11,77 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
 SPARK = "the tests in one session of Spark"
+SPARK_AND_FAULTS = "the tests in another session of Spark: faults, Kafka, pages and snapshots"
 KAFKA = "the tests with one Kafka broker"
 STORAGE = "the tests with one HDFS and one S3"
 
 LONG = (
-    "tests/security/test_campaign.py",
-    "tests/ops/jobmanager/high_availability/test_takeover.py",
-    "tests/cli/test_terminal.py",
-    "tests/cli/commands/test_run.py",
-    "tests/ops/jobmanager/test_small_disk.py",
-    "tests/ops/jobmanager/test_rest_api.py",
-    "tests/ops/jobmanager/test_recovery.py",
-    "tests/cli/commands/test_commands.py",
-    "tests/testing/test_time_model.py",
-    "tests/ops/jobmanager/rest/test_fuzz.py",
-    "tests/cli/test_ops.py",
+    "tests/runtime/engines/real_time/driver/test_real_time_jobs.py",
+    "tests/runtime/engines/real_time/driver/test_unaligned_checkpoints.py",
     "tests/cli/commands/test_rescale.py",
-    "tests/cli/test_json.py",
-    "tests/ops/jobmanager/test_supervision_on_a_full_disk.py",
-    "tests/ops/jobmanager/test_driver_restart.py",
+    "tests/cli/test_ops.py",
+    "tests/e2e/test_private_files.py",
+    "tests/cli/test_terminal.py",
+    "tests/cli/commands/test_commands.py",
+    "tests/fidelity/test_answers.py",
+    "tests/ops/jobmanager/rest/test_fuzz.py",
+    "tests/runtime/engines/real_time/driver/test_files.py",
     "tests/cli/commands/test_cluster.py",
-    "tests/runtime/spark/test_secret_settings.py",
-    "tests/cli/commands/test_savepoints_disposal.py",
-    "tests/cli/arguments/test_completion.py",
-    "tests/runtime/driver/test_toy_engine.py",
-    "tests/ops/jobmanager/test_reverse_proxy.py",
-    "tests/core/state/contract/test_ttl_restore.py",
+    "tests/runtime/engines/real_time/driver/test_at_least_once.py",
+    "tests/cli/commands/test_run.py",
+    "tests/runtime/spark/test_block_manager.py",
+    "tests/runtime/engines/real_time/driver/test_awaited_relays.py",
+    "tests/ops/jobmanager/high_availability/test_takeover.py",
+    "tests/ops/jobmanager/test_driver_restart.py",
+    "tests/runtime/engines/real_time/driver/test_stopped_jobs.py",
     "tests/core/state/contract/test_value_state_contract.py",
+    "tests/runtime/engines/real_time/driver/test_drained_jobs.py",
+    "tests/core/state/contract/test_ttl_restore.py",
     "tests/core/state/contract/test_states_model.py",
-    "tests/runtime/checkpoint/test_shared_files_model.py",
+    "tests/model/test_protocol.py",
+    "tests/ops/jobmanager/test_recovery.py",
+    "tests/ops/jobmanager/test_rest_api.py",
+    "tests/ops/jobmanager/test_supervision_on_a_full_disk.py",
+    "tests/ops/jobmanager/test_small_disk.py",
+    "tests/ops/jobmanager/test_reverse_proxy.py",
+    "tests/runtime/execution/queryable/test_malformed_requests.py",
+    "tests/runtime/execution/queryable/test_kv_state_client_proxy.py",
+    "tests/runtime/spark/test_python_daemons.py",
+    "tests/runtime/spark/test_secret_settings.py",
+    "tests/e2e/test_cancelled_starts.py",
+    "tests/cli/commands/test_wait.py",
+    "tests/core/state/contract/test_committed_views.py",
 )
 """Files without a server of their scope's that take more than ten seconds, the longest first."""
 
-_SHARED = {
-    SPARK: re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE),
-    KAFKA: re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE),
-    STORAGE: re.compile(r"^from tests\.(core\.file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE),
-}
-"""What is dear to start, and which files have it, by fixtures or imports. The first that a file has counts."""
+_USES_SPARK = re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE)
+_USES_KAFKA = re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE)
+_USES_STORAGE = re.compile(r"^from tests\.(core\.file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE)
+_SHARED = (SPARK, SPARK_AND_FAULTS, KAFKA, STORAGE)
+"""What is dear to start, by fixtures or imports of a file; in the order in which processes take them up."""
 
 
 @cache
 def scope_of(file: str, root: Path = ROOT) -> str:
     """Return what runs in one process with all else of the same scope: the file, or all that share something dear.
 
-    A session of Spark is dear to start and slow until it has run a while, so only one process has one; so it is with brokers
-    of Kafka and with HDFS.
+    A session of Spark is dear to start and slow until it has run a while, so only two processes have one, which take about
+    as long; so it is with brokers of Kafka and with HDFS, of which one process waits for answers most of the time.
     """
     text = (root / file).read_text("utf-8")
-    return next((scope for scope, uses in _SHARED.items() if uses.search(text)), file)
+    uses_kafka = _USES_KAFKA.search(text)
+    if _USES_SPARK.search(text):
+        return SPARK if file.startswith("tests/e2e/") and not uses_kafka else SPARK_AND_FAULTS
+    if uses_kafka:
+        return KAFKA
+    return STORAGE if _USES_STORAGE.search(text) else file
 
 
 def rank(file: str, root: Path = ROOT) -> tuple[int, int]:
     """Return what files are sorted by: the long ones first, so that no process is idle while another ends one of them."""
     scope = scope_of(file, root)
     if scope in _SHARED:
-        return 0, list(_SHARED).index(scope)
+        return 0, _SHARED.index(scope)
     return (1, LONG.index(file)) if file in LONG else (2, 0)
 
 
