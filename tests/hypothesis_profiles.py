@@ -6,11 +6,21 @@ repeated and none comes of luck. `thorough` tries others each time, and more; sl
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 FAST, THOROUGH = "fast", "thorough"
 AT_LENGTH = 40
 """How many times as many examples of a model the slow tests try."""
+
+
+EXAMPLES_AT_LENGTH = 5
+"""How many times as many examples of a test whose examples are dear, as those that start backends."""
+
+in_short_and_at_length = pytest.mark.parametrize(
+    "at_length", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "at-length"]
+)
+"""For a test with `of_test`."""
 
 
 def register() -> None:
@@ -35,3 +45,9 @@ def of_model(steps: int, examples: int, *, slow: bool) -> settings:
         stateful_step_count=steps,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def of_test(examples: int, *, at_length: bool) -> settings:
+    """Return the settings of a function: `examples` of them, the same each time; at length more, and others each time."""
+    profile = settings.get_profile(THOROUGH if at_length else FAST)
+    return settings(profile, max_examples=examples * (EXAMPLES_AT_LENGTH if at_length else 1))

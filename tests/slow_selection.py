@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 SELECTION = Path(__file__).with_name("slow_in_ci.txt")
-BUDGET_S = 30 * 60
-"""How long all of the selection may take, so that there are ten minutes of the forty for the other tests."""
+BUDGET_S = 36 * 60
+"""How long all of the selection may take, so that there are fourteen minutes of the fifty for the other tests."""
 
 
 def read_selection(path: Path = SELECTION) -> dict[str, int]:

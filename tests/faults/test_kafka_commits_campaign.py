@@ -11,8 +11,9 @@ def show(report):
     print(f"\n{HEADER}\n{report.to_markdown()}")
 
 
-def test_commits_of_killed_processes_are_made_once(kafka, tmp_path):
-    show(run_commits_campaign(kafka, kills=7, seed=3, folder=tmp_path))
+@pytest.mark.parametrize("kills", [2, pytest.param(7, marks=pytest.mark.slow)])
+def test_commits_of_killed_processes_are_made_once(kafka, tmp_path, kills):
+    show(run_commits_campaign(kafka, kills=kills, seed=3, folder=tmp_path))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from tests.engines import on_both_engines, slowly_on_real_time
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults import pairs_job, pairs_readers
 from tests.faults.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
 from tests.faults.pairs_hosts import EmbeddedHost, prepare
@@ -217,8 +217,15 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
 
 
 @needs_servers
-@slowly_on_real_time
-@pytest.mark.parametrize(("source", "victim"), [("kafka", "broker"), ("files", "slot"), ("generator", "database")])
+@pytest.mark.parametrize(
+    ("engine", "source", "victim"),
+    [
+        pytest.param(engine, *of, marks=() if (engine, *of) == (MICRO_BATCH, "files", "slot") else pytest.mark.slow)
+        for engine in (MICRO_BATCH, REAL_TIME)
+        for of in (("kafka", "broker"), ("files", "slot"), ("generator", "database"))
+    ],
+    indirect=["engine"],
+)
 def test_four_sinks_behind_a_source_in_short(campaign, source, victim):
     campaign(source, 1, ["step", victim, "stop"])
 

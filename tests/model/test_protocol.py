@@ -33,13 +33,13 @@ RUNS = [
     (LINE, Budget(triggers=2), 2),
     (TWO, Budget(triggers=1, failures=1), 1),
     (TWO, Budget(triggers=1, losses=1, expiries=1), 1),
+    (DIAMOND, Budget(), 1),
+]
+LARGER_RUNS = [
     (TWO, Budget(triggers=2, failures=1), 1),
     (TWO, Budget(triggers=2), 2),
     (LEVELS, Budget(), 1),
-    (DIAMOND, Budget(), 1),
     (FEW, Budget(), 1),
-]
-LARGER_RUNS = [
     (TWO, Budget(triggers=2, failures=2), 1),
     (TWO, Budget(triggers=2, losses=1), 1),
     (LINE, Budget(triggers=2, losses=1, expiries=1), 2),
@@ -61,7 +61,9 @@ def test_exactly_once_in_larger_runs(graph, budget, concurrent):
     assert Protocol(graph, budget, concurrent=concurrent).run().ends
 
 
-@pytest.mark.parametrize("budget", [Budget(triggers=1, failures=1), Budget(triggers=2)])
+@pytest.mark.parametrize(
+    "budget", [Budget(triggers=1, failures=1), pytest.param(Budget(triggers=2), marks=pytest.mark.slow)]
+)
 def test_at_least_once_loses_nothing(budget):
     assert Protocol(TWO, budget, exactly_once=False).run().ends
 

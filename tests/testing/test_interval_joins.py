@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common import Types
@@ -17,6 +17,7 @@ from pystate.core.api.join_functions import ProcessJoinFunction
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.testing import TwoInputOperatorTestHarness
+from tests.hypothesis_profiles import in_short_and_at_length, of_test
 from tests.testing.test_time_model import BETWEEN, EXAMPLES, KEYS, PLACES, Subtasks
 
 LATE = (OutputTag("late left"), OutputTag("late right"))
@@ -158,49 +159,53 @@ STREAM = st.lists(
 )
 
 
-@settings(max_examples=EXAMPLES)
-@given(STREAM, PLACES, st.integers(-8, 8), st.integers(0, 8))
-def test_pairs_late_elements_and_state_are_those_of_the_model(stream: list[Any], place: Any, lower: int, width: int) -> None:
+@in_short_and_at_length
+def test_pairs_late_elements_and_state_are_those_of_the_model(*, at_length: bool) -> None:
     """Epochs end or are rolled back in between, and the job goes on elsewhere from a snapshot."""
 
-    def make(**options: Any) -> JoinHarness:
-        return JoinHarness(IntervalJoinOperation(lower, lower + width, Pair(), *LATE), **options)
+    @of_test(EXAMPLES, at_length=at_length)
+    @given(STREAM, PLACES, st.integers(-8, 8), st.integers(0, 8))
+    def check(stream: list[Any], place: Any, lower: int, width: int) -> None:
+        def make(**options: Any) -> JoinHarness:
+            return JoinHarness(IntervalJoinOperation(lower, lower + width, Pair(), *LATE), **options)
 
-    subtasks = Subtasks(make, place)
-    model = Model(lower, lower + width)
-    kept = model.copy()
-    try:
-        for number, (what, *arguments) in enumerate([*stream, ("watermark", MAX_TIMESTAMP), ("end",)]):
-            pairs: list[Any] = []
-            late: tuple[list[Any], list[Any]] = ([], [])
-            if what == "element":
-                side, key, time = arguments
-                if time == model.watermark:
-                    time += 1  # whether it is cleared at once or later is nobody's business
-                found = model.element(side, key, time, number)
-                pairs = found or []
-                if found is None:
-                    late[side].append((key, number))
-                harness = subtasks.owner(key)
-                (harness.process_element2 if side else harness.process_element1)((key, number), time)
-            elif what == "watermark":
-                model.advance(arguments[0])
-                subtasks.each(lambda harness: harness.process_watermark(arguments[0]))  # noqa: B023 - called at once
-            elif what == "roll back":
-                subtasks.each(lambda harness: harness.roll_back_epoch())
-                model = kept.copy()
-            else:
-                subtasks.each(lambda harness: harness.end_epoch())
-                if what == "restart":
-                    subtasks.restart(arguments[0], model.watermark, 0)
-                kept = model.copy()
-                waiting = Counter((side, key, time) for side, key, time, _ in model.elements)
-                assert sum(harness.num_event_time_timers() for harness in subtasks.harnesses) == len(waiting)
-            if what != "roll back":
-                assert subtasks.taken(lambda harness: harness.extract_output()) == sorted(pairs, key=repr)
-                for tag, elements in zip(LATE, late, strict=True):
-                    assert subtasks.taken(lambda harness: harness.get_side_output(tag)) == elements  # noqa: B023
-            subtasks.each(lambda harness: harness.clear_output())
-        assert [harness.num_keyed_state_entries() for harness in subtasks.harnesses] == [0] * len(subtasks.harnesses)
-    finally:
-        subtasks.close()
+        subtasks = Subtasks(make, place)
+        model = Model(lower, lower + width)
+        kept = model.copy()
+        try:
+            for number, (what, *arguments) in enumerate([*stream, ("watermark", MAX_TIMESTAMP), ("end",)]):
+                pairs: list[Any] = []
+                late: tuple[list[Any], list[Any]] = ([], [])
+                if what == "element":
+                    side, key, time = arguments
+                    if time == model.watermark:
+                        time += 1  # whether it is cleared at once or later is nobody's business
+                    found = model.element(side, key, time, number)
+                    pairs = found or []
+                    if found is None:
+                        late[side].append((key, number))
+                    harness = subtasks.owner(key)
+                    (harness.process_element2 if side else harness.process_element1)((key, number), time)
+                elif what == "watermark":
+                    model.advance(arguments[0])
+                    subtasks.each(lambda harness: harness.process_watermark(arguments[0]))  # noqa: B023 - called at once
+                elif what == "roll back":
+                    subtasks.each(lambda harness: harness.roll_back_epoch())
+                    model = kept.copy()
+                else:
+                    subtasks.each(lambda harness: harness.end_epoch())
+                    if what == "restart":
+                        subtasks.restart(arguments[0], model.watermark, 0)
+                    kept = model.copy()
+                    waiting = Counter((side, key, time) for side, key, time, _ in model.elements)
+                    assert sum(harness.num_event_time_timers() for harness in subtasks.harnesses) == len(waiting)
+                if what != "roll back":
+                    assert subtasks.taken(lambda harness: harness.extract_output()) == sorted(pairs, key=repr)
+                    for tag, elements in zip(LATE, late, strict=True):
+                        assert subtasks.taken(lambda harness: harness.get_side_output(tag)) == elements  # noqa: B023
+                subtasks.each(lambda harness: harness.clear_output())
+            assert [harness.num_keyed_state_entries() for harness in subtasks.harnesses] == [0] * len(subtasks.harnesses)
+        finally:
+            subtasks.close()
+
+    check()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common import Types
@@ -31,13 +31,14 @@ from pystate.core.api.window.window_functions import WindowFunction
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.runtime.slot.timers import internal_timer_service
 from pystate.testing import KeyedOneInputOperatorTestHarness, OperatorTestHarness, WindowOperatorTestHarness
+from tests.hypothesis_profiles import in_short_and_at_length, of_test
 
 Harness = KeyedOneInputOperatorTestHarness
 LATE = OutputTag("late")
 KEYS = st.sampled_from(["a", "b", "c"])
 SPILLING = "rocksdb that spills"
 PLACES = st.tuples(st.sampled_from(["hashmap", "rocksdb", SPILLING]), st.integers(1, 3))
-EXAMPLES = 25
+EXAMPLES = 5
 BETWEEN = st.one_of(st.just(("end",)), st.just(("roll back",)), st.tuples(st.just("restart"), PLACES))
 
 
@@ -224,33 +225,41 @@ def check_windows(assigner: WindowAssigner, model: WindowModel, stream: list[Any
         subtasks.close()
 
 
-@settings(max_examples=EXAMPLES)
-@given(STREAM, PLACES, st.integers(1, 9), st.integers(1, 9), st.integers(-7, 7), st.integers(0, 5))
-def test_sliding_windows_are_those_of_the_model(
-    stream: list[Any], place: Any, size: int, slide: int, offset: int, lateness: int
-) -> None:
-    offset = int(math.fmod(offset, slide))
-    assigner = SlidingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(slide), Time.milliseconds(offset))
-    model = WindowModel(sliding(size, slide, offset), lateness, merging=False)
-    check_windows(assigner, model, stream, place, lateness)
+@in_short_and_at_length
+def test_sliding_windows_are_those_of_the_model(*, at_length: bool) -> None:
+    @of_test(EXAMPLES, at_length=at_length)
+    @given(STREAM, PLACES, st.integers(1, 9), st.integers(1, 9), st.integers(-7, 7), st.integers(0, 5))
+    def check(stream: list[Any], place: Any, size: int, slide: int, offset: int, lateness: int) -> None:
+        offset = int(math.fmod(offset, slide))
+        assigner = SlidingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(slide), Time.milliseconds(offset))
+        model = WindowModel(sliding(size, slide, offset), lateness, merging=False)
+        check_windows(assigner, model, stream, place, lateness)
+
+    check()
 
 
-@settings(max_examples=EXAMPLES)
-@given(STREAM, PLACES, st.integers(1, 9), st.integers(-7, 7), st.integers(0, 5))
-def test_tumbling_windows_are_those_of_the_model(
-    stream: list[Any], place: Any, size: int, offset: int, lateness: int
-) -> None:
-    offset = int(math.fmod(offset, size))
-    assigner = TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset))
-    check_windows(assigner, WindowModel(sliding(size, size, offset), lateness, merging=False), stream, place, lateness)
+@in_short_and_at_length
+def test_tumbling_windows_are_those_of_the_model(*, at_length: bool) -> None:
+    @of_test(EXAMPLES, at_length=at_length)
+    @given(STREAM, PLACES, st.integers(1, 9), st.integers(-7, 7), st.integers(0, 5))
+    def check(stream: list[Any], place: Any, size: int, offset: int, lateness: int) -> None:
+        offset = int(math.fmod(offset, size))
+        assigner = TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset))
+        check_windows(assigner, WindowModel(sliding(size, size, offset), lateness, merging=False), stream, place, lateness)
+
+    check()
 
 
-@settings(max_examples=2 * EXAMPLES)
-@given(STREAM, PLACES, st.integers(1, 6), st.integers(0, 5))
-def test_sessions_are_those_of_the_model(stream: list[Any], place: Any, gap: int, lateness: int) -> None:
-    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
-    model = WindowModel(lambda time: [(time, time + gap)], lateness, merging=True)
-    check_windows(assigner, model, stream, place, lateness)
+@in_short_and_at_length
+def test_sessions_are_those_of_the_model(*, at_length: bool) -> None:
+    @of_test(2 * EXAMPLES, at_length=at_length)
+    @given(STREAM, PLACES, st.integers(1, 6), st.integers(0, 5))
+    def check(stream: list[Any], place: Any, gap: int, lateness: int) -> None:
+        assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
+        model = WindowModel(lambda time: [(time, time + gap)], lateness, merging=True)
+        check_windows(assigner, model, stream, place, lateness)
+
+    check()
 
 
 COUNT_STREAM = st.lists(st.one_of(KEYS, st.tuples(st.just("restart"), PLACES)), max_size=40)
@@ -261,40 +270,44 @@ class CollectNumbers(WindowFunction):
         yield key, window.id, tuple(number for _, number in inputs)
 
 
-@settings(max_examples=EXAMPLES)
-@given(
-    st.lists(st.one_of(KEYS, st.tuples(st.just("restart"), PLACES)), max_size=40),
-    PLACES,
-    st.integers(1, 6),
-    st.integers(1, 6),
-)
-def test_count_windows_are_slices_of_all_elements(stream: list[Any], place: Any, size: int, slide: int) -> None:
-    def make(**options: Any) -> Harness:
-        assigner = CountSlidingWindowAssigner.of(size, slide)
-        return WindowOperatorTestHarness(
-            assigner, lambda value: value[0], Types.STRING(), window_function=CollectNumbers(), **options
-        )
+@in_short_and_at_length
+def test_count_windows_are_slices_of_all_elements(*, at_length: bool) -> None:
+    @of_test(EXAMPLES, at_length=at_length)
+    @given(
+        st.lists(st.one_of(KEYS, st.tuples(st.just("restart"), PLACES)), max_size=40),
+        PLACES,
+        st.integers(1, 6),
+        st.integers(1, 6),
+    )
+    def check(stream: list[Any], place: Any, size: int, slide: int) -> None:
+        def make(**options: Any) -> Harness:
+            assigner = CountSlidingWindowAssigner.of(size, slide)
+            return WindowOperatorTestHarness(
+                assigner, lambda value: value[0], Types.STRING(), window_function=CollectNumbers(), **options
+            )
 
-    subtasks = Subtasks(make, place)
-    seen: dict[str, list[int]] = {"a": [], "b": [], "c": []}
-    output = []
-    try:
-        for number, item in enumerate(stream):
-            if isinstance(item, str):
-                seen[item].append(number)
-                subtasks.owner(item).process_element((item, number))
-            else:
-                output += subtasks.taken(lambda harness: harness.extract_output())
-                subtasks.restart(item[1], MIN_TIMESTAMP, 0)
-        output += subtasks.taken(lambda harness: harness.extract_output())
-    finally:
-        subtasks.close()
-    expected = [
-        (key, start // slide, tuple(numbers[start : start + size]))
-        for key, numbers in seen.items()
-        for start in range(0, len(numbers) - size + 1, slide)
-    ]
-    assert sorted(output) == sorted(expected)
+        subtasks = Subtasks(make, place)
+        seen: dict[str, list[int]] = {"a": [], "b": [], "c": []}
+        output = []
+        try:
+            for number, item in enumerate(stream):
+                if isinstance(item, str):
+                    seen[item].append(number)
+                    subtasks.owner(item).process_element((item, number))
+                else:
+                    output += subtasks.taken(lambda harness: harness.extract_output())
+                    subtasks.restart(item[1], MIN_TIMESTAMP, 0)
+            output += subtasks.taken(lambda harness: harness.extract_output())
+        finally:
+            subtasks.close()
+        expected = [
+            (key, start // slide, tuple(numbers[start : start + size]))
+            for key, numbers in seen.items()
+            for start in range(0, len(numbers) - size + 1, slide)
+        ]
+        assert sorted(output) == sorted(expected)
+
+    check()
 
 
 DOMAINS = [TimeDomain.EVENT_TIME, TimeDomain.PROCESSING_TIME]
@@ -355,54 +368,58 @@ TIMER_STREAM = st.lists(
 )
 
 
-@settings(max_examples=2 * EXAMPLES)
-@given(TIMER_STREAM, PLACES)
-def test_timers_fire_as_those_of_the_model(stream: list[Any], place: Any) -> None:
-    def make(**options: Any) -> Harness:
-        return KeyedOneInputOperatorTestHarness(Ring(), lambda value: value[0], Types.STRING(), **options)
+@in_short_and_at_length
+def test_timers_fire_as_those_of_the_model(*, at_length: bool) -> None:
+    @of_test(2 * EXAMPLES, at_length=at_length)
+    @given(TIMER_STREAM, PLACES)
+    def check(stream: list[Any], place: Any) -> None:
+        def make(**options: Any) -> Harness:
+            return KeyedOneInputOperatorTestHarness(Ring(), lambda value: value[0], Types.STRING(), **options)
 
-    subtasks = Subtasks(make, place)
-    model = TimerModel()
-    kept = model.copy()
-    event, clock = DOMAINS
-    try:
-        for what, *arguments in [*stream, ("end",)]:
-            fired: list[Any] = []
-            if what == "advance":
-                domain, time = arguments
-                fired = model.advance(domain, time)
-                for harness in subtasks.harnesses:
-                    if domain is event:
-                        harness.process_watermark(time)
-                    else:
-                        harness.set_processing_time(max(time, harness.get_processing_time()))
-                    times = [one[0] for one in harness.extract_output()]
-                    assert times == sorted(times)
-            elif what in ("register", "delete"):
-                key, domain, time = arguments
-                (set.add if what == "register" else set.discard)(model.timers, (time, key, domain))
-                subtasks.owner(key).process_element((key, what, domain, time))
-            elif what == "roll back":
-                subtasks.each(lambda harness: harness.roll_back_epoch())
-                now = model.times[clock]
-                model = kept.copy()
-                model.times[clock] = now  # nobody turns the clock back
-            else:
-                subtasks.each(lambda harness: harness.end_epoch())
-                if what == "restart":
-                    watermark = model.times[event]
-                    model.times[event] = MIN_TIMESTAMP  # it is the engine that brings it again
-                    fired = model.advance(event, watermark) + model.advance(clock, model.times[clock])
-                    subtasks.restart(arguments[0], watermark, model.times[clock])
-                kept = model.copy()
-            if what != "roll back":
-                assert subtasks.taken(lambda harness: harness.extract_output()) == sorted(fired, key=repr)
-            subtasks.each(lambda harness: harness.clear_output())
-            counts = [(one.num_event_time_timers(), one.num_processing_time_timers()) for one in subtasks.harnesses]
-            expected = [sum(one[2] is domain for one in model.timers) for domain in DOMAINS]
-            assert [sum(column) for column in zip(*counts, strict=True)] == expected
-    finally:
-        subtasks.close()
+        subtasks = Subtasks(make, place)
+        model = TimerModel()
+        kept = model.copy()
+        event, clock = DOMAINS
+        try:
+            for what, *arguments in [*stream, ("end",)]:
+                fired: list[Any] = []
+                if what == "advance":
+                    domain, time = arguments
+                    fired = model.advance(domain, time)
+                    for harness in subtasks.harnesses:
+                        if domain is event:
+                            harness.process_watermark(time)
+                        else:
+                            harness.set_processing_time(max(time, harness.get_processing_time()))
+                        times = [one[0] for one in harness.extract_output()]
+                        assert times == sorted(times)
+                elif what in ("register", "delete"):
+                    key, domain, time = arguments
+                    (set.add if what == "register" else set.discard)(model.timers, (time, key, domain))
+                    subtasks.owner(key).process_element((key, what, domain, time))
+                elif what == "roll back":
+                    subtasks.each(lambda harness: harness.roll_back_epoch())
+                    now = model.times[clock]
+                    model = kept.copy()
+                    model.times[clock] = now  # nobody turns the clock back
+                else:
+                    subtasks.each(lambda harness: harness.end_epoch())
+                    if what == "restart":
+                        watermark = model.times[event]
+                        model.times[event] = MIN_TIMESTAMP  # it is the engine that brings it again
+                        fired = model.advance(event, watermark) + model.advance(clock, model.times[clock])
+                        subtasks.restart(arguments[0], watermark, model.times[clock])
+                    kept = model.copy()
+                if what != "roll back":
+                    assert subtasks.taken(lambda harness: harness.extract_output()) == sorted(fired, key=repr)
+                subtasks.each(lambda harness: harness.clear_output())
+                counts = [(one.num_event_time_timers(), one.num_processing_time_timers()) for one in subtasks.harnesses]
+                expected = [sum(one[2] is domain for one in model.timers) for domain in DOMAINS]
+                assert [sum(column) for column in zip(*counts, strict=True)] == expected
+        finally:
+            subtasks.close()
+
+    check()
 
 
 @pytest.mark.parametrize("offset", range(-4, 5))

@@ -1,7 +1,7 @@
 """Value states that are written for the current key, for any key and for many at once, in one epoch."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystate.common import Types
@@ -28,6 +28,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("backend_name", backends_to_test())
 @pytest.mark.parametrize("value_type", [Types.LONG(), Types.LIST(Types.LONG())], ids=["immutable", "mutable"])
+@settings(max_examples=30)
 @given(steps=STEPS)
 def test_each_key_has_what_was_written_last_in_its_own_key_group(backend_name, value_type, steps):
     harness = BackendHarness(backend_name, Types.LONG())
@@ -65,7 +66,7 @@ def test_each_key_has_what_was_written_last_in_its_own_key_group(backend_name, v
         elif step == "roll back":
             harness.rollback()
             running = dict(committed)
-    restored = harness.restored(harness.save(), parallelism=4)
+    restored = harness.restored(harness.save(), parallelism=2)
     for key in group:
         expected = value_of(committed[key]) if key in committed else None
         assert restored.use(key, descriptor).value() == expected
