@@ -31,7 +31,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test test-slow test-slow-in-ci test-all lint format types sizes conf docs lock clean
+.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,8 +65,13 @@ fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a 
 peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in Spark, in Flink SQL and in PyFlink, one after the other, and print who does how many rows/s (ROWS=500000, ROUNDS=1; RECORD=1: keep the table)
 	PYTHONPATH=$(CURDIR)/$(PEERS) $(BIN)/python benchmarks/peers.py --pyflink $(PYFLINK)/bin/python --rows $(ROWS) --rounds $(ROUNDS) $(if $(RECORD),--record benchmarks/results/peers.md)
 
-test: lint types setup ## Lint, types and all tests but the slow ones
+test: setup ## Lint, types and all tests but the slow ones
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
+
+# else each process of the tests would compile them, with their assertions, at the same time as all others
+collected: $(INSTALLED) ## Compile and collect the tests, and run none
+	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow
