@@ -1,10 +1,12 @@
-"""Waiting for a condition: the only loop of its kind in the tests."""
+"""Waiting for a condition, the only loop of its kind in the tests; and looking at folders that change meanwhile."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pystate.common.processes.machine_load import PatientDeadline
@@ -31,3 +33,8 @@ def ends(thread: threading.Thread, seconds: float) -> bool:
     while thread.is_alive() and not deadline.has_passed():
         thread.join(0.2)
     return not thread.is_alive()
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return all files below a folder in which others make and delete folders: `Path.rglob` fails where one goes."""
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)

@@ -38,6 +38,7 @@ from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill
 from tests.faults.sink_targets import Feed, Target
 from tests.faults.workload import COUNTED, Count, state_in
+from tests.waiting import files_below
 
 STEPS = (
     Step.COMMIT, Step.COMMITTABLE, Step.COMMITTED, Step.NOTIFY, Step.FROZEN, Step.FINISH, Step.ACKNOWLEDGE,
@@ -131,7 +132,7 @@ class Reader:
     def _is_complete(self, now: Counter[str]) -> bool:
         held: Counter[str] = Counter()
         for root in self.snapshots:
-            for path in root.rglob("_metadata"):
+            for path in (path for path in files_below(root) if path.name == "_metadata"):
                 with contextlib.suppress(PystateError, OSError):  # it goes while it is read
                     held |= Counter(state_in(str(path.parent)))
                     if now <= held:

@@ -11,6 +11,7 @@ from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
+from tests.waiting import files_below
 
 pytestmark = [needs_proc, pytest.mark.timeout(180)]
 
@@ -30,8 +31,8 @@ FAILING = [
 ]
 
 
-def files_below(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.glob("**/*") if path.is_file())
+def names_below(folder):
+    return [str(path.relative_to(folder)) for path in files_below(folder)]
 
 
 @pytest.fixture
@@ -64,14 +65,14 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
         return job.master.coordinator.trigger_checkpoint().result(60)
 
     first = checkpoint().checkpoint_id
-    kept = files_below(folder)
+    kept = names_below(folder)
     for step, action, amount, message in FAILING:
         # a trigger makes sure first that `shared` and `taskowned` are there
         faults.arm(step, action, amount=amount, after=2 if step is Step.MAKE_DIRECTORY else 0, times=1000)
         with pytest.raises(CheckpointFailedError, match=message):
             checkpoint()
         faults.disarm()
-        job.wait_for(lambda: files_below(folder) == kept)  # a subtask that is late cleans up behind the failure
+        job.wait_for(lambda: names_below(folder) == kept)  # a subtask that is late cleans up behind the failure
         watched.add(1)
     assert job.status["attempt"] == 0
     statistics = job.master.coordinator.statistics()
@@ -84,7 +85,7 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
         checkpoint()
     job.wait_for(lambda: faults.struck(Step.DELETE))
     faults.disarm()
-    assert [name for name in files_below(folder) if name.endswith("_metadata")] == [f"chk-{first}/_metadata"]
+    assert [name for name in names_below(folder) if name.endswith("_metadata")] == [f"chk-{first}/_metadata"]
 
     # slow storage is no failure, and holds up no epoch
     faults.arm(Step.WRITE, Action.SLOW, amount=300, times=100)
@@ -95,10 +96,10 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
     faults.disarm()
     assert job.status["attempt"] == 0
     finish(job, watched, sink, tmp_path)
-    names = {name.split("/")[0] for name in files_below(folder) if name.endswith("_metadata")}
+    names = {name.split("/")[0] for name in names_below(folder) if name.endswith("_metadata")}
     assert names == {f"chk-{first}", f"chk-{slow.result().checkpoint_id}"}
-    assert not [name for name in files_below(folder / "shared") if name]
-    assert not [name for name in files_below(folder) if "inprogress" in name]
+    assert not [name for name in names_below(folder / "shared") if name]
+    assert not [name for name in names_below(folder) if "inprogress" in name]
 
 
 def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(run_job, tmp_path):
