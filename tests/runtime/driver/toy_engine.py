@@ -6,15 +6,12 @@ coordinator and the restore are those that jobs run with.
 
 from __future__ import annotations
 
-import contextlib
 import json
+import multiprocessing
 import pickle
-import subprocess
-import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,16 +21,29 @@ from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import SourcePosition
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
+from pystate.runtime.slot.process import SlotProcess
 from pystate.runtime.slot.subtask import Subtask
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
 from tests.runtime.plan.programs import WORD
 
 AT_ONCE = 5
-SLOT = """
-import pickle, sys
-from pystate.runtime.slot.process import SlotProcess
-SlotProcess(*pickle.load(sys.stdin.buffer), 0).run()
-"""
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "pytest",
+        "pystate.runtime.slot.process",
+        "pystate.runtime.engines.real_time.driver.real_time_job_engine",
+        "pystate.runtime.engines.real_time.slot.real_time_subtask",
+        "pystate.core.state.rocksdb.rocksdb_keyed_state_backend",
+    ]
+)
+"""Slots are forked from a process that has imported what each of them would: that took longer than most tests."""
+
+
+def run_slot(pickled):
+    """Run a slot to its end; the program of its process."""
+    description, engine, index = pickle.loads(pickled)
+    SlotProcess(description, engine, index, 0).run()
 
 
 class ToySubtask(Subtask):
@@ -332,9 +342,8 @@ class ToySlots:
 
     def start(self):
         for pickled in self._pickles:
-            process = subprocess.Popen([sys.executable, "-c", SLOT], stdin=subprocess.PIPE, cwd=Path(__file__).parents[3])
-            with process.stdin:
-                process.stdin.write(pickled)
+            process = _FORKS.Process(target=run_slot, args=(pickled,), name="slot", daemon=True)
+            process.start()
             self._processes.append(process)
 
     def place_of(self, slot, patience_s):
@@ -342,8 +351,7 @@ class ToySlots:
 
     def cancel(self, timeout_s):
         for process in self._processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout_s)
+            process.join(timeout_s)
             process.kill()
-            process.wait()
+            process.join()
         return True
