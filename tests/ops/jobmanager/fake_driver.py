@@ -2,6 +2,7 @@
 and those in FAKE_DRIVER_ARGUMENTS.
 
 --init S            seconds in INITIALIZING (default 0.05)
+--init-until FILE   in INITIALIZING until the file is there
 --waits-for TEXT    what it waits for in front of RUNNING
 --fail-init         FAILED instead of RUNNING
 --finish S          FINISHED S seconds after RUNNING began
@@ -166,6 +167,8 @@ class FakeDriver:
         if "--waits-for" in self.arguments:
             self.move("INITIALIZING", waits_for=self.option("--waits-for"))
         time.sleep(float(self.option("--init", "0.05")))
+        while "--init-until" in self.arguments and not Path(self.option("--init-until")).exists():
+            time.sleep(0.02)
         if parallelism > int(self.option("--die-above", "128")):
             os.kill(os.getpid(), signal.SIGKILL)
         if "--never-again" in self.arguments:

@@ -64,9 +64,9 @@ def test_the_end_of_a_driver_that_an_earlier_job_manager_started_is_seen(manager
 
 
 @pytest.mark.parametrize("adopted", [True, False])
-def test_a_driver_that_dies_unseen_before_it_has_come_to_its_job_is_started_again(manager_process, adopted):
+def test_a_driver_that_dies_unseen_before_it_has_come_to_its_job_is_started_again(manager_process, adopted, tmp_path):
     manager = manager_process
-    job = manager.submit("--init", "3")
+    job = manager.submit("--init-until", str(tmp_path / "come"))
     eventually(lambda: pid_of(manager, job))
     first = pid_of(manager, job)
 
@@ -77,6 +77,7 @@ def test_a_driver_that_dies_unseen_before_it_has_come_to_its_job_is_started_agai
     if not adopted:
         eventually(lambda: job not in DriverLauncher(manager.home).find_running())
         manager.start()
+    (tmp_path / "come").touch()
 
     manager.wait_for(job, "RUNNING")
     assert pid_of(manager, job) != first
