@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common import Instant, Row, TypeInformation, Types
-from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
+from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError, UnknownClassError
 from pystate.core.state.values.serializers import serializer_for, serializer_from_snapshot
 
 UTC = dt.timezone.utc
@@ -252,3 +252,24 @@ def test_the_default_names_of_a_row_stay_with_it_in_untyped_state() -> None:
     untyped = serializer_for(None)
     assert untyped.deserialize(untyped.serialize(row)).f0 == 1
     assert untyped.deserialize(untyped.serialize(Row(1))).get_field_names() is None
+
+
+class _Stops:
+    def __init__(self, number: int, stops: str) -> None:
+        self.number, self.stops = number, stops
+
+    def __getstate__(self) -> Any:
+        return next(iter([])) if self.stops == "written" else self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = next(iter([])) if state["stops"] == "read" else state
+
+
+def test_a_class_that_stops_an_iteration_loses_no_other_values() -> None:
+    serializer = serializer_for(Types.PICKLED_BYTE_ARRAY())
+    with pytest.raises(StateError, match="_Stops") as refused:
+        serializer.serialize_all([_Stops(1, ""), _Stops(2, "written"), _Stops(3, "")])
+    assert "next() needs a default" in str(refused.value.hint)
+    written = serializer.serialize_all([_Stops(1, ""), _Stops(2, "read"), _Stops(3, "")])
+    with pytest.raises(UnknownClassError, match="raised StopIteration"):
+        serializer.deserialize_all(written)

@@ -171,6 +171,9 @@ class _Instant(_Scalar):
         return Instant(seconds, nanos)
 
 
+_STOPS = "its class raises StopIteration where it is pickled or read: next() needs a default there"
+
+
 class _Pickled(Format):
     name = "PICKLED_BYTE_ARRAY"
 
@@ -182,6 +185,8 @@ class _Pickled(Format):
             return pickle.dumps(value, protocol=4)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise self.wrong(value, why_not_kept(error)) from error
+        except StopIteration as error:  # map() over many values would end at it, and lose the rest
+            raise self.wrong(value, _STOPS) from error
 
     def from_plain(self, plain: Any) -> Any:
         try:
@@ -192,6 +197,9 @@ class _Pickled(Format):
             message = f"A pickled object can't be read: {error}."
             hint = "its class is gone: the program's file has it no more, or the module of the class isn't there"
             raise UnknownClassError(message, hint=hint) from error
+        except StopIteration as error:
+            message = "A pickled object can't be read: its class raised StopIteration."
+            raise UnknownClassError(message, hint=_STOPS) from error
 
 
 def _scalar(made: Callable[..., Format], kind: TypeKind, *arguments: Any) -> Format:
