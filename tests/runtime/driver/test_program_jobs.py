@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import threading
 from concurrent.futures import Future
@@ -156,6 +157,23 @@ def test_an_interrupt_while_the_program_waits_for_its_jobs_at_its_end_cancels_th
     jobs.start(running)
     jobs._at_exit()
     assert running.has_ended
+
+
+def test_a_child_that_the_program_forks_ends_while_the_job_runs(job):
+    """A worker of `multiprocessing` runs what is registered for the end of threads, and has none of the program's threads."""
+    jobs, running = ProgramJobs(), job("a")
+    jobs.outlive_program()
+    jobs.start(running)
+    child = multiprocessing.get_context("fork").Process(target=int, daemon=True)
+    with jobs._lock:  # as another thread of the program may hold it at that moment
+        child.start()
+    child.join(30)
+    ended_by_itself = child.exitcode
+    child.kill()
+    running._master.told.set()
+    running.wait()
+
+    assert ended_by_itself == 0
 
 
 def test_a_job_of_the_programs_own_thread_begins_behind_those_in_the_background(job, log, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -220,6 +221,11 @@ class ProgramJobs:
             self._outlive = True
             # atexit is too late: threads can't be started there, and what jobs need to end is theirs to start
             threading._register_atexit(self._at_exit)  # type: ignore[attr-defined]  # noqa: SLF001
+            os.register_at_fork(after_in_child=self._leave_to_parent)
+
+    def _leave_to_parent(self) -> None:
+        """Forget the jobs in a forked child: no thread of it ends them, so it would wait at its end for ever."""
+        self._jobs, self._lock = [], threading.Lock()
 
     def _at_exit(self) -> None:
         for job in self._running():
