@@ -70,6 +70,17 @@ def test_records_that_are_given_up_fail_the_checkpoint(kafka):
             harness.snapshot(1)
 
 
+@pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE])
+def test_the_first_moment_of_1970_does_not_become_today(kafka, guarantee):
+    topic = kafka.new_topic()
+    with opened(builder(kafka, topic, guarantee).build()) as harness:
+        harness.process_element("a:1", 0)
+        harness.process_element("a:2", 2)
+        harness.snapshot(1)
+        harness.notify_of_completed_checkpoint(1)
+    assert [message.timestamp()[1] for message in kafka.read(topic)] == [1, 2], "the client takes 0 for none"
+
+
 def test_nothing_waits_where_nothing_is_promised(kafka):
     held_back, topic = holding_back(kafka, DeliveryGuarantee.NONE, ["a:1"], checkpoint=True)
     with held_back as harness:

@@ -160,7 +160,7 @@ def test_an_interrupt_while_the_program_waits_for_its_jobs_at_its_end_cancels_th
 
 
 def test_a_child_that_the_program_forks_ends_while_the_job_runs(job):
-    """A worker of `multiprocessing` runs what is registered for the end of threads, and has none of the program's threads."""
+    """A worker of `multiprocessing` runs what is to be run when threads end, and has none of the threads of the program."""
     jobs, running = ProgramJobs(), job("a")
     jobs.outlive_program()
     jobs.start(running)

@@ -44,7 +44,8 @@ class KafkaRecordSerializationSchema:
 
         Args:
             element: The element.
-            timestamp: The element's timestamp, ms since 1970; None for none: the broker then uses the arrival time.
+            timestamp: The element's timestamp, ms since 1970; None for none: the broker then uses the arrival time. So
+                it does for times before 1970, as in Flink. 0 becomes 1, since the client takes 0 for none.
         """
         selector, key_schema, value_schema = self._topic_selector, self._key_schema, self._value_schema
         topic = self._topic if selector is None else selector.apply(element)
@@ -52,7 +53,7 @@ class KafkaRecordSerializationSchema:
             message = f"The topic of an element must be a text, not {topic!r}."
             raise JobGraphError(message, where=type(self).__name__, hint="return the topic's name from apply()")
         key = None if key_schema is None else key_schema.serialize(element)
-        return topic, key, value_schema.serialize(element), timestamp if timestamp is None or timestamp >= 0 else None
+        return topic, key, value_schema.serialize(element), None if timestamp is None or timestamp < 0 else timestamp or 1
 
 
 class _OfFunction(KafkaTopicSelector):
