@@ -1,4 +1,4 @@
-"""Functions that call `sys.exit()`: a failure of the user's code, with its line, wherever they do it."""
+"""Functions that call `sys.exit()`, or raise what ends a generator: a failure of the user's code, with its line."""
 
 import sys
 
@@ -73,3 +73,17 @@ def test_a_function_that_exits_fails_its_task_with_its_line(tmp_path, place):
 def test_a_function_that_exits_when_it_is_opened_fails_the_start(tmp_path):
     with pytest.raises(UserFunctionError, match="SystemExit: 3"):
         SlotHarness(tmp_path, Exits("open"))
+
+
+class Closes(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        raise GeneratorExit
+
+
+def test_a_function_that_raises_the_end_of_a_generator_fails_its_task_with_its_line(tmp_path):
+    slot = SlotHarness(tmp_path, Closes())
+    with pytest.raises(UserFunctionError, match="GeneratorExit"):
+        slot.run_epoch(0, ["a"])
+    ((_, trace),) = slot.coordinator.failures
+    assert "in process_element\n" in trace
+    slot.close()

@@ -30,9 +30,11 @@ class UserCode:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Report errors of user code; errors of pystate or of connections propagate."""
-        if error is None or isinstance(error, (ControlError, GeneratorExit)):
+        if error is None or isinstance(error, ControlError):
             return
         stack_trace = user_stack_trace(error)
+        if isinstance(error, GeneratorExit) and not user_frame(stack_trace):
+            return  # who asked for the rows has gone
         record = self._failed_at()
         where = self._where if record is None else f"{self._where}, {record}"
         if isinstance(error, PystateError):
