@@ -7,6 +7,7 @@ started as plain `python job.py` gets the embedded one.
 from __future__ import annotations
 
 import importlib
+import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ def for_widest_step(configuration: Configuration, graph: StreamGraph) -> Configu
 
 class _Registry:
     executor: Executor | None = None
+    lock = threading.Lock()
 
 
 def register_executor(executor: Executor | None) -> None:
@@ -79,11 +81,12 @@ def register_executor(executor: Executor | None) -> None:
 
 def current_executor() -> Executor:
     """Return the registered executor; creates the embedded one if there is none."""
-    if _Registry.executor is None:
-        module, name = _EMBEDDED
-        made = getattr(importlib.import_module(module), name)()
-        if not isinstance(made, Executor):
-            message = f"{module}.{name} is no Executor."
-            raise JobExecutionError(message)
-        _Registry.executor = made
-    return _Registry.executor
+    with _Registry.lock:  # a program may build its jobs in several threads
+        if _Registry.executor is None:
+            module, name = _EMBEDDED
+            made = getattr(importlib.import_module(module), name)()
+            if not isinstance(made, Executor):
+                message = f"{module}.{name} is no Executor."
+                raise JobExecutionError(message)
+            _Registry.executor = made
+        return _Registry.executor

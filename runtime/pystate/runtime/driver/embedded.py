@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,7 @@ class LocalExecutor(Executor):
         self._log_job: str | None = None  # the job whose folder has the session's log
         self._job_id = new_job_id()
         self._jobs = ProgramJobs()
+        self._preparing = threading.RLock()  # several threads of a program may start jobs
 
     def base_configuration(self) -> Configuration:
         """Return the configuration of file and command line."""
@@ -71,11 +73,12 @@ class LocalExecutor(Executor):
     def spark_session(self, configuration: Configuration) -> SparkSession:
         """Return the session; the first call makes it."""
         keep_libraries_off_stdout()
-        if self._session is None:
-            directory = self.job_directory()
-            self._log_job = self._job_id
-            self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
-        return self._session
+        with self._preparing:
+            if self._session is None:
+                directory = self.job_directory()
+                self._log_job = self._job_id
+                self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
+            return self._session
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end, after the background jobs that still run."""
@@ -186,19 +189,20 @@ class EmbeddedExecutor(LocalExecutor):
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
     ) -> ProgramJob:
         """Return a job that is ready to run; the next one has another id."""
-        self._record = None
         configuration = with_own_restarts_only(configuration)
-        try:
-            job = super().prepared(graph, configuration, job_name, results)
-        except BaseException as error:
-            if self._record is not None:
-                self._record.ended(error)
-            raise
-        finally:
-            self._job_id = new_job_id()
-        assert self._record is not None  # noqa: S101 - made with its status
-        job.when_ended(self._record.ended)
-        return job
+        with self._preparing:
+            self._record = None
+            try:
+                job = super().prepared(graph, configuration, job_name, results)
+            except BaseException as error:
+                if self._record is not None:
+                    self._record.ended(error)
+                raise
+            finally:
+                self._job_id = new_job_id()
+            assert self._record is not None  # noqa: S101 - made with its status
+            job.when_ended(self._record.ended)
+            return job
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end, after the background jobs that still run; an interrupt cancels it."""
