@@ -250,6 +250,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
         guard_listeners()
         session = builder.getOrCreate()
     _leave_no_socket(session)
+    _end_without_children(session)
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)
     return session
@@ -261,6 +262,16 @@ def _leave_no_socket(session: SparkSession) -> None:
     jvm: Any = session._jvm  # noqa: SLF001 - the same
     if isinstance(address, str):
         jvm.java.io.File(address).deleteOnExit()
+
+
+def _end_without_children(session: SparkSession) -> None:
+    """Let the JVM end with this process, though children that it has forked live on.
+
+    The JVM ends when its standard input is closed, of which forked children have a copy.
+    """
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - there is no public way to it
+    if gateway.proc is not None:
+        os.register_at_fork(after_in_child=gateway.proc.stdin.close)
 
 
 @contextlib.contextmanager
