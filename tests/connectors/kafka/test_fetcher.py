@@ -98,6 +98,14 @@ def test_a_client_that_is_refused_fails_and_brokers_that_are_away_do_not(fetchin
         fetcher.take()
 
 
+def test_brokers_that_stay_away_do_not_fill_the_log(fetching, caplog):
+    _, consumer, _ = fetching()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(100):
+            consumer.settings["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert caplog.text.count("is away") == 1
+
+
 def test_commits_that_fail_are_told_once_and_again_when_they_go_well(fetching, caplog):
     _, consumer, _ = fetching(group_id="g")
     told = consumer.settings["on_commit"]

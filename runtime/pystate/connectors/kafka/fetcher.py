@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ MOST_MESSAGES = 1000
 """What is fetched at once: a batch."""
 _MOST_BATCHES = 2
 _POLL_S = 0.1
+_TELL_EACH_S = 60.0
 _CLOSE_S = 5.0
 _ASK_EACH_S = 0.02
 """The brokers are asked no more often for the ids of topics, but where there is much to read."""
@@ -71,6 +73,7 @@ class PartitionFetcher:
         self._read: dict[str, set[int]] = {}
         self._asked_at = 0.0
         self._ask_fails = False
+        self._away_told_at = -math.inf
 
     def start(self) -> None:
         """Start to fetch."""
@@ -221,7 +224,9 @@ class PartitionFetcher:
             message = f"Kafka's brokers refuse the source's client: {error.str().rstrip('.')}."
             self._fail(KafkaConnectorError(message, where=self._settings.name))
         elif error.code() == self._client.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its public name
-            _LOG.warning("%s: Kafka is away, and waited for: %s", self._settings.name, error.str())
+            if time.monotonic() >= self._away_told_at + _TELL_EACH_S:  # the client says so at each try, each other second
+                self._away_told_at = time.monotonic()
+                _LOG.warning("%s: Kafka is away, and waited for: %s", self._settings.name, error.str())
 
     def _on_commit(self, error: Any, places: list[Any]) -> None:
         failed = error or next((place.error for place in places if place.error is not None), None)
