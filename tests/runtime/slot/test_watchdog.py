@@ -1,11 +1,15 @@
 """What a process writes whose interpreter is held, or that ends, as the driver reads it."""
 
+import multiprocessing
+import os
+import select
 import subprocess
 import sys
 
 import pytest
 
 from pystate.runtime.execution.slots.crash_output import crash_cause, held_at
+from pystate.runtime.slot.watchdog import keep_from_children
 
 PROGRAM = """
 import ctypes, os, sys, threading
@@ -70,3 +74,22 @@ def test_the_watchdog_writes_while_native_code_holds_the_interpreter(tmp_path):
     assert words.count("Timeout") >= 2
     assert f"{tmp_path}/job.py" in words
     assert held_at(words.removesuffix("closed\n")) is None, "none of its threads runs a subtask"
+
+
+def test_a_child_that_lives_on_does_not_hide_the_end_of_its_process():
+    read, written = os.pipe()
+    ours = [written]
+    keep_from_children(ours)
+    asked, answers = multiprocessing.get_context("fork").Pipe()
+    child = multiprocessing.get_context("fork").Process(target=asked.recv, daemon=True)
+    child.start()
+    ours.clear()
+    os.close(written)  # as the end of the process does
+    try:
+        assert select.select([read], [], [], 30)[0] == [read]
+        assert os.read(read, 1) == b""
+        assert child.is_alive()
+    finally:
+        answers.send(None)
+        child.join()
+        os.close(read)

@@ -35,7 +35,7 @@ from pystate.runtime.slot.snapshots.local_backup import local_roots
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.runtime.slot.subtask import Subtask
-from pystate.runtime.slot.watchdog import Watchdog, end_process
+from pystate.runtime.slot.watchdog import Watchdog, end_process, keep_from_children
 
 HEARTBEAT_INTERVAL_S = 1.0
 
@@ -168,8 +168,10 @@ class SlotProcess:
     def _beat(self) -> None:
         """Send heartbeats to the coordinator, and exit if it is lost: an orphan must not keep memory, files or ports."""
         parent = os.getppid()
-        client = self._connect()
-        watchdog = Watchdog(self._connect(), {"slot": self._index, "attempt": self._description.attempt})
+        client, watched = self._connect(), self._connect()
+        ours = [client.fileno(), watched.fileno()]
+        keep_from_children(ours)
+        watchdog = Watchdog(watched, {"slot": self._index, "attempt": self._description.attempt})
         ended = False  # the first beat is sent at once: a death is noticed by the end of its connection
         while not ended:
             watchdog.reset()
@@ -185,6 +187,7 @@ class SlotProcess:
                 _remove_folder(self._directory)
                 end_process(1)
             ended = self._ended.wait(HEARTBEAT_INTERVAL_S)
+        ours.clear()
         watchdog.close()
         client.close()
 

@@ -62,3 +62,18 @@ class Watchdog:
             except OSError:
                 pass  # the coordinator is lost
         end_process(status)
+
+
+def keep_from_children(descriptors: list[int]) -> None:
+    """Close descriptors in children that functions fork; the caller empties the list before it closes them itself.
+
+    Others notice the end of this process by the end of its connections, of which a child that lives on would have copies.
+    """
+
+    def close() -> None:
+        if descriptors:
+            faulthandler.disable()  # it would write to one of them
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    os.register_at_fork(after_in_child=close)
