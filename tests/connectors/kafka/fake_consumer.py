@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pystate.connectors.kafka.offsets import KafkaTopicPartition
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.topic_identity import FoundTopic
 
 
 class Schema:
@@ -23,6 +24,11 @@ def settings(**more):
 
 def place(number, topic="t"):
     return KafkaTopicPartition(topic, number)
+
+
+def topics_of(ids, numbers=range(9)):
+    """Answer as brokers do whose topics have these ids, and these partitions."""
+    return lambda names: {name: FoundTopic(ids[name], frozenset(numbers)) for name in names if name in ids}
 
 
 class Message:

@@ -46,8 +46,9 @@ def test_who_reads_committed_records_begins_in_front_of_a_transaction_that_is_op
 
 def test_a_topic_that_is_made_anew_has_another_id(kafka):
     topic = kafka.new_topic()
-    before = cluster(kafka, topic, "read_committed").topic_ids([topic])
-    kafka.remake_topic(topic, 1)
-    after = cluster(kafka, topic, "read_committed").topic_ids([topic])
-    assert None not in (before[topic], after[topic])
-    assert before != after
+    before = cluster(kafka, topic, "read_committed").find_topics([topic])[topic]
+    kafka.remake_topic(topic, 2)
+    after = cluster(kafka, topic, "read_committed").find_topics([topic])[topic]
+    assert None not in (before.topic_id, after.topic_id)
+    assert before.topic_id != after.topic_id
+    assert (before.partitions, after.partitions) == ({0}, {0, 1})

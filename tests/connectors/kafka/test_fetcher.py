@@ -13,7 +13,7 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.topic_identity import MadeAnew
-from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings
+from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings, topics_of
 from tests.waiting import wait_until
 
 
@@ -21,14 +21,14 @@ from tests.waiting import wait_until
 def fetching():
     made = []
 
-    def make(batches=(), topic_ids=None, **how):
+    def make(batches=(), find_topics=None, **how):
         consumers, woken = [], []
 
         def consumer(own):
             consumers.append(Consumer(batches, own))
             return consumers[0]
 
-        fetcher = PartitionFetcher(settings(**how), lambda: woken.append(1), consumer, topic_ids)
+        fetcher = PartitionFetcher(settings(**how), lambda: woken.append(1), consumer, find_topics)
         made.append(fetcher)
         return fetcher, consumers[0], woken
 
@@ -134,7 +134,7 @@ def test_the_clients_settings_are_the_java_clients_where_they_differ_and_the_sou
 
 def test_records_of_a_topic_that_was_made_anew_are_dropped_and_it_is_read_from_its_beginning(fetching):
     ids = {"t": "one", "u": "u"}
-    fetcher, consumer, _ = fetching(topic_ids=lambda topics: {topic: ids[topic] for topic in topics})
+    fetcher, consumer, _ = fetching(find_topics=topics_of(ids))
     fetcher.assign([KafkaPartitionSplit(place(number), 5, topic_id="one") for number in (0, 1, 2)])
     fetcher.assign([KafkaPartitionSplit(place(0, "u"), 5, topic_id="u")])
     fetcher.release(place(2))
@@ -147,33 +147,33 @@ def test_records_of_a_topic_that_was_made_anew_are_dropped_and_it_is_read_from_i
     wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 3, 10)
     consumer.batches.append(messages(0))
     wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 4, 10)
-    assert taken[1] == MadeAnew("t", "two")
+    assert taken[1] == MadeAnew("t", "two", frozenset(range(9)))
     assert [(one.topic(), one.offset()) for one in taken if one.error() is None] == [("t", 5), ("u", 7), ("t", 0)]
     assert consumer.calls[-2:] == [("unassign", [0, 1]), ("assign", [(0, EARLIEST), (1, EARLIEST)])]
 
 
 def test_a_new_partition_of_a_topic_that_was_made_anew_has_all_of_them_read_from_their_beginning(fetching):
-    fetcher, consumer, _ = fetching(topic_ids=lambda topics: dict.fromkeys(topics, "two"))
+    fetcher, consumer, _ = fetching(find_topics=topics_of({"t": "two"}))
     fetcher.assign([KafkaPartitionSplit(place(0), 5, topic_id="one")])
     fetcher.assign([KafkaPartitionSplit(place(2), EARLIEST, topic_id="two")])
     consumer.batches.append([Message(2, 0, b"a"), *messages(5)])
     fetcher.start()
     taken = []
     wait_until(lambda: taken.extend(fetcher.take()) or taken, 10)
-    assert taken == [MadeAnew("t", "two")]
+    assert taken == [MadeAnew("t", "two", frozenset(range(9)))]
     assert consumer.calls[-2:] == [("unassign", [0, 2]), ("assign", [(0, EARLIEST), (2, EARLIEST)])]
 
 
 def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, caplog):
     asked = []
 
-    def topic_ids(topics):
+    def find_topics(topics):
         asked.append(topics)
         if len(asked) < 3:
             raise ExternalSystemError("away")
-        return {"t": "one"}
+        return topics_of({"t": "one"})(topics)
 
-    fetcher, _, _ = fetching([messages(5)], topic_ids=topic_ids)
+    fetcher, _, _ = fetching([messages(5)], find_topics=find_topics)
     fetcher.assign([KafkaPartitionSplit(place(0), 5, topic_id="one")])
     taken = []
     with caplog.at_level(logging.WARNING):
@@ -183,7 +183,7 @@ def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, c
 
 
 def test_brokers_without_ids_are_not_asked_for_them(fetching):
-    fetcher, _, _ = fetching([messages(5)], topic_ids=lambda topics: pytest.fail("asked"))
+    fetcher, _, _ = fetching([messages(5)], find_topics=lambda topics: pytest.fail("asked"))
     fetcher.assign([KafkaPartitionSplit(place(0), 5)])
     fetcher.start()
     wait_until(fetcher.take, 10)

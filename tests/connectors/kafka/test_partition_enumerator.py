@@ -10,9 +10,11 @@ import pytest
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerator
+from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.split_source import KafkaSplitSource
+from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
 from pystate.connectors.source import Boundedness, StartsAt
-from tests.connectors.kafka.fake_consumer import Context, place, settings
+from tests.connectors.kafka.fake_consumer import Context, Fetcher, place, settings, topics_of
 from tests.waiting import wait_until
 
 LATEST, COMMITTED = KafkaOffsetsInitializer.latest(), KafkaOffsetsInitializer.committed_offsets
@@ -23,6 +25,7 @@ class Cluster:
 
     def __init__(self, *numbers):
         self.numbers = list(numbers or (0, 1, 2))
+        self.topic_id = "one"
         self.asked = []
         self.threads = []
         self.fails = False
@@ -38,9 +41,9 @@ class Cluster:
         self.asked.append((initializer, [partition.partition for partition in partitions]))
         return {partition: EARLIEST if initializer.kind.value == "earliest" else 10 for partition in partitions}
 
-    def topic_ids(self, topics):
+    def find_topics(self, topics):
         self.asked.append("ids")
-        return dict.fromkeys(topics, "one")
+        return topics_of(dict.fromkeys(topics, self.topic_id), self.numbers)(topics)
 
     def close(self):
         self.closed = True
@@ -147,7 +150,7 @@ def test_spark_offsets_are_gone_on_behind_and_partitions_that_it_does_not_know_a
     source.go_on_behind('{"t":{"0":5,"1":0}}', {})
     enumerator = started(cluster, context, starting=LATEST, begin=source._begin, ends=source._ends)
     assert all_given(enumerator, context) == {0: (5, None, True), 1: (0, None, False), 2: (EARLIEST, None, False)}
-    assert cluster.asked == []
+    assert cluster.asked == ["ids"], "and for no offsets"
     source.begin_anew()
     assert source._begin is None
 
@@ -203,3 +206,18 @@ def test_an_offset_is_of_the_topic_that_was_there_before_it_was_asked_for():
     again = Context()
     all_given(started(Cluster(0), again), again)
     assert [split.topic_id for split in again.given[0]] == [None], "its beginning is every topic's"
+
+
+@pytest.mark.parametrize("known", [None, [place(0)]])
+def test_a_partition_that_a_topic_has_got_by_being_made_anew_is_told_by_its_id(known):
+    """Also behind a snapshot of an older version, which has no ids: they are those of the start."""
+    cluster, context, now = Cluster(0), Context(), [0]
+    enumerator = started(cluster, context, known, [], clock=lambda: now[0], discovery_interval_ms=100)
+    all_given(enumerator, context)
+    cluster.numbers, cluster.topic_id, now[0] = [0, 1], "two", 100
+    wait_until(lambda: 1 in all_given(enumerator, context), 10)
+    (split,) = [split for split in context.given[0] if split.partition.partition == 1]
+    assert split.topic_id == "one"
+    reader = KafkaPartitionReader(context, settings(), Fetcher(), cluster.find_topics)
+    with pytest.raises(TopicMadeAnewError, match=r"\(one\).*\(two\)"):
+        reader.add_splits([split])

@@ -12,7 +12,7 @@ from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.topic_identity import MadeAnew, TopicMadeAnewError
 from pystate.connectors.source import InputStatus
-from tests.connectors.kafka.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings
+from tests.connectors.kafka.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings, topics_of
 
 LATEST = KafkaOffsetsInitializer.latest()
 
@@ -21,7 +21,9 @@ class Reading:
     def __init__(self, *splits, room=1000, answered=True, **how):
         self.now = 1000
         self.fetcher, self.output, self.context = Fetcher(), Output(room), Context()
-        self.reader = KafkaPartitionReader(self.context, settings(**how), self.fetcher, lambda: self.now)
+        self.reader = KafkaPartitionReader(
+            self.context, settings(**how), self.fetcher, topics_of({"t": None}), lambda: self.now
+        )
         self.reader._size.count = 1000  # it begins with one
         self.reader.start()
         if answered:
@@ -199,11 +201,9 @@ def test_brokers_that_are_away_are_waited_for():
     assert reading.elements == ["a"]
 
 
-def reader_of_topic(topic_id, **how):
+def reader_of_topic(topic_id, numbers=range(9), **how):
     fetcher = Fetcher()
-    return fetcher, KafkaPartitionReader(
-        Context(), settings(**how), fetcher, topic_ids=lambda topics: dict.fromkeys(topics, topic_id)
-    )
+    return fetcher, KafkaPartitionReader(Context(), settings(**how), fetcher, topics_of({"t": topic_id}, numbers))
 
 
 def test_the_topic_of_an_offset_is_kept_with_it():
@@ -235,7 +235,7 @@ def test_who_takes_losses_reads_a_topic_that_was_made_anew_from_its_beginning():
 
 def reading_of_a_topic_that_is_made_anew(*splits, **how):
     reading, ids = Reading(), {"t": "one"}
-    reading.reader = KafkaPartitionReader(Context(), settings(**how), reading.fetcher, topic_ids=lambda _: dict(ids))
+    reading.reader = KafkaPartitionReader(Context(), settings(**how), reading.fetcher, topics_of(ids))
     reading.reader._size.count = 1000
     reading.reader.handle_source_events(ASSIGNED)
     reading.reader.add_splits([KafkaPartitionSplit(place(number), *more) for number, *more in splits])
@@ -287,7 +287,7 @@ def test_a_partition_that_is_gone_with_its_topic_is_told_as_that(code):
 
 def test_a_mark_of_the_fetchers_begins_the_new_topic_whatever_was_read_of_the_old_one():
     reading = reading_of_a_topic_that_is_made_anew((0, 5), (1, 0), takes_losses=True)
-    reading.poll(Message(0, 5, b"old"), MadeAnew("t", "two"), Message(0, 0, b"new"))
+    reading.poll(Message(0, 5, b"old"), MadeAnew("t", "two", frozenset([0, 1])), Message(0, 0, b"new"))
     splits = {split.partition.partition: (split.offset, split.topic_id) for split in reading.reader.snapshot_state(1)}
     assert splits == {0: (1, "two"), 1: (EARLIEST, "two")}
     assert reading.elements == ["old", "new"]
@@ -296,7 +296,11 @@ def test_a_mark_of_the_fetchers_begins_the_new_topic_whatever_was_read_of_the_ol
 def test_a_source_with_an_end_ends_where_the_new_topic_does():
     reading = reading_of_a_topic_that_is_made_anew((0, 5, 6), (1, 0, 9), takes_losses=True, stopping=LATEST)
     reading.reader.notify_no_more_splits()
-    reading.poll(MadeAnew("t", "two"), *(Message(0, offset, str(offset).encode()) for offset in range(8)), end_of(1, 0))
+    reading.poll(
+        MadeAnew("t", "two", frozenset([0, 1])),
+        *(Message(0, offset, str(offset).encode()) for offset in range(8)),
+        end_of(1, 0),
+    )
     assert reading.positions() == {0: 8}, "read beyond the old topic's end"
     assert reading.poll() is InputStatus.NOTHING_AVAILABLE
     resumed = Reading(takes_losses=True, stopping=LATEST)
@@ -318,9 +322,61 @@ def test_a_source_with_an_end_whose_topic_was_made_anew_before_its_start_ends_wh
     assert reader.poll_next(Output()) is InputStatus.END_OF_INPUT
 
 
+@pytest.mark.parametrize("known", ["one", None])
+def test_a_source_with_an_end_does_not_wait_for_a_partition_that_the_new_topic_lacks(known, caplog):
+    fetcher, reader = reader_of_topic("two", numbers=[0], takes_losses=True, stopping=LATEST)
+    reader.add_splits([KafkaPartitionSplit(place(1), 5, 9, topic_id=known)])
+    assert (fetcher.assigned, reader.snapshot_state(1)) == ([], [])
+    assert "without partition 1: what wasn't read of that is lost" in caplog.text
+    reader.handle_source_events(ASSIGNED)
+    reader.notify_no_more_splits()
+    assert reader.poll_next(Output()) is InputStatus.END_OF_INPUT
+
+
+def test_a_source_with_an_end_lets_go_of_a_partition_that_is_gone_while_it_runs():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5, 6), (1, 0, 9), takes_losses=True, stopping=LATEST)
+    reading.reader.notify_no_more_splits()
+    reading.poll(MadeAnew("t", "two", frozenset([0])), unknown(1), end_of(0, 0))
+    assert reading.fetcher.released == [1, 0]
+    assert reading.poll() is InputStatus.END_OF_INPUT
+
+
+def test_a_source_without_an_end_reads_a_partition_once_the_new_topic_has_got_it():
+    reading = reading_of_a_topic_that_is_made_anew((0, 5), (1, 5), takes_losses=True)
+    reading.poll(MadeAnew("t", "two", frozenset([0])))
+    assert reading.output.splits[-1] == {"t:0": True, "t:1": False}, "event time does not wait for it"
+    reading.poll(unknown(1))
+    assert reading.positions() == {0: EARLIEST, 1: EARLIEST}
+    fetcher, resumed = reader_of_topic("two", numbers=[0], takes_losses=True)
+    resumed.add_splits(reading.reader.snapshot_state(1))
+    assert fetcher.assigned == [(0, EARLIEST), (1, EARLIEST)]
+    reading.poll(Message(1, 0, b"a"))
+    assert reading.elements == ["a"]
+    with pytest.raises(KafkaConnectorError, match="can't be read"):
+        reading.poll(unknown(1))
+
+
+def unknown(partition):
+    return Message(partition, None, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+
+def test_an_offset_of_unknown_topic_is_refused_where_its_partition_is_gone():
+    _, reader = reader_of_topic("two", numbers=[0])
+    reader.add_splits([KafkaPartitionSplit(place(0), 5)])
+    with pytest.raises(TopicMadeAnewError, match=r"offset 5 of partition 1 .*\(of an unknown id\).*\(two\)"):
+        reader.add_splits([KafkaPartitionSplit(place(1), 5)])
+
+
+def test_a_partition_that_brokers_do_not_know_yet_fails_a_start_that_may_be_tried_again():
+    _, reader = reader_of_topic("one", numbers=[0])
+    for split in (KafkaPartitionSplit(place(1), EARLIEST), KafkaPartitionSplit(place(1), 5, topic_id="one")):
+        with pytest.raises(ExternalSystemError, match="has no partition 1 of 't'"):
+            reader.add_splits([split])
+
+
 def test_all_connections_are_closed_whatever_becomes_of_the_fetchers(monkeypatch):
     closed, fetcher = [], Fetcher()
-    reader = KafkaPartitionReader(Context(), settings(), fetcher, close=lambda: closed.append(1))
+    reader = KafkaPartitionReader(Context(), settings(), fetcher, topics_of({}), close=lambda: closed.append(1))
     reader.close()
     assert (fetcher.closed, closed) == (True, [1])
     monkeypatch.setattr(fetcher, "close", lambda: pytest.fail("the client"))
@@ -330,7 +386,7 @@ def test_all_connections_are_closed_whatever_becomes_of_the_fetchers(monkeypatch
 
 
 def test_a_topic_that_is_not_there_fails_a_start():
-    reader = KafkaPartitionReader(Context(), settings(), Fetcher(), topic_ids=lambda _: {})
+    reader = KafkaPartitionReader(Context(), settings(), Fetcher(), topics_of({}))
     with pytest.raises(ExternalSystemError, match="has no topic 't'"):
         reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
 

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka import topic_identity
-from pystate.connectors.kafka.topic_identity import NEVER, TopicMadeAnewError, TopicProof
+from pystate.connectors.kafka.topic_identity import NEVER, FoundTopic, TopicMadeAnewError, TopicProof
 from tests.waiting import wait_until
 
 
@@ -27,7 +27,7 @@ class Brokers:
         self.answers.wait(30)
         if self.fails:
             raise self.failure
-        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
+        return {topic: FoundTopic(self.ids[topic], frozenset([0])) for topic in topics if topic in self.ids}
 
 
 @pytest.fixture

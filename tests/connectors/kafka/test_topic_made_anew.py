@@ -7,6 +7,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka import topic_identity
+from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
 from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from pystate.runtime.job_folder.restart_strategies import is_fatal
@@ -107,3 +108,38 @@ def test_who_takes_losses_ends_where_the_new_topic_does(kafka, reading, count):
     got = []
     wait_until(lambda: got.extend(resumed.run_epoch()) or resumed.ended, 60)
     assert got == names("new", count)
+
+
+@pytest.mark.parametrize("when", ["while it runs", "while it is down"])
+def test_who_takes_losses_ends_where_the_new_topic_has_fewer_partitions(kafka, reading, when):
+    topic, latest = kafka.new_topic(2), KafkaOffsetsInitializer.latest()
+    kafka.send(topic, [(None, "old" + "x" * 4000)] * 10_000, 1)
+    how = {"end": latest, "rows_per_epoch": 100, "failOnDataLoss": "false"}
+    harness, snapshots = reading(topic, **how), []
+    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None, 60)
+    if when == "while it is down":
+        harness.close()
+    kafka.remake_topic(topic, 1)
+    if when == "while it is down":
+        harness = reading(topic, snapshots[0], **how)
+    wait_until(lambda: harness.run_epoch() is None or harness.ended, 60)
+
+
+def test_a_topic_is_known_from_the_first_start_on_behind_a_snapshot_without_ids(kafka, reading, monkeypatch):
+    topic = kafka.new_topic(1)
+    send(kafka, topic, "old", 10)
+    first = reading(topic)
+    assert read_all(first, 10) == names("old", 10)
+    whole = KafkaPartitionSplit.to_plain
+    with monkeypatch.context() as older:
+        older.setattr(KafkaPartitionSplit, "to_plain", lambda split: {**whole(split), "topic-id": None})
+        without_ids = first.snapshot(2)
+    first.close()
+    again = reading(topic, without_ids)
+    send(kafka, topic, "old1", 1)
+    assert read_all(again, 1) == ["old10"]
+    snapshots = again.snapshot(3)
+    again.close()
+    kafka.remake_topic(topic, 1)
+    with pytest.raises(TopicMadeAnewError):
+        reading(topic, snapshots)

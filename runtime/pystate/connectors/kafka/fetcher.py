@@ -16,7 +16,7 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_cli
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import MadeAnew, TopicIds
+from pystate.connectors.kafka.topic_identity import FindTopics, FoundTopic, MadeAnew
 
 MOST_MESSAGES = 1000
 """What is fetched at once: a batch."""
@@ -39,7 +39,7 @@ class PartitionFetcher:
         settings: How to read.
         wake: Called from the thread where something has come and the reader sleeps.
         consumer: Returns the consumer, given its settings.
-        topic_ids: Asks for the ids of topics, of whose records none is handed on before the brokers have named the same id
+        find_topics: Asks for topics, of whose records none is handed on before the brokers have named the same id
             again; the partitions of a topic with another one are read from their beginning. None for no such question.
 
     Raises:
@@ -51,7 +51,7 @@ class PartitionFetcher:
         settings: KafkaSplitSettings,
         wake: Callable[[], object],
         consumer: Callable[[Mapping[str, Any]], Any] | None = None,
-        topic_ids: TopicIds | None = None,
+        find_topics: FindTopics | None = None,
     ) -> None:
         self._settings = settings
         self._wake = wake
@@ -68,7 +68,7 @@ class PartitionFetcher:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._commit_fails = False
-        self._topic_ids = topic_ids
+        self._find_topics = find_topics
         self._ids: dict[str, str] = {}
         self._read: dict[str, set[int]] = {}
         self._asked_at = 0.0
@@ -142,7 +142,7 @@ class PartitionFetcher:
                 first = self._consumer.poll(_POLL_S)
                 if first is not None:  # to ask for many at once waits until there are so many
                     batch = [first, *self._consumer.consume(MOST_MESSAGES - 1, 0)]
-                    self._put(batch if self._topic_ids is None else self._proven(batch, self._topic_ids))
+                    self._put(batch if self._find_topics is None else self._proven(batch, self._find_topics))
         except BaseException as error:  # told on the reader's thread
             self._fail(error)
 
@@ -162,30 +162,30 @@ class PartitionFetcher:
         self._read[partition.topic].discard(partition.partition)
         self._consumer.incremental_unassign([self._place(partition)])
 
-    def _proven(self, batch: list[Any], topic_ids: TopicIds) -> list[Any]:
+    def _proven(self, batch: list[Any], find_topics: FindTopics) -> list[Any]:
         """Return what is of the topics that are known, and a mark for each other one, which is read anew from here on."""
         more = MOST_MESSAGES - len(batch)
         if more > 0 and (pause := self._asked_at + _ASK_EACH_S - time.monotonic()) > 0:
             time.sleep(pause)
             batch += self._consumer.consume(more, 0)
         topics = self._ids.keys() & {message.topic() for message in batch}
-        found = self._found_ids(topics, topic_ids) if topics else {}
+        found = self._found(topics, find_topics) if topics else {}
         for topic in topics:
-            topic_id = found.get(topic)
+            topic_id, there = found.get(topic, FoundTopic(None, frozenset()))
             if topic_id is None or topic_id == self._ids[topic]:
                 continue
             self._ids[topic] = topic_id
             partitions = [KafkaTopicPartition(topic, number) for number in sorted(self._read[topic])]
             self._consumer.incremental_unassign([self._place(one) for one in partitions])
             self._consumer.incremental_assign([self._place(one, EARLIEST) for one in partitions])
-            batch = [MadeAnew(topic, topic_id), *(one for one in batch if one.topic() != topic)]
+            batch = [MadeAnew(topic, topic_id, there), *(one for one in batch if one.topic() != topic)]
         return batch
 
-    def _found_ids(self, topics: set[str], topic_ids: TopicIds) -> Mapping[str, str | None]:
-        """Return the ids of topics; brokers that are away are waited for."""
+    def _found(self, topics: set[str], find_topics: FindTopics) -> Mapping[str, FoundTopic]:
+        """Return topics; brokers that are away are waited for."""
         while not self._closed:
             try:
-                found = topic_ids(topics)
+                found = find_topics(topics)
             except PystateError as error:
                 if not self._ask_fails:
                     text = "%s: records wait for the ids of their topics: %s"

@@ -27,6 +27,7 @@ from pystate.connectors.kafka.offsets import (
     OffsetsKind,
 )
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.topic_identity import FoundTopic
 
 Offsets = dict[KafkaTopicPartition, int]
 
@@ -72,13 +73,14 @@ class KafkaCluster:
                 raise ExternalSystemError(message, where=settings.name)
         return list(settings.partitions) or there
 
-    def topic_ids(self, topics: Iterable[str]) -> dict[str, str | None]:
-        """Return the ids of topics; None where brokers are too old to have any. Topics that aren't there are left out.
+    def find_topics(self, topics: Iterable[str]) -> dict[str, FoundTopic]:
+        """Return topics by their names; those that aren't there are left out.
 
         Raises:
             ExternalSystemError: The brokers don't answer.
         """
-        wanted, found = sorted(set(topics)), {}
+        wanted = sorted(set(topics))
+        found: dict[str, FoundTopic] = {}
         if not wanted:
             return {}
         client = kafka_client()
@@ -86,10 +88,13 @@ class KafkaCluster:
             asked = admin.describe_topics(client.TopicCollection(wanted), request_timeout=self._timeout_s)
             for topic, answer in asked.items():
                 try:
-                    found[topic] = topic_id_of(answer.result(self._timeout_s + 1))
+                    described = answer.result(self._timeout_s + 1)
                 except client.KafkaException as error:
                     if error.args[0].code() != client.KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
+                else:
+                    numbers = frozenset(partition.id for partition in described.partitions)
+                    found[topic] = FoundTopic(topic_id_of(described), numbers)
         return found
 
     def offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[KafkaTopicPartition]) -> Offsets:

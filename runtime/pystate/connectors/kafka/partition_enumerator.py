@@ -13,6 +13,7 @@ from pystate.common.time import current_time_ms
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.topic_identity import FoundTopic
 from pystate.connectors.source import SplitEnumerator, SplitEnumeratorContext
 
 _LOG = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ class Cluster(Protocol):
     ) -> dict[KafkaTopicPartition, int]:
         """Return the offset of each partition."""
 
-    def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str | None]:
-        """Return the ids of topics."""
+    def find_topics(self, topics: Iterable[str]) -> Mapping[str, FoundTopic]:
+        """Return topics by their names."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -73,11 +74,11 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         self._waiting = {split.partition: split for split in waiting or []}
         self._begin = begin
         self._ends = ends or {}
-        self._ids = ids or {}
+        self._ids: dict[str, str | None] = {**(ids or {})}
         self._clock = clock
         self._look_at = 0
         self._lock = threading.Lock()
-        self._found: list[KafkaTopicPartition] = []
+        self._found: tuple[list[KafkaTopicPartition], Mapping[str, str | None]] = ([], {})
         self._looking: threading.Thread | None = None
         self._fails = False
 
@@ -91,15 +92,15 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         if not self._restored:
             self._begin_with(found)
         elif self._interval_ms is not None:
-            self._add(found)
+            self._add(found, self._new_ids(found))
         self._look_at = self._clock() + (self._interval_ms or 0)
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         """Assign a reader its partitions; readers of a source with discovery send requests repeatedly."""
         del requester_hostname
         with self._lock:
-            found, self._found = self._found, []
-        self._add(found)
+            found, self._found = self._found, ([], {})
+        self._add(*found)
         mine = [partition for partition in self._waiting if self._reader_of(partition) == subtask_id]
         for partition in mine:
             self._known[partition] = None
@@ -130,10 +131,9 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
 
     def _begin_with(self, partitions: list[KafkaTopicPartition]) -> None:
         settings, begin, ends = self._settings, self._begin, dict(self._ends)
-        ids: Mapping[str, str | None] = self._ids
-        if begin is None:
-            # asked before the offsets: readers refuse these where the topic is made anew in between
-            ids = self._cluster.topic_ids({partition.topic for partition in partitions})
+        if begin is None or self._interval_ms is not None:
+            self._ids.update(self._new_ids(partitions))
+        if begin is None:  # after the ids: readers refuse offsets where the topic is made anew in between
             starts = self._cluster.offsets(settings.starting, partitions)
         else:
             starts = {partition: begin.get(partition, EARLIEST) for partition in partitions}
@@ -147,13 +147,21 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
                 starts[partition],
                 ends.get(partition),
                 has_records=read,
-                topic_id=ids.get(partition.topic) if starts[partition] != EARLIEST else None,
+                topic_id=self._ids.get(partition.topic) if starts[partition] != EARLIEST else None,
             )
 
-    def _add(self, partitions: list[KafkaTopicPartition]) -> None:
+    def _add(self, partitions: list[KafkaTopicPartition], new_ids: Mapping[str, str | None]) -> None:
+        """Have new partitions read: readers refuse one that a topic has got by being made anew."""
         for partition in partitions:
             if partition not in self._known and partition not in self._waiting:
-                self._waiting[partition] = KafkaPartitionSplit(partition, EARLIEST)
+                known = self._ids.get(partition.topic)
+                self._waiting[partition] = KafkaPartitionSplit(partition, EARLIEST, topic_id=known)
+        self._ids.update(new_ids)
+
+    def _new_ids(self, partitions: list[KafkaTopicPartition]) -> dict[str, str | None]:
+        """Ask for the ids of topics that are seen for the first time."""
+        topics = {partition.topic for partition in partitions} - self._ids.keys()
+        return {topic: found.topic_id for topic, found in self._cluster.find_topics(topics).items()} if topics else {}
 
     def _look(self) -> None:
         if self._looking is None or not self._looking.is_alive():
@@ -163,7 +171,8 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
 
     def _ask(self) -> None:
         try:
-            found = self._cluster.partitions()
+            partitions = self._cluster.partitions()
+            found = partitions, self._new_ids(partitions)
         except PystateError as error:  # the next discovery replaces this one
             if not self._fails:
                 _LOG.warning("%s: new partitions can't be looked for: %s", self._settings.name, error.message)

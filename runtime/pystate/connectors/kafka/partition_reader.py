@@ -13,7 +13,7 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_cli
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import NEVER, MadeAnew, TopicIds, TopicProof, made_anew
+from pystate.connectors.kafka.topic_identity import NEVER, FindTopics, FoundTopic, MadeAnew, TopicProof, made_anew
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
 
@@ -58,9 +58,9 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         context: Of the reader.
         settings: The settings of the source.
         fetcher: Fetches records.
+        find_topics: Asks brokers for topics.
         clock: Returns the time, ms since 1970.
-        topic_ids: Returns the ids of topics.
-        close: Closes the connections that ids are asked over.
+        close: Closes the connections that topics are asked for over.
     """
 
     def __init__(
@@ -68,19 +68,20 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         context: SourceReaderContext,
         settings: KafkaSplitSettings,
         fetcher: Fetcher,
+        find_topics: FindTopics,
         clock: Callable[[], int] = current_time_ms,
-        topic_ids: TopicIds = dict.fromkeys,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
         self._settings = settings
         self._fetcher = fetcher
         self._clock = clock
-        self._topic_ids = topic_ids
+        self._find_topics = find_topics
         self._close = close
-        self._proof = TopicProof(topic_ids, settings.name, clock)
+        self._proof = TopicProof(find_topics, settings.name, clock)
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
+        self._absent: set[KafkaTopicPartition] = set()  # those that a topic that was made anew has lacked so far
         self._told: dict[str, bool] | None = None
         self._batch: list[Any] = []
         self._next = 0
@@ -102,16 +103,15 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         """Add partitions to read.
 
         Raises:
-            ExternalSystemError: The brokers don't answer, or don't know a topic.
+            ExternalSystemError: The brokers don't answer, or don't know a topic or a partition.
             TopicMadeAnewError: A topic is another one than that of the offsets.
         """
         topics = {split.partition.topic for split in splits}
-        ids = self._topic_ids(topics)
-        if missing := topics - ids.keys():
+        found = self._find_topics(topics)
+        if missing := topics - found.keys():
             message = f"Kafka has no topic {min(missing)!r}, or doesn't show it."
             raise ExternalSystemError(message, where=self._settings.name)
-        for split in splits:
-            self._check_topic(split, ids.get(split.partition.topic))
+        splits = [split for split in splits if self._check_topic(split, found[split.partition.topic])]
         left = []
         for split in splits:
             if split.is_at_end:
@@ -235,6 +235,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                 topics.add(topic)
                 split = self._splits.get(KafkaTopicPartition(topic, number))
                 if split is not None:
+                    self._absent.discard(split.partition)
                     stop = split.stop
                     output.begin_split(split.split_id())
             if split is None:  # it has reached its end, and records after that were fetched
@@ -269,6 +270,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         split = self._splits.get(partition)
         if error.code() == errors._PARTITION_EOF:  # noqa: SLF001 - its public name
             self._read_up.add(partition)
+            self._absent.discard(partition)
             self._proof.handed_on([partition.topic])
             if split is not None:
                 split.offset = max(split.offset, message.offset())
@@ -276,6 +278,8 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                     split.stop = split.offset  # of a topic that was made anew
                 if split.is_at_end:
                     self._end(split, split.offset)
+            return
+        if partition in self._absent and error.code() in (errors.UNKNOWN_TOPIC_OR_PART, errors._UNKNOWN_PARTITION):  # noqa: SLF001 - the same
             return
         self._proof.suspect(partition.topic)
         if split is None or (error.retriable() and error.code() != errors._AUTO_OFFSET_RESET):  # noqa: SLF001 - the same
@@ -286,33 +290,50 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
         raise KafkaConnectorError(message_, where=self._settings.name)
 
-    def _check_topic(self, split: KafkaPartitionSplit, topic_id: str | None) -> None:
-        """Check that the topic wasn't recreated under the same name: offsets of the old one are invalid in it."""
-        known, split.topic_id = split.topic_id, topic_id or split.topic_id
+    def _check_topic(self, split: KafkaPartitionSplit, found: FoundTopic) -> bool:
+        """Check that the topic wasn't recreated under the same name: offsets of the old one are invalid in it.
+
+        Returns:
+            Whether to read the partition: not if a source with an end takes losses, and the topic was made anew without it.
+        """
+        known, split.topic_id = split.topic_id, found.topic_id or split.topic_id
         topic, number = split.partition
-        if topic_id is None:
-            return
-        if self._settings.takes_losses:  # the fetcher proves all that it brings
-            if known not in (None, topic_id):
-                self._begin_split_anew(split, topic_id)
-            return
-        if known not in (None, topic_id):
+        is_there, takes_losses = number in found.partitions, self._settings.takes_losses
+        is_anew = None not in (known, found.topic_id) and known != found.topic_id
+        if not is_there and known is None and (split.offset != EARLIEST or split.has_records):
+            is_anew = True  # partitions that were read don't vanish but with their topic
+        if is_anew and not takes_losses:
             what = f"offset {split.offset} of partition {number} and others"
-            raise made_anew(topic, str(known), topic_id, self._settings.name, what)
-        self._proof.know(topic, topic_id)
+            raise made_anew(topic, known, found.topic_id, self._settings.name, what)
+        if is_anew:
+            return self._begin_split_anew(split, found.topic_id, is_there)
+        if not is_there and (not takes_losses or self._settings.stopping is not None):  # brokers may not know it yet
+            message = f"Kafka has no partition {number} of {topic!r}."
+            raise ExternalSystemError(message, where=self._settings.name)
+        if not is_there:
+            self._absent.add(split.partition)
+        if found.topic_id is not None and not takes_losses:  # else the fetcher proves all that it brings
+            self._proof.know(topic, found.topic_id)
+        return True
 
-    def _begin_anew(self, topic: str, topic_id: str) -> None:
+    def _begin_anew(self, topic: str, topic_id: str, partitions: frozenset[int]) -> None:
         """Take note that what follows of a topic is another one's, from its beginning."""
-        for split in self._splits.values():
-            if split.partition.topic == topic:
-                self._begin_split_anew(split, topic_id)
+        for split in [split for split in self._splits.values() if split.partition.topic == topic]:
+            if not self._begin_split_anew(split, topic_id, split.partition.partition in partitions):
+                del self._splits[split.partition]
+                self._fetcher.release(split.partition)
 
-    def _begin_split_anew(self, split: KafkaPartitionSplit, topic_id: str) -> None:
+    def _begin_split_anew(self, split: KafkaPartitionSplit, topic_id: str | None, is_there: bool) -> bool:
+        """Let a split be of a new topic, and return whether to read it: a source with an end doesn't wait for partitions."""
         topic, number = split.partition
         text = "%s: %r was made anew; partition %d is read from its beginning."
+        if not is_there:
+            text = "%s: %r was made anew without partition %d: what wasn't read of that is lost."
+            self._absent.add(split.partition)
         _LOG.warning(text, self._settings.name, topic, number)
         split.offset, split.topic_id = EARLIEST, topic_id
         split.stop = None  # it was an offset of the old topic: a source with an end reads up to the end it finds
+        return is_there or self._settings.stopping is None
 
     def _lost(self, split: KafkaPartitionSplit, error: Any) -> KafkaConnectorError:
         topic, number = split.partition
@@ -331,7 +352,9 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
     def _tell_splits(self, output: ReaderOutput[Any]) -> None:
         """Report the splits that event time waits for: a partition that never had a record only if some may be ready."""
         splits = {
-            split.split_id(): split.has_records or split.partition not in self._read_up for split in self._splits.values()
+            split.split_id(): split.partition not in self._absent
+            and (split.has_records or split.partition not in self._read_up)
+            for split in self._splits.values()
         }
         if splits != self._told:
             self._told = splits

@@ -94,14 +94,14 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         """Return the reader."""
         settings = self._settings
         cluster, proving = KafkaCluster(settings), KafkaCluster(settings, _PROOF_TIMEOUT_S)
-        fetched_ids = proving.topic_ids if settings.takes_losses else None
-        fetcher = PartitionFetcher(settings, context.notify_available, topic_ids=fetched_ids)
+        proves_fetched = proving.find_topics if settings.takes_losses else None
+        fetcher = PartitionFetcher(settings, context.notify_available, find_topics=proves_fetched)
 
         def close() -> None:
             cluster.close()
             proving.close()
 
-        return KafkaPartitionReader(context, settings, fetcher, topic_ids=cluster.topic_ids, close=close)
+        return KafkaPartitionReader(context, settings, fetcher, find_topics=cluster.find_topics, close=close)
 
     def restore_split(self, plain: Any) -> KafkaPartitionSplit:
         """Return the split from its plain form."""

@@ -18,8 +18,16 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError, called_on
 
 _LOG = logging.getLogger(__name__)
 
-TopicIds = Callable[[set[str]], Mapping[str, str | None]]
-"""Asks brokers for the ids of topics; None where they are too old to have any."""
+
+class FoundTopic(NamedTuple):
+    """A topic as brokers describe it: its id, None where they are too old to have any, and its partitions."""
+
+    topic_id: str | None
+    partitions: frozenset[int]
+
+
+FindTopics = Callable[[set[str]], Mapping[str, FoundTopic]]
+"""Asks brokers for topics by their names; those that aren't there are left out."""
 
 NEVER = 1 << 62
 _LOOK_EACH_MS = 5000
@@ -38,6 +46,7 @@ class MadeAnew(NamedTuple):
 
     topic_name: str
     topic_id: str
+    partitions: frozenset[int]
 
     def topic(self) -> str:
         """Return the topic's name."""
@@ -55,19 +64,19 @@ class TopicProof:
     """Finds out whether what a reader has handed on is of the topics that it knows, on threads that nobody waits for.
 
     Args:
-        ask: As said. Topics that aren't there are left out.
+        ask: Asks brokers.
         name: Of the source, for the log.
         clock: Returns the time, ms since 1970.
     """
 
-    def __init__(self, ask: TopicIds, name: str, clock: Callable[[], int]) -> None:
+    def __init__(self, ask: FindTopics, name: str, clock: Callable[[], int]) -> None:
         self._ask = ask
         self._name = name
         self._clock = clock
         self._ids: dict[str, str] = {}
         self._unproven: set[str] = set()
         self._look_at = NEVER
-        self._asked: tuple[set[str], Future[Mapping[str, str | None]]] | None = None
+        self._asked: tuple[set[str], Future[Mapping[str, FoundTopic]]] | None = None
         self._hangs = False
         self._fails = False
         self._refusal: TopicMadeAnewError | None = None  # stays: a checkpoint that fails by it may be tolerated
@@ -149,7 +158,7 @@ class TopicProof:
             self._fails = False
         self._asked, self._hangs = None, False
         for topic in topics:
-            topic_id = found.get(topic)
+            topic_id = found[topic].topic_id if topic in found else None
             if topic_id is None:
                 self.handed_on([topic])
             elif topic_id != self._ids[topic]:
@@ -166,18 +175,19 @@ class TopicProof:
         self._fails = True
 
 
-def made_anew(topic: str, before: str, now: str, where: str, what: str = "offsets") -> TopicMadeAnewError:
+def made_anew(topic: str, before: str | None, now: str | None, where: str, what: str = "offsets") -> TopicMadeAnewError:
     """Return the refusal to go on with offsets of an old topic in a new one.
 
     Args:
         topic: Its name.
-        before: The id that the offsets are of.
+        before: The id that the offsets are of; None if it isn't known.
         now: The topic's.
         where: The source, for the error.
         what: Which offsets.
     """
     message = (
-        f"Topic {topic!r} was deleted and made anew: {what} are those of the old topic ({before}), not of this one ({now})."
+        f"Topic {topic!r} was deleted and made anew: {what} are those of the old topic ({before or 'of an unknown id'}), "
+        f"not of this one ({now or 'without an id'})."
     )
     hint = (
         "resume from the last checkpoint or savepoint with set_property('failOnDataLoss', 'false'): it reads the new topic; "
