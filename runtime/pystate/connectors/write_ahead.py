@@ -17,6 +17,7 @@ from typing import IO, Any, Generic, TypeVar
 import msgpack
 import pyarrow as pa
 
+from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.errors import CorruptSnapshotError
 from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWriter, SinkWriter
 
@@ -121,6 +122,15 @@ def records_of(committable: dict[str, Any]) -> Iterator[Any]:
     if count != committable["records"]:
         message = f"A committable has {count} records, where {committable['records']} were written."
         raise CorruptSnapshotError(message)
+
+
+def settle_unknown(request: CommitRequest[dict[str, Any]], error: BaseException, unknown: UnknownCommits) -> bool:
+    """Settle a committable when nobody knows whether it is committed; return whether later ones wait."""
+    if unknown is UnknownCommits.LEAVE_OUT:
+        request.signal_failed_with_known_reason(error)
+        return False
+    request.signal_failed_with_unknown_reason(error)
+    return True
 
 
 class _Bytes:

@@ -12,6 +12,7 @@ import sqlalchemy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pystate.common.configuration import Configuration
 from pystate.common.errors import CommitError, ConfigurationError, PystateError
 from pystate.common.row import Row, RowKind
 from pystate.common.time import Duration
@@ -34,8 +35,12 @@ def sink_of(url, table, *keys, guarantee=DeliveryGuarantee.EXACTLY_ONCE, **setti
     return builder.build()
 
 
-def opened(sink, snapshot=None):
-    harness = SinkTestHarness(sink)
+def markers_of(url, table):
+    return rows(url, f"commits_{table} WHERE row_count > 0", "commit_id")
+
+
+def opened(sink, snapshot=None, **options):
+    harness = SinkTestHarness(sink, **options)
     if snapshot is not None:
         harness.initialize_state(snapshot)
     harness.open()
@@ -147,7 +152,7 @@ def test_two_committers_at_once_write_once(url, table):
         thread.join(60)
     assert failures == [0, 0, 0, 0]
     assert len(rows(url, table)) == 50
-    assert len(rows(url, f"commits_{table}", "commit_id")) == 1
+    assert len(markers_of(url, table)) == 1
 
 
 def test_the_committer_that_comes_second_waits_and_writes_nothing(url, table):
@@ -185,6 +190,9 @@ def test_the_committer_that_comes_second_waits_and_writes_nothing(url, table):
 class Context:
     def get_operator_uid(self):
         return "uid"
+
+    def get_job_configuration(self):
+        return Configuration()
 
 
 class Request:
@@ -310,8 +318,94 @@ def test_markers_are_kept_unless_somebody_says_how_long(url, table, monkeypatch)
                 harness.process_elements([("a", 1)])
                 harness.snapshot(checkpoint)
                 harness.notify_of_completed_checkpoint(checkpoint)
-                counts.append(len(rows(url, f"commits_{table}", "commit_id")))
+                counts.append(len(markers_of(url, table)))
     assert counts == [1, 2, 2, 2]
+
+
+def drop_markers(url, table):
+    execute(url, f"DROP TABLE commits_{table}")
+
+
+def empty_markers(url, table):
+    execute(url, f"DELETE FROM commits_{table}")
+
+
+def written_once(url, table, sink):
+    with opened(sink) as harness:
+        harness.process_elements([("a", 1)])
+        snapshot = harness.snapshot(1)
+        harness.notify_of_completed_checkpoint(1)
+    return snapshot
+
+
+@pytest.mark.parametrize("lose", [drop_markers, empty_markers])
+def test_in_a_table_of_markers_that_was_made_anew_nothing_is_taken_for_absent(url, table, lose):
+    make_table(url, table)
+    sink = sink_of(url, table)
+    snapshot = written_once(url, table, sink)
+    lose(url, table)
+    for _ in range(2):  # whoever makes it again
+        with pytest.raises(PystateError, match=r"dropped and made again.* Nobody knows") as refused:
+            opened(sink, snapshot)
+        assert "unknown-commits=WRITE" in refused.value.hint
+    assert rows(url, table) == [("a", 1)]
+
+
+@pytest.mark.parametrize(("choice", "times"), [("LEAVE_OUT", 1), ("WRITE", 2)])
+def test_what_becomes_of_rows_of_which_nobody_knows_is_asked(url, table, choice, times):
+    make_table(url, table)
+    sink = sink_of(url, table)
+    snapshot = written_once(url, table, sink)
+    drop_markers(url, table)
+    with opened(sink, snapshot, job_parameters={"pystate.sink.unknown-commits": choice}) as harness:
+        harness.process_elements([("b", 1)])
+        harness.snapshot(2)
+        harness.notify_of_completed_checkpoint(2)
+    assert [word for word, _ in rows(url, table)] == ["a"] * times + ["b"]
+
+
+def test_a_table_of_markers_that_is_made_anew_while_the_job_runs_fails_the_next_commit(url, table):
+    make_table(url, table)
+    with opened(sink_of(url, table)) as harness:
+        harness.process_elements([("a", 1)])
+        harness.snapshot(1)
+        drop_markers(url, table)
+        engine = SqlConnectionOptions(url).create_engine()
+        CommitTable(engine, f"commits_{table}", None).create()
+        engine.dispose()
+        with pytest.raises(PystateError, match="dropped and made again"):
+            harness.notify_of_completed_checkpoint(1)
+    assert (rows(url, table), markers_of(url, table)) == ([], []), "the transaction is rolled back"
+
+
+def test_what_was_made_before_tables_of_markers_had_a_generation_is_committed(url, table, monkeypatch):
+    make_table(url, table)
+    sink = sink_of(url, table)
+    monkeypatch.setattr(CommitTable, "stamp", lambda self: {})
+    with opened(sink) as harness:
+        harness.process_elements([("a", 1)])
+        snapshot = harness.snapshot(1)
+    drop_markers(url, table)
+    opened(sink, snapshot).close()
+    assert rows(url, table) == [("a", 1)]
+
+
+def test_a_savepoint_that_is_older_than_markers_are_kept_is_refused(url, table, monkeypatch):
+    make_table(url, table)
+    now = [10**12]
+    monkeypatch.setattr("pystate.connectors.sql.commit_table._now", lambda: now[0])
+    monkeypatch.setattr("pystate.connectors.sql.sql_committer._CLEANING_INTERVAL_S", -1.0)
+    sink, snapshots = sink_of(url, table, marker_retention=Duration.of_days(1)), []
+    with opened(sink) as harness:
+        for checkpoint in (1, 2, 3):
+            harness.process_elements([("a", checkpoint)])
+            snapshots.append(harness.snapshot(checkpoint))
+            harness.notify_of_completed_checkpoint(checkpoint)
+            now[0] += Duration.of_days(2 if checkpoint == 1 else 0).to_millis()
+    opened(sink, snapshots[2]).close()
+    with pytest.raises(PystateError, match="has dropped those of the time"):
+        opened(sink, snapshots[0])
+    assert rows(url, table) == [("a", 1), ("a", 2), ("a", 3)]
 
 
 VALUES = [

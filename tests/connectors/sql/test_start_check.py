@@ -69,7 +69,7 @@ def test_rights_that_are_missing(postgres_server, table):
         harness.snapshot(1)
         harness.notify_of_completed_checkpoint(1)
     assert rows(url, table) == [("a", 1)]
-    assert len(rows(url, markers, "commit_id")) == 1, "what was tried at the start is taken back"
+    assert len(rows(url, f"{markers} WHERE row_count > 0", "commit_id")) == 1, "what was tried at the start is taken back"
 
 
 def test_a_server_that_is_away_is_asked_at_the_first_commit(postgres_server, table):

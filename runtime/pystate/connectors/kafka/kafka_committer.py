@@ -26,7 +26,7 @@ from pystate.connectors.kafka.markers import Markers, UnknownCommitError, marker
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
 from pystate.connectors.kafka.transaction import TRANSACTION_TIMEOUT, KafkaTransactions
 from pystate.connectors.sink import CommitRequest, SinkWriter
-from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of
+from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of, settle_unknown
 
 _LOG = logging.getLogger(__name__)
 
@@ -216,11 +216,7 @@ class KafkaCommitter(WriteAheadCommitter):
                 if not self._try(task):
                     request.signal_already_committed()
             except UnknownCommitError as error:
-                if self._unknown is UnknownCommits.LEAVE_OUT:
-                    request.signal_failed_with_known_reason(error)
-                    return False
-                request.signal_failed_with_unknown_reason(error)
-                return True
+                return settle_unknown(request, error, self._unknown)
             except kafka_client().KafkaException as error:
                 if not self._failed(task, error, request):
                     return True

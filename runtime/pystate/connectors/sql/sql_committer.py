@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.errors import CommitError
-from pystate.connectors.sink import CommitRequest
-from pystate.connectors.sql.commit_table import CommitTable
+from pystate.connectors.sink import CommitRequest, SinkWriter
+from pystate.connectors.sql.commit_table import CommitTable, UnknownCommitError
 from pystate.connectors.sql.row_writer import RowWriter
 from pystate.connectors.sql.sql_errors import Failure, failure_of, words_of
 from pystate.connectors.sql.start_check import StartCheck
 from pystate.connectors.sql.target import Operation
 from pystate.connectors.sql.values import from_plain
-from pystate.connectors.write_ahead import WriteAheadCommitter, records_of
+from pystate.connectors.write_ahead import WriteAheadCommitter, WriteAheadWriter, records_of, settle_unknown
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
 _LOG = logging.getLogger(__name__)
 _CLEANING_INTERVAL_S = 600.0
+_MARKERS = "markers"
+
+
+class SqlWriteAheadWriter(WriteAheadWriter[Any]):
+    """Buffers the rows of a checkpoint until their commit.
+
+    Args:
+        to_record: Makes a record from an element.
+        stamp: Returns the stamp of a new committable, see `CommitTable`.
+    """
+
+    def __init__(self, to_record: Callable[[Any, SinkWriter.Context], Any], stamp: Callable[[], Mapping[str, Any]]) -> None:
+        super().__init__(to_record)
+        self._stamp = stamp
+
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        """Return all records since the last call."""
+        return [{**committable, _MARKERS: dict(self._stamp())} for committable in super().prepare_commit()]
 
 
 class SqlCommitter(WriteAheadCommitter):
@@ -38,6 +57,7 @@ class SqlCommitter(WriteAheadCommitter):
         check: Run before the first commit, to check that commits are possible.
         keep_ms: How long markers are kept; None for ever.
         password: Hidden in logs.
+        unknown: How to treat committables when it can't be known whether they are in the database.
     """
 
     def __init__(
@@ -50,6 +70,7 @@ class SqlCommitter(WriteAheadCommitter):
         check: StartCheck,
         keep_ms: int | None,
         password: str | None,
+        unknown: UnknownCommits = UnknownCommits.FAIL,
     ) -> None:
         self._engine = engine
         self._rows = rows
@@ -59,6 +80,7 @@ class SqlCommitter(WriteAheadCommitter):
         self._keep_ms = keep_ms
         self._cleaned = -_CLEANING_INTERVAL_S
         self._password = password
+        self._unknown = unknown
 
     def write_once(self, commit_id: str, records: Iterator[Any], request: CommitRequest[dict[str, Any]]) -> bool:
         """Write the marker and the rows; nothing if the marker exists."""
@@ -71,7 +93,10 @@ class SqlCommitter(WriteAheadCommitter):
             with self._engine.begin() as connection:
                 self._markers.insert(connection, commit_id, self._uid, committable["records"])
                 has_marker = True
+                self._check_absence(connection, committable.get(_MARKERS) or {})
                 self._rows.write(connection, _operations(records))
+        except UnknownCommitError as error:
+            return settle_unknown(request, error, self._unknown)
         except exc.SQLAlchemyError as error:
             return self._failed(error, commit_id, request, has_marker=has_marker)
         self._clean()
@@ -80,6 +105,14 @@ class SqlCommitter(WriteAheadCommitter):
     def close(self) -> None:
         """Close the connection."""
         self._engine.dispose()
+
+    def _check_absence(self, connection: Connection, stamp: Mapping[str, Any]) -> None:
+        try:
+            self._markers.check_absence(connection, self._uid, stamp)
+        except UnknownCommitError as error:
+            if self._unknown is not UnknownCommits.WRITE:
+                raise
+            _LOG.warning("Rows are written though nobody knows whether they were: %s", error)
 
     def _failed(self, error: Exception, commit_id: str, request: CommitRequest[dict[str, Any]], *, has_marker: bool) -> bool:
         """Signal the outcome of a transaction that was rolled back, or whose COMMIT got no answer; see `write_once`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.configuration.sink_options import SinkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.time import Duration
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
@@ -14,11 +15,10 @@ from pystate.connectors.sql.commit_table import COMMIT_TABLE, CommitTable
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.execution import SqlExecutionOptions
 from pystate.connectors.sql.row_writer import RowWriter
-from pystate.connectors.sql.sql_committer import SqlCommitter
+from pystate.connectors.sql.sql_committer import SqlCommitter, SqlWriteAheadWriter
 from pystate.connectors.sql.start_check import StartCheck
 from pystate.connectors.sql.target import SqlTarget, StatementTarget, TableTarget
 from pystate.connectors.sql.values import to_plain
-from pystate.connectors.write_ahead import WriteAheadWriter
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -91,6 +91,7 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
         super().__init__(connection, target, execution)
         self.commit_table = commit_table
         self.marker_retention_ms = marker_retention_ms
+        self._markers: CommitTable | None = None
 
     @property
     def guarantee_reason(self) -> str:
@@ -100,7 +101,8 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return the writer of one subtask."""
         del context
-        return WriteAheadWriter(self._record)
+        stamp = dict if self._markers is None else self._markers.stamp  # a committer is made before its writer
+        return SqlWriteAheadWriter(self._record, stamp)
 
     def create_committer(self, context: CommitterInitContext) -> SqlCommitter:
         """Return the committer of one subtask.
@@ -110,12 +112,21 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
         """
         engine = self.connection.create_engine()
         password = self.connection.password()
-        markers = CommitTable(engine, self.commit_table, password)
+        markers = self._markers = CommitTable(engine, self.commit_table, password)
         uid = context.get_operator_uid()
         rows = self._rows(engine)
         check = StartCheck(rows, self.target, markers, password)
         check.look_early()
-        return SqlCommitter(engine, rows, markers, uid, check=check, keep_ms=self.marker_retention_ms, password=password)
+        return SqlCommitter(
+            engine,
+            rows,
+            markers,
+            uid,
+            check=check,
+            keep_ms=self.marker_retention_ms,
+            password=password,
+            unknown=context.get_job_configuration().get(SinkOptions.UNKNOWN_COMMITS),
+        )
 
     def _record(self, element: Any, context: SinkWriter.Context) -> Any:
         del context
@@ -225,7 +236,7 @@ class SqlSinkBuilder:
         return self
 
     def set_marker_retention(self, retention: Duration | None) -> SqlSinkBuilder:
-        """Set how long markers are kept. Don't resume older savepoints: their rows would be written twice."""
+        """Set how long markers are kept. Older savepoints are refused: nobody knows whether their rows were written."""
         self._retention_ms = None if retention is None else retention.to_millis()
         return self
 
