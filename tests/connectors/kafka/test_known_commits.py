@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from pystate.connectors.kafka import kafka_sink as sink_module
 from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka.commit_register import MOST_KEPT, CommitRegister, CommitRegisters
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
-from pystate.connectors.kafka.markers import MARKER_TOPIC, PARTITIONS, Markers, marker_partition
+from pystate.connectors.kafka.markers import CLOCK_SLACK_MS, MARKER_TOPIC, PARTITIONS, Markers, marker_partition
 from tests.connectors.kafka.sinks import builder, opened, values
 
 MINE = f"kafka-sink-{'0' * 32}-operator-0"
@@ -28,6 +29,12 @@ def committed(sink, *elements):
         snapshot = harness.snapshot(1)
         harness.notify_of_completed_checkpoint(1)
     return snapshot
+
+
+def send_older_marker(kafka, markers):
+    """Let the topic of markers have been there for some hours."""
+    before = int(time.time() * 1000) - 3 * CLOCK_SLACK_MS
+    kafka.send(markers, [("another id", "older")], marker_partition(MINE), timestamp=before)
 
 
 def already(harness):
@@ -94,6 +101,7 @@ def test_markers_of_an_old_version_are_found_once_the_transaction_of_another_end
 def test_the_first_young_marker_behind_the_transaction_of_another_is_not_taken_for_missing(kafka, monkeypatch):
     topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")
     sink = builder(kafka, topic).set_marker_topic(markers).build()
+    send_older_marker(kafka, markers)
     parameters = {SinkOptions.COMMITTER_RETRIES.key: 0}
     with kafka.open_transaction(markers, marker_partition(MINE)):
         monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 6.0)
@@ -107,6 +115,33 @@ def test_the_first_young_marker_behind_the_transaction_of_another_is_not_taken_f
         assert values(kafka, topic) == []
     with opened(sink, snapshot):
         assert values(kafka, topic) == ["a:1"]
+
+
+@pytest.mark.usefixtures("of_an_old_version")
+def test_markers_of_an_old_version_are_missing_only_in_a_topic_that_is_older(kafka):
+    topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")
+    sink = builder(kafka, topic).set_marker_topic(markers).build()
+    send_older_marker(kafka, markers)
+    snapshot = committed(sink, "a:1")
+    kafka.remake_topic(markers, PARTITIONS)  # brokers drop the registers of a topic with it
+    with pytest.raises(PystateError, match="may have been made anew since: nobody knows any more"):
+        opened(sink, snapshot)
+    assert values(kafka, topic) == ["a:1"]
+
+
+@pytest.mark.usefixtures("of_an_old_version")
+def test_an_earlier_marker_of_the_same_id_tells_how_old_the_topic_is(kafka):
+    topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")
+    sink = builder(kafka, topic).set_marker_topic(markers).build()
+    with opened(sink, job_parameters={SinkOptions.UNKNOWN_COMMITS.key: "WRITE"}) as harness:
+        for number in (1, 2):
+            harness.process_elements([f"a:{number}"])
+            snapshot = harness.snapshot(number)
+            if number == 1:
+                harness.notify_of_completed_checkpoint(number)
+    kafka.forget_group(MINE)
+    opened(sink, snapshot).close()
+    assert values(kafka, topic) == ["a:1", "a:2"]
 
 
 def test_what_was_committed_before_a_long_pause_is_found_among_the_markers(kafka):

@@ -279,7 +279,8 @@ class KafkaCommitter(WriteAheadCommitter):
                 return known
         asked = task.transactional_id, task.prepared_at, task.topic
         try:
-            held.committed |= self._markers.committed(*asked, task.stamp.get("topic-id"))
+            unstamped = None if task.stamp else task.id
+            held.committed |= self._markers.committed(*asked, task.stamp.get("topic-id"), unstamped=unstamped)
         except UnknownCommitError as error:
             if self._unknown is not UnknownCommits.WRITE:
                 raise

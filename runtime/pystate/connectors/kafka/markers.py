@@ -120,6 +120,7 @@ class Markers:
         topic_id: str | None = None,
         *,
         proven: bool = True,
+        unstamped: str | None = None,
     ) -> set[str]:
         """Return the ids of the committables of a transactional id that are in Kafka.
 
@@ -131,6 +132,7 @@ class Markers:
             topic: The topic of the markers; None for that of the sink.
             topic_id: The topic's id when the committable was made; None if unknown.
             proven: Whether all others have to be proven not to be in Kafka.
+            unstamped: The id of the committable if it is of an older version, and doesn't say where its marker is.
 
         Raises:
             KafkaException: The topic can't be read to its end yet.
@@ -148,22 +150,33 @@ class Markers:
         topic_id = topic_id if proven else None
         self._check_identity(topic, topic_id)
         with closing(new_client("Consumer", settings, self._where)) as consumer:
-            found = self._read(consumer, topic, transactional_id, since_ms - CLOCK_SLACK_MS, proven=proven)
+            found, is_older = self._read(consumer, topic, transactional_id, since_ms, proven=proven)
         self._check_identity(topic, topic_id)
+        if proven and unstamped is not None and unstamped not in found and not is_older:
+            message = (
+                f"The topic for markers, {topic!r}, has none that is older than a committable of an older version, and may "
+                "have been made anew since: nobody knows any more whether its records are in Kafka."
+            )
+            raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
         return found
 
-    def _read(self, consumer: Any, topic: str, transactional_id: str, since_ms: int, *, proven: bool) -> set[str]:
-        client = kafka_client()
+    def _read(
+        self, consumer: Any, topic: str, transactional_id: str, made_ms: int, *, proven: bool
+    ) -> tuple[set[str], bool]:
+        """Return the markers of an id since a time, and whether the topic is seen to be older than that."""
+        client, since_ms = kafka_client(), made_ms - CLOCK_SLACK_MS
         partition = marker_partition(transactional_id)
         spec = kafka_client("confluent_kafka.admin").OffsetSpec
         end = self._listed(topic, partition, spec.latest())
         # Asked with `read_uncommitted`, up to the high watermark: a consumer of committed records would answer "no record is
         # as young" if the first such record comes after the open transaction of another id.
         begin = self._listed(topic, partition, spec.for_timestamp(max(0, since_ms)))
+        first = self._listed(topic, partition, spec.earliest())
         if proven:
-            self._check_reach(topic, partition, since_ms, begin)
+            self._check_reach(topic, since_ms, dropped=first > 0 and begin in (-1, first))
+        is_older = first < (end if begin < 0 else begin)
         if begin < 0:  # no record is as young, open transactions counted
-            return set()
+            return set(), is_older
         consumer.assign([client.TopicPartition(topic, partition, begin)])
         found: set[str] = set()
         place, deadline, key = begin, time.monotonic() + 2 * REQUEST_TIMEOUT_S, transactional_id.encode()
@@ -179,11 +192,12 @@ class Markers:
                 place = message_or_none.offset() + 1
                 if message_or_none.key() == key:
                     found.add(message_or_none.value().decode())
+                    is_older |= message_or_none.timestamp()[1] < made_ms  # by the clock of the same subtask
             elif error.code() == client.KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                 place = max(place, message_or_none.offset())
             elif not error.retriable():
                 raise client.KafkaException(error)
-        return found
+        return found, is_older
 
     def _check_identity(self, topic: str, topic_id: str | None) -> None:
         """Check that the topic is the one that would contain the marker."""
@@ -203,14 +217,18 @@ class Markers:
             )
             raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
 
-    def _check_reach(self, topic: str, partition: int, since_ms: int, begin: int) -> None:
-        """Check that the brokers can't have deleted the marker."""
+    def _check_reach(self, topic: str, since_ms: int, *, dropped: bool) -> None:
+        """Check that the brokers can't have deleted the marker.
+
+        Args:
+            topic: The topic.
+            since_ms: How far back it has to reach, ms since 1970.
+            dropped: Whether it has deleted records, and no record is left that is older.
+        """
         client, admin = kafka_client(), kafka_client("confluent_kafka.admin")
         resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
         # The topic's current retention proves nothing: it may have been shorter, or records were deleted. The oldest go
         # first, so a record older than the marker shows that the marker can't have been deleted.
-        first = self._listed(topic, partition, admin.OffsetSpec.earliest())
-        dropped = first > 0 and begin in (-1, first)
         asking = new_admin(self._properties, self._where)  # what it answers ends with it
         asked = asking.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
         try:
