@@ -1,6 +1,7 @@
 """What a killed driver has left in memory goes with the next one; what a living one holds stays."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import time
 import pytest
 
 from pystate.runtime.driver import scratch_folder as module
-from pystate.runtime.driver.scratch_folder import remove_left_folders, scratch_folder
+from pystate.runtime.driver.scratch_folder import ANY, scratch_folder
+from pystate.runtime.job_folder.held_folders import HeldFolder, remove_folder, remove_left_folders
 from tests.ops.jobmanager.harness import PYTHON_PATH
 from tests.waiting import wait_until
 
@@ -55,12 +57,12 @@ def test_a_folder_is_private_and_goes_in_the_end(memory):
 def test_what_a_killed_driver_of_another_job_has_left_goes_and_what_a_living_one_has_stays(memory, holder):
     later = time.time() + HOUR
     assert holder.folder.is_dir()
-    assert remove_left_folders(memory, later) == []
+    assert remove_left_folders(memory, ANY, later) == []
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
-    assert remove_left_folders(memory, time.time()) == [], "a young one may be about to get its lock"
+    assert remove_left_folders(memory, ANY) == [], "a young one may be about to get its lock"
     assert holder.folder.is_dir()
-    assert remove_left_folders(memory, later) == [holder.folder]
+    assert remove_left_folders(memory, ANY, later) == [holder.folder]
     assert not holder.folder.exists()
 
 
@@ -81,5 +83,26 @@ def test_a_folder_of_the_same_job_goes_whoever_holds_it(memory, holder):
 
 def test_what_has_no_lock_and_what_has_another_name_stays(memory):
     for name in ("pystate-cccccccccccccccc-logs-old", "pystate-cccccccccccccccc-0-0-slot", "mine-logs-x"):
-        (memory / name).mkdir()
-    assert remove_left_folders(memory, time.time() + HOUR) == []
+        (memory / name / "0").mkdir(parents=True)
+    assert remove_left_folders(memory, ANY, time.time() + HOUR) == []
+
+
+def test_what_somebody_still_writes_into_stays_with_its_lock_for_the_next_look(memory, monkeypatch):
+    folder = HeldFolder(memory, "pystate-c-logs-").path
+    (folder / "0").mkdir()
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as if a JVM had made the folder again
+    remove_folder(folder)
+    assert {path.name for path in folder.iterdir()} == {"0", "lock"}
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    remove_folder(folder)
+    assert not folder.exists()
+
+
+def test_a_folder_of_an_older_version_goes_when_it_is_empty(memory):
+    empty = memory / "pystate-dddddddddddddddd-logs-old"
+    empty.mkdir()
+    assert remove_left_folders(memory, ANY, time.time()) == []
+    assert empty.exists(), "a young one may be about to get its lock"
+    remove_left_folders(memory, ANY, time.time() + HOUR)
+    assert not empty.exists()
