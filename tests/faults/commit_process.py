@@ -2,7 +2,7 @@
 
 In the folder is what a checkpoint would hold: `main` commits what it finds there, writes more elements, keeps them there
 (the checkpoint is complete), and commits these. At a step it kills itself as `kill -9` does; else it ends with 0, with 3
-where a commit waits for something, and with 4 where nobody knows of one.
+where a commit, or the start, waits for something, and with 4 where nobody knows of one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka import markers as markers_module
+from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.kafka.markers import Markers, UnknownCommitError
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
@@ -121,6 +124,16 @@ def commit(committer: KafkaCommitter, committables: list[Any]) -> None:
         sys.exit(WAITS)
 
 
+@contextmanager
+def starting() -> Iterator[None]:
+    """End the process where brokers don't answer in time: a job would be started again."""
+    try:
+        yield
+    except KafkaConnectorError as error:
+        print(error, file=sys.stderr)
+        sys.exit(WAITS)
+
+
 def main(settings: Settings) -> None:
     """Commit, write, and commit."""
 
@@ -134,12 +147,14 @@ def main(settings: Settings) -> None:
     schema.set_value_serialization_schema(SimpleStringSchema())
     markers = Markers(properties, settings.markers, "here", clock_ms=lambda: time.time_ns() // 1_000_000 + settings.later_ms)
     dead, unknown = settings.dead, UnknownCommits(settings.unknown)
-    committer = KafkaCommitter(
-        properties, markers, settings.markers, settings.own, "here", at_step, dead_letter_topic=dead, unknown=unknown
-    )
+    with starting():
+        committer = KafkaCommitter(
+            properties, markers, settings.markers, settings.own, "here", at_step, dead_letter_topic=dead, unknown=unknown
+        )
     first, committables = state_of(Path(settings.folder))
     commit(committer, committables)
-    stamp = stamp_of(properties, markers, settings.own, "here") if settings.stamped else None
+    with starting():
+        stamp = stamp_of(properties, markers, settings.own, "here") if settings.stamped else None
     writer, times = KafkaWriteAheadWriter(schema.build(), settings.own, stamp=stamp), Times()
     for element in range(first, first + settings.count):
         times.at = time.time_ns() // 1_000_000 + _TOO_LATE_MS if element % 50 == 7 else None
