@@ -245,5 +245,6 @@ def test_epochs_that_are_run_again_are_refused_with_sources_in_slots(run_job):
         env.execute("every epoch")
 
     job = run_job(program, {"execution.checkpointing.every-epoch": "true"})
-    with pytest.raises(JobGraphError, match="'Source: numbers' runs in slots.*every-epoch"):
+    with pytest.raises(JobGraphError, match="'Source: numbers' runs in slots.*every-epoch") as refused:
         job.result()
+    assert "set execution.checkpointing.interval instead: sinks that commit are exactly-once with it" in refused.value.hint

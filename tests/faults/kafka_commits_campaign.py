@@ -18,6 +18,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import TimeoutError as AnswerTimeoutError
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -151,7 +152,7 @@ class CommitsCampaign:
 
         try:
             self.kafka.forget_group(self.own)
-        except KafkaException:  # there is none
+        except (KafkaException, AnswerTimeoutError):  # there is none, or brokers are busy with it
             return
 
     def _is_there(self) -> bool:

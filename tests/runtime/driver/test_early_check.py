@@ -10,9 +10,12 @@ from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, JobGraphError, RestoreError
 from pystate.common.files.home import PystateHome, read_json
+from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import register_executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.program.early_check import check_before_spark
 from tests.fixtures import all_kinds
@@ -162,3 +165,25 @@ class WithoutSpark(LocalExecutor):
     def spark_session(self, configuration):
         message = "Spark was started."
         raise AssertionError(message)
+
+
+@pytest.mark.parametrize("engine", ["micro-batch", "real-time"])
+@pytest.mark.parametrize("kind", ["files", "numbers"])
+def test_a_barrier_on_every_epoch_is_refused_where_an_epoch_need_not_have_the_same_rows_again(tmp_path, engine, kind):
+    env = StreamExecutionEnvironment()
+    if kind == "files":
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
+    else:
+        source = NumberSequenceSource(1, 2)
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "read").print()
+    options = {"execution.engine": engine, "execution.checkpointing.every-epoch": "true"}
+    said = "'Source: read' runs in slots" if engine == "micro-batch" else "the real-time engine has no epochs"
+    with pytest.raises(JobGraphError, match=said) as refused:
+        check(StreamGraph(env._sources), **options)
+    assert "set execution.checkpointing.interval instead" in refused.value.hint
+    del options["execution.checkpointing.every-epoch"]
+    assert check(StreamGraph(env._sources), **options) is None
+
+
+def test_a_collection_can_be_run_again_epoch_by_epoch():
+    assert check(program(), **{"execution.engine": "micro-batch", "execution.checkpointing.every-epoch": "true"}) is None

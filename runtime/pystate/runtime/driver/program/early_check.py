@@ -25,6 +25,7 @@ from pystate.core.api.job_graph import (
     StreamGraph,
     Transformation,
     TwoInputTransformation,
+    is_read_by_spark,
 )
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.input_channel_state import no_channels
@@ -36,6 +37,7 @@ from pystate.core.state.base.backend_snapshot import unreadable_native
 from pystate.core.state.base.loader import takes_native_snapshots
 from pystate.runtime.execution.restore import key_type_changed, load_snapshot
 from pystate.runtime.plan.chain import needs_slot
+from pystate.runtime.plan.repeated_epochs import every_epoch_refusal
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
@@ -81,10 +83,14 @@ def check_program(graph: StreamGraph, configuration: Configuration) -> None:
         configuration: The options in force.
 
     Raises:
-        JobGraphError: A function refers to what was defined after it, or the files that a source reads are not there.
+        JobGraphError: A function refers to what was defined after it, the files that a source reads are not there, or epochs
+            would have to be run again that need not have the same rows.
     """
     _check_names(graph)
     _check_paths(graph, configuration)
+    in_slots = next((f"Source: {source.name}" for source in graph.live_sources() if _is_in_slots(source)), None)
+    if (refusal := every_epoch_refusal(configuration, in_slots)) is not None:
+        raise refusal
 
 
 def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:
@@ -224,6 +230,11 @@ def _may_head_task(step: Transformation) -> bool:
 def may_be_in_slots(step: Transformation) -> bool:
     """Whether a step is a source that some engine runs in slots, with its position as state."""
     return isinstance(step, SourceTransformation) and (_is_collection(step) or step.in_slots is not None)
+
+
+def _is_in_slots(source: SourceTransformation) -> bool:
+    """Whether both engines run a source in slots."""
+    return not is_read_by_spark(source) or (source.frame is None and source.in_slots is not None)
 
 
 def _is_collection(step: Transformation) -> bool:

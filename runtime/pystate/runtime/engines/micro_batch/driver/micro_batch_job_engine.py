@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.configuration.options import (
-    CheckpointingOptions,
     CoreOptions,
     PystateOptions,
     RestartStrategyType,
     StateRecoveryOptions,
 )
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
-from pystate.common.errors import JobGraphError
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
@@ -46,6 +44,7 @@ from pystate.runtime.execution.job_context import JobContext
 from pystate.runtime.execution.sources_in_slots import sources_in_slots
 from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.repeated_epochs import every_epoch_refusal
 from pystate.runtime.plan.task import JobEnvironment
 from pystate.runtime.plan.time_steps import timer_notices
 from pystate.runtime.spark.applications.required_cores import RequiredCores, micro_batch_cores
@@ -129,15 +128,9 @@ class MicroBatchJobEngine:
                 can't be read to its end.
             PystateError: An external system doesn't report where a source ends.
         """
-        own, every_epoch = plan.own_sources, self._job.configuration.get(CheckpointingOptions.EVERY_EPOCH)
-        if own and every_epoch:
-            message = (
-                f"{own.pop().name!r} runs in slots: an epoch of it that is run again need not have the same rows, as "
-                f"{CheckpointingOptions.EVERY_EPOCH.key} wants."
-            )
-            interval = CheckpointingOptions.CHECKPOINTING_INTERVAL.key
-            hint = f"set {interval} instead, or have Spark read: env.from_data_frame(...)"
-            raise JobGraphError(message, hint=hint)
+        refusal = every_epoch_refusal(self._job.configuration, next((task.name for task in plan.own_sources), None))
+        if refusal is not None:  # a source that stays in slots is known only by now
+            raise refusal
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.options import (
-    CheckpointingOptions,
     PystateOptions,
     RestartStrategyType,
     StateRecoveryOptions,
@@ -30,6 +29,7 @@ from pystate.runtime.execution.job_context import JobContext
 from pystate.runtime.execution.sources_in_slots import sources_in_slots
 from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.plan.job_plan import JobPlan
+from pystate.runtime.plan.repeated_epochs import every_epoch_refusal
 from pystate.runtime.plan.task import JobEnvironment
 from pystate.runtime.spark.applications.required_cores import RequiredCores, real_time_cores
 from pystate.runtime.spark.sessions.real_time_settings import application_notices
@@ -95,10 +95,8 @@ class RealTimeJobEngine:
         if plan.batch:
             message = f"{ExecutionOptions.RUNTIME_MODE.key} = BATCH sorts all input, which the real-time engine can't."
             raise JobGraphError(message, hint=_OTHER)
-        if configuration.get(CheckpointingOptions.EVERY_EPOCH):
-            message = f"{CheckpointingOptions.EVERY_EPOCH.key} is set; the real-time engine has no epochs."
-            hint = f"set {CheckpointingOptions.CHECKPOINTING_INTERVAL.key} instead"
-            raise JobGraphError(message, hint=hint)
+        if (refusal := every_epoch_refusal(configuration, None)) is not None:
+            raise refusal
         if self._job.status.attempt == 0:  # later the attempt's failure reports it: what is unavailable may come back
             for source in own_sources(plan).values():
                 if isinstance(source, Source):
