@@ -242,3 +242,11 @@ def test_a_client_that_outlasts_its_timeout_is_left_behind(kafka, monkeypatch):
         registers.write(producer, MINE, (topic, 0), CommitRegister.begun())
     assert failure_of(told.value.args[0]) is Failure.PASSING
     hanging.set()
+
+
+def test_brokers_that_do_not_answer_are_not_taken_for_some_without_the_topic(monkeypatch):
+    monkeypatch.setattr(markers_module, "REQUEST_TIMEOUT_S", 0.5)
+    markers = Markers({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, MARKER_TOPIC, "here")
+    with pytest.raises(client.KafkaConnectorError, match="don't say whether the topic for markers") as refused:
+        markers.make_topic()
+    assert "127.0.0.1:1" in refused.value.hint

@@ -88,6 +88,12 @@ class Markers:
         new = kafka_client("confluent_kafka.admin").NewTopic(self.topic, PARTITIONS, config=_CONFIG)
         try:
             known = admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics.get(self.topic)
+        except client.KafkaException as error:
+            servers = self._properties.get(BOOTSTRAP_SERVERS)
+            message = f"Kafka's brokers don't say whether the topic for markers, {self.topic!r}, is there: {reason(error)}."
+            hint = f"look at {BOOTSTRAP_SERVERS} ({servers}), and whether they are busy"
+            raise KafkaConnectorError(message, where=self._where, hint=hint) from error
+        try:
             if known is None:
                 answer_of(admin.create_topics([new], request_timeout=REQUEST_TIMEOUT_S)[self.topic])
                 return
