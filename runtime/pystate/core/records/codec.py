@@ -429,6 +429,14 @@ class RecordCodec:
         """Return the values of each field, of a batch as `decode` takes it."""
         return [column_values(batch.column(i), column) for i, column in enumerate(self._columns)]
 
+    def values_of(self, place: int, prepared: list[Any]) -> list[Any]:
+        """Return the values that a field has once its prepared values have gone through Arrow.
+
+        Raises:
+            ValueError, TypeError, OverflowError: One isn't of the field's type.
+        """
+        return column_values(pa.array(prepared, self.schema.field(place).type, from_pandas=False), self._columns[place])
+
     def elements_of(self, columns: list[list[Any]]) -> list[Any]:
         """Return the elements, of what `decode_columns` gave."""
         if self._fields is None:

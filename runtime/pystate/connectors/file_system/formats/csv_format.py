@@ -22,7 +22,7 @@ _SPACE = "".join(map(chr, range(33)))
 _LONGEST_FIELD = 64 << 20
 """Characters. A quote that nobody closes ends there, and not in the memory of the slot."""
 
-_ReadColumn = Callable[[Sequence[str]], list[Any]]
+ReadColumn = Callable[[Sequence[str]], list[Any]]
 
 
 class CsvFormat(SplitFormat):
@@ -55,13 +55,22 @@ class CsvFormat(SplitFormat):
         columns = [self._column(index, part) for index, part in enumerate(schema.row_type.elements)]
         return _CsvRecords(rows, name, RecordCodec(self.element_type, name), columns)
 
-    def _column(self, index: int, part: TypeInformation) -> _ReadColumn:
+    def _column(self, index: int, part: TypeInformation) -> ReadColumn:
         """Return a parser of fields; an empty field is null, unless it is a string and `null_value` is set."""
         separator = self._schema.array_separators.get(self._schema.row_type.get_field_names()[index], ";")
         read, null = _column(part, separator, self._zone), self._schema.null_value
         if part.kind is TypeKind.STRING:
             return lambda fields: [None if field == null else field for field in fields]
-        return lambda fields: [None if not field or field == null else read(field) for field in fields]
+
+        def read_all(fields: Sequence[str]) -> list[Any]:
+            present = [field for field in fields if field and field != null]
+            values = read(present)
+            if len(values) == len(fields):
+                return values
+            rest = iter(values)
+            return [next(rest) if field and field != null else None for field in fields]
+
+        return read_all
 
     def _read_header(self, rows: CsvRows, name: str) -> None:
         try:
@@ -98,14 +107,16 @@ class CsvRows(Iterator[str]):
         self.position = lines.position
         self.first_line = b""
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-        self._reader = csv.reader(
-            self,
-            delimiter=schema.column_separator,
-            quotechar=schema.quote_char,
-            quoting=csv.QUOTE_NONE if schema.quote_char is None else csv.QUOTE_MINIMAL,
-            escapechar=escape_of(schema.escape_char, schema.quote_char),
-            strict=True,
-        )
+        escape = escape_of(schema.escape_char, schema.quote_char)
+        self._marks = [mark.encode() for mark in (schema.quote_char, escape, "#" if schema.allow_comments else None) if mark]
+        self._dialect: dict[str, Any] = {
+            "delimiter": schema.column_separator,
+            "quotechar": schema.quote_char,
+            "quoting": csv.QUOTE_NONE if schema.quote_char is None else csv.QUOTE_MINIMAL,
+            "escapechar": escape,
+            "strict": True,
+        }
+        self._reader = csv.reader(self, **self._dialect)
 
     def read(self, most: int) -> list[list[str]]:
         """Return the rows that begin in the next lines, at least one; none at the end.
@@ -115,6 +126,11 @@ class CsvRows(Iterator[str]):
         """
         rows: list[list[str]] = []
         while not rows and (lines := self._lines.read(most)):
+            plain = self._rows_of_plain(lines)
+            if plain is not None:
+                rows = plain
+                self.position = self._lines.position
+                continue
             self._at_hand = zip(lines, self._lines.ends, strict=True)
             try:
                 while (row := self._next_row()) is not None:
@@ -124,6 +140,19 @@ class CsvRows(Iterator[str]):
                 raise ValueError(message) from error
             self.position = self._lines.position
         return rows
+
+    def _rows_of_plain(self, lines: list[bytes]) -> list[list[str]] | None:
+        """Return the rows of lines of which each is a row of its own; None if a mark or a wrong byte is among them."""
+        joined = b"\n".join(lines)
+        if any(mark in joined for mark in self._marks):
+            return None
+        try:
+            texts = joined.decode().split("\n")
+            return list(
+                csv.reader([text for text in texts if text[:1] > " " or not self._has_no_row(text)], **self._dialect)
+            )
+        except (UnicodeDecodeError, csv.Error):
+            return None  # the line is found and named when they are read one by one
 
     def _next_row(self) -> list[str] | None:
         self._begins = True
@@ -164,7 +193,7 @@ _IN_OTHER_WORDS = {
 
 
 class _CsvRecords(RowRecords):
-    def __init__(self, rows: CsvRows, name: str, codec: RecordCodec, columns: list[_ReadColumn]) -> None:
+    def __init__(self, rows: CsvRows, name: str, codec: RecordCodec, columns: list[ReadColumn]) -> None:
         super().__init__(name, codec, "CSV", rows.position)
         self._rows = rows
         self._columns = columns
@@ -199,7 +228,20 @@ def _column_type(part: TypeInformation) -> TypeInformation:
     return Types.LIST(_column_type(part.elements[0])) if part.kind is TypeKind.LIST else part
 
 
-def _column(part: TypeInformation, separator: str, zone: str) -> Callable[[str], Any]:
+def _column(part: TypeInformation, separator: str, zone: str) -> ReadColumn:
+    """Return a parser of the fields of a column, none of which is null."""
+    kind = part.kind
+    if kind in text_values.RANGES:
+        return text_values.integers(kind)
+    if kind in (TypeKind.FLOAT, TypeKind.DOUBLE):
+        return text_values.numbers
+    if kind is TypeKind.BOOLEAN:
+        return text_values.booleans
+    read = _field(part, separator, zone)
+    return lambda fields: list(map(read, fields))
+
+
+def _field(part: TypeInformation, separator: str, zone: str) -> Callable[[str], Any]:
     kind = part.kind
     if kind in text_values.RANGES:
         return text_values.integer(kind)
@@ -218,7 +260,7 @@ def _column(part: TypeInformation, separator: str, zone: str) -> Callable[[str],
 
 def _list(part: TypeInformation, separator: str, zone: str) -> Callable[[str], list[Any]]:
     """Return a parser of lists; their elements are cast, which allows spaces around numbers."""
-    of_part = _column(part, separator, zone)
+    of_part = _field(part, separator, zone)
     numeric = part.kind in text_values.RANGES or part.kind in (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.BOOLEAN)
 
     def read(text: str) -> list[Any]:

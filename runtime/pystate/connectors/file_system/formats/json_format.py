@@ -24,6 +24,8 @@ from pystate.connectors.file_system.formats.split_format import FileRecords, Lin
 from pystate.core.records.codec import RecordCodec
 
 Convert = Callable[[Any], Any]
+PlainColumn = Callable[[list[Any]], list[Any] | None]
+"""Converts a column of what JSON holds; None if one of its values is needed as it was written."""
 
 _SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -38,6 +40,9 @@ _INFINITIES = {
     "-Infinity": "-inf",
     "-INF": "-inf",
 }
+_NONE = type(None)
+_TEXTS, _BOOLEANS = frozenset({str, _NONE}), frozenset({bool, _NONE})
+_INTEGERS, _FLOATS = frozenset({int, _NONE}), frozenset({float, _NONE})
 _LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY)
 
 
@@ -59,6 +64,8 @@ class _WrittenNeededError(Exception):
 
 _DECODER = json.JSONDecoder(parse_int=_Integer, parse_float=_Number, parse_constant=_Number)
 _scan_once = cast("Callable[[str, int], tuple[Any, int]]", make_scanner(_DECODER))  # type: ignore[arg-type]
+_scan_plain = cast("Callable[[str, int], tuple[Any, int]]", make_scanner(json.JSONDecoder()))  # type: ignore[arg-type]
+"""Makes Python's numbers, which is faster; how they were written is lost."""
 
 
 class JsonFormat(SplitFormat):
@@ -77,7 +84,7 @@ class JsonFormat(SplitFormat):
         """Return the rows."""
         row = _Row(self.element_type, self._zone)
         lines = Lines(content_of(file, name), position)
-        return LineRows(lines, name, RecordCodec(self.element_type, name), row.of_line, "JSON")
+        return LineRows(lines, name, RecordCodec(self.element_type, name), row.of_line, "JSON", row.columns_of)
 
 
 class _Row:
@@ -91,8 +98,22 @@ class _Row:
     def __init__(self, row_type: TypeInformation, zone: str) -> None:
         self._type = row_type
         self._zone = zone
-        parts = zip(row_type.get_field_names(), row_type.elements, strict=True)
+        parts = list(zip(row_type.get_field_names(), row_type.elements, strict=True))
         self._parts = [(name, _converter(part, zone)) for name, part in parts]
+        self._plain = [(name, _plain_column(part, zone)) for name, part in parts]
+
+    def columns_of(self, lines: list[bytes]) -> list[list[Any]] | None:
+        """Return the columns of the rows of lines, as `of_line` makes them; None if it has to, one by one."""
+        if any(column is None for _, column in self._plain):
+            return None
+        try:
+            objects = [_scan_plain(line.decode(), 0)[0] for line in lines]
+            if not {dict}.issuperset(map(type, objects)):
+                return None
+            columns = [column and column([one.get(name) for one in objects]) for name, column in self._plain]
+        except (StopIteration, ValueError, OverflowError, RecursionError):  # one begins with a space, or is wrong
+            return None
+        return None if any(column is None for column in columns) else cast("list[list[Any]]", columns)
 
     def of_line(self, line: bytes) -> list[tuple[Any, ...]]:
         """Return the rows of a line.
@@ -152,6 +173,48 @@ def _of_value(part: TypeInformation, zone: str) -> Convert:  # noqa: PLR0911 - o
         return _map(part, zone)
     assert kind in _LISTS  # noqa: S101 - `columns_of` has refused all others
     return _list(_converter(part.elements[0], zone))
+
+
+def _plain_column(part: TypeInformation, zone: str) -> PlainColumn | None:
+    """Return a function that converts a column as its converter does; None for types that have none."""
+    kind = part.kind
+    if kind in text_values.RANGES:
+        return _plain_integers(1 << text_values.RANGES[kind])
+    if kind in (TypeKind.FLOAT, TypeKind.DOUBLE):
+        return _plain_numbers
+    if kind is TypeKind.BOOLEAN:
+        return lambda values: values if _BOOLEANS.issuperset(map(type, values)) else None
+    if kind is TypeKind.STRING:
+        return _plain_texts
+    if kind in (TypeKind.SQL_DATE, TypeKind.SQL_TIMESTAMP) or is_byte_array(part):
+        convert = _converter(part, zone)
+        return lambda values: list(map(convert, values)) if _TEXTS.issuperset(map(type, values)) else None
+    return None
+
+
+def _plain_integers(bound: int) -> PlainColumn:
+    def column(values: list[Any]) -> list[Any] | None:
+        types = set(map(type, values))
+        present = values if types == {int} else [value for value in values if value is not None]
+        fits = types <= _INTEGERS and (not present or (-bound <= min(present) and max(present) < bound))
+        return values if fits else None
+
+    return column
+
+
+def _plain_numbers(values: list[Any]) -> list[Any] | None:
+    types = set(map(type, values))
+    if types <= _FLOATS:
+        return values
+    if not types <= _FLOATS | _INTEGERS or any(value == 0 and type(value) is int for value in values):  # written -0?
+        return None
+    return [None if value is None else float(value) for value in values]
+
+
+def _plain_texts(values: list[Any]) -> list[Any] | None:
+    if not _TEXTS.issuperset(map(type, values)):
+        return None
+    return None if _LONE.search("".join(filter(None, values))) else values
 
 
 def _no(value: Any, what: str) -> ValueError:

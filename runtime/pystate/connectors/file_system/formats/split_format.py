@@ -97,6 +97,10 @@ class _TextRecords(FileRecords):
         self._lines.close()
 
 
+_UNCHANGED = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string()))
+"""The types of columns whose values are the same before and after Arrow."""
+
+
 class RowRecords(FileRecords):
     """Base of the readers of rows from text files.
 
@@ -111,17 +115,19 @@ class RowRecords(FileRecords):
         self._name = name
         self._codec = codec
         self._kind = kind
+        self._plain = [codec.plain_field(field.name) is not None and field.type in _UNCHANGED for field in codec.schema]
         self.position = position
 
     def decode(self, columns: Sequence[list[Any]]) -> list[Any]:
-        """Return the rows from columns.
+        """Return the rows from columns, whose integers are in the range of their type.
 
         Raises:
             ValueError: The types don't match.
         """
-        schema = self._codec.schema
-        arrays = [pa.array(column, field.type, from_pandas=False) for column, field in zip(columns, schema, strict=True)]
-        return list(self._codec.decode(pa.RecordBatch.from_arrays(arrays, schema=schema)))
+        fields = enumerate(zip(columns, self._plain, strict=True))
+        return self._codec.elements_of(
+            [column if plain else self._codec.values_of(at, column) for at, (column, plain) in fields]
+        )
 
     def refused(self, written: bytes, error: Exception) -> RecordError:
         """Return the error for invalid input in the file.
@@ -148,30 +154,44 @@ class LineRows(RowRecords):
         codec: Of the rows.
         parse: Makes rows from lines.
         kind: The name of the format of the lines, for errors.
+        parse_many: Makes columns of rows from many lines; returns None if the lines have to be parsed one by one.
     """
 
-    def __init__(self, lines: Lines, name: str, codec: RecordCodec, parse: Parse, kind: str) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        name: str,
+        codec: RecordCodec,
+        parse: Parse,
+        kind: str,
+        parse_many: Callable[[list[bytes]], list[list[Any]] | None],
+    ) -> None:
         super().__init__(name, codec, kind, lines.position)
         self._lines = lines
         self._parse = parse
+        self._parse_many = parse_many
 
     def read(self, most: int) -> list[Any] | None:
         """Return the next rows."""
         lines = self._lines.read(most)
         if not lines:
             return None
+        try:
+            columns = self._parse_many(lines) or self._parsed_one_by_one(lines)
+            elements = self.decode(columns)
+        except (ValueError, OverflowError, TypeError) as error:  # Arrow's own are ValueErrors, too
+            raise self.refused(lines[0], error) from error
+        self.position = self._lines.position
+        return elements
+
+    def _parsed_one_by_one(self, lines: list[bytes]) -> list[list[Any]]:
         rows: list[tuple[Any, ...]] = []
         for line in lines:
             try:
                 rows.extend(self._parse(line))
             except (ValueError, OverflowError, RecursionError) as error:
                 raise self.refused(line, error) from error
-        try:
-            elements = self.decode([[row[index] for row in rows] for index in range(len(self._codec.schema))])
-        except (ValueError, OverflowError, TypeError) as error:  # Arrow's own are ValueErrors, too
-            raise self.refused(lines[0], error) from error
-        self.position = self._lines.position
-        return elements
+        return [[row[index] for row in rows] for index in range(len(self._codec.schema))]
 
     def close(self) -> None:
         """Close the file."""

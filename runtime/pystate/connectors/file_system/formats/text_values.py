@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pystate.common.type_info import TypeKind
@@ -19,6 +19,8 @@ RANGES = {TypeKind.BYTE: 7, TypeKind.SHORT: 15, TypeKind.INT: 31, TypeKind.LONG:
 _INTEGER = re.compile(r"[+-]?\d+")
 _JAVA_SPACE = "".join(map(chr, range(33)))
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_IN_DECIMALS = "0123456789+-.eE"
+_BOOLEANS = {"true": True, "false": False}
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _INSTANT = re.compile(
@@ -46,6 +48,23 @@ def integer(kind: TypeKind) -> Callable[[str], int]:
     return read
 
 
+def integers(kind: TypeKind) -> Callable[[Sequence[str]], list[int]]:
+    """Return a parser of many texts, each as `integer` parses it."""
+    read, bound = integer(kind), 1 << RANGES[kind]
+
+    def read_all(texts: Sequence[str]) -> list[int]:
+        if "".join(texts).replace("-", "").isdecimal():  # of such, int() takes what `_INTEGER` does
+            try:
+                values = list(map(int, texts))
+            except ValueError:
+                values = []
+            if values and -bound <= min(values) and max(values) < bound:
+                return values
+        return list(map(read, texts))
+
+    return read_all
+
+
 def number(text: str) -> float:
     """Parse a floating-point number, like Java's `parseDouble` with Spark's names of infinity."""
     if text in ("NaN", "Inf", "-Inf"):
@@ -64,6 +83,16 @@ def number(text: str) -> float:
     raise no(text, "a number")
 
 
+def numbers(texts: Sequence[str]) -> list[float]:
+    """Parse many texts, each as `number` does."""
+    if not "".join(texts).strip(_IN_DECIMALS):  # of such, float() takes what `_DECIMAL` does
+        try:
+            return list(map(float, texts))
+        except ValueError:
+            pass
+    return list(map(number, texts))
+
+
 def _from_hexadecimal(text: str) -> float:
     try:
         return float.fromhex(text)
@@ -77,6 +106,14 @@ def boolean(text: str) -> bool:
     if lower not in ("true", "false"):
         raise no(text, "true or false")
     return lower == "true"
+
+
+def booleans(texts: Sequence[str]) -> list[bool]:
+    """Parse many texts, each as `boolean` does."""
+    try:
+        return [_BOOLEANS[text] for text in texts]
+    except KeyError:
+        return list(map(boolean, texts))
 
 
 def date(text: str) -> datetime.date:
