@@ -1,6 +1,7 @@
 """Jobs on real Spark: restored at the same, a larger and a smaller parallelism; nothing is read twice, nothing skipped."""
 
 import random
+import threading
 import time
 from collections import Counter
 
@@ -11,6 +12,7 @@ from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
+from pystate.runtime.engines.micro_batch.driver.rehearsal import Rehearsal
 from tests.engines import MICRO_BATCH, on_micro_batch, slowly_on_real_time
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -118,6 +120,40 @@ def test_a_savepoint_in_the_middle_of_a_backlog_cuts_it_exactly(run_job, tmp_pat
     assert sum(state.values()) == cut, "the savepoint holds what the sink has seen, neither more nor less"
     resumed = run_job(job_program, {"parallelism.default": "3", "execution.state-recovery.path": path})
     resumed.wait_for(lambda: sink.total >= 40 * 40)
+    assert sink.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
+
+
+@on_micro_batch
+def test_a_savepoint_right_after_a_resume_waits_for_no_epoch(run_job, tmp_path, monkeypatch):
+    rehearsed = threading.Event()
+    rehearse = Rehearsal._run
+
+    def slowly(rehearsal):
+        rehearse(rehearsal)
+        rehearsed.wait(60)
+
+    watched, sink = Watched(tmp_path), Sink()
+    watched.add(3)
+    job = run_job(program(watched, sink, lambda word: word, Types.STRING()))
+    job.wait_for(lambda: sink.total == 3 * 40)
+    path = job.savepoint(tmp_path / "savepoints", cancel=True)
+    with pytest.raises(JobCancelledError):
+        job.result()
+    epochs = len(sink.epochs)
+    monkeypatch.setattr(Rehearsal, "_run", slowly)
+    resumed = run_job(
+        program(watched, sink, lambda word: word, Types.STRING()),
+        {"parallelism.default": "3", "execution.state-recovery.path": path},
+    )
+    resumed.wait_running()
+    watched.add(1)
+    again = resumed.savepoint(tmp_path / "savepoints")
+    assert len(sink.epochs) == epochs, "no epoch has begun"
+    assert dict(SnapshotReader(again).keyed_entries("count", "count")) == dict(
+        SnapshotReader(path).keyed_entries("count", "count")
+    )
+    rehearsed.set()
+    resumed.wait_for(lambda: sink.total == 4 * 40)
     assert sink.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
 
 

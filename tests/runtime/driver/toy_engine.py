@@ -182,6 +182,9 @@ class ToyEngine:
         self._over = threading.Event()
         self._at_end = threading.Event()
 
+    def prepare(self):
+        return None
+
     def start(self, pool, events):
         self._pool, self._events = pool, events
         self._coordinator = self._job.context.coordinator

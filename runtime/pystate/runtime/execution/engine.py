@@ -30,6 +30,9 @@ class Engine(Protocol):
     def slot_engine(self) -> SlotEngineFactory:
         """The factory of the engine's part in each slot."""
 
+    def prepare(self) -> None:
+        """Begin what can be done while the slots restore their state; returns at once."""
+
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Begin, once the slots have restored their state.
 

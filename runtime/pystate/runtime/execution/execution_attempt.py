@@ -257,6 +257,7 @@ class ExecutionAttempt:
             lambda: self._resources.lack(self._slot_count),
         )
         on_deploying()
+        self._engine.prepare()
         environment = vars(self._environment)
         self._pool.deploy(
             [

@@ -1,4 +1,4 @@
-"""What the end of an attempt does to an epoch that no batch has made."""
+"""When epochs that no batch has made begin, and what the end of an attempt does to them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import BegunEpoch
 from pystate.runtime.engines.micro_batch.driver.epochs_without_rows import EpochsWithoutRows
 from pystate.runtime.plan.task import JobEnvironment
@@ -55,6 +56,29 @@ def test_the_end_of_the_attempt_cancels_its_spark_jobs_and_waits_for_the_sink():
     epochs.stop(time.monotonic() + 30)
     assert ended == [3], "nothing of it runs beside the next attempt"
     assert context.cancelled == [f"pystate-{'b' * 32}-7-without-rows"] == list(context.groups.values())
+
+
+def test_the_clock_begins_no_epoch_before_the_first_one_may():
+    asked, may, over = threading.Event(), threading.Event(), threading.Event()
+    begun: list[float] = []
+
+    def begin_due(pause_s: float) -> BegunEpoch:
+        begun.append(pause_s)
+        over.set()
+        raise AttemptOverError("")
+
+    def await_first() -> None:
+        asked.set()
+        may.wait(30)
+
+    epochs = without_rows(Context(), None)
+    epochs._epochs = SimpleNamespace(begin_due=begin_due)  # type: ignore[assignment]
+    epochs.start_clock(1000, await_first)
+    assert asked.wait(30)
+    assert begun == []
+    may.set()
+    assert over.wait(30)
+    assert begun == [1.1]
 
 
 def test_a_sink_that_takes_too_long_and_a_thread_that_stops_itself_are_not_waited_for():

@@ -141,6 +141,13 @@ def test_what_a_function_makes_of_one_element_waits_in_a_file_past_the_bound(mon
     assert max(waiting) <= 20 << 20
 
 
+def test_a_rehearsal_reads_its_rows_and_reaches_no_slot(monkeypatch):
+    monkeypatch.setattr(exchange.TaskContext, "get", lambda: TaskAttempt(0))
+    task = TaskSpec("count", "count", "d" * 32, 1, 128, [TaskInput(WORDS, KeyColumn("__pystate_key", WORDS))])
+    stage = exchange_stage(SlotDirectory(JOB_ID, 0, b"", ()), Level((task,), (port(task),)), None, 1 << 20)
+    assert list(stage(iter([]))) == []
+
+
 class Local:
     """Stands for what only the slots of a job can import."""
 

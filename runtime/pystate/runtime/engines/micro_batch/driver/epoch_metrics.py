@@ -39,6 +39,12 @@ class EpochMetrics:
         self._running = False
         self._recent_ms: deque[int] = deque(maxlen=_RECENT_EPOCHS)
 
+    @property
+    def epochs(self) -> int:
+        """The number of epochs that this driver has finished."""
+        with self._lock:
+            return self._epochs
+
     def epoch_begun(self) -> None:
         """Record that an epoch begins."""
         with self._lock:

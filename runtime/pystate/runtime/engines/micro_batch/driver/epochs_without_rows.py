@@ -101,15 +101,17 @@ class EpochsWithoutRows:
 
     # -- timer epochs
 
-    def start_clock(self, interval_ms: int) -> None:
+    def start_clock(self, interval_ms: int, await_first: Callable[[], object]) -> None:
         """Start a thread that runs an epoch whenever processing-time timers are due and no epoch with rows fires them.
 
         Args:
             interval_ms: The minimum time between the starts of two epochs.
+            await_first: Waits until the first epoch may begin.
         """
         pause_s = PAUSE * interval_ms / 1000
 
         def bring_about() -> None:
+            await_first()
             while True:
                 self._run_by_clock(self._epochs.begin_due(pause_s))
 

@@ -29,6 +29,7 @@ from pystate.runtime.engines.micro_batch.driver.epoch_metrics import EpochMetric
 from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
 from pystate.runtime.engines.micro_batch.driver.epochs_without_rows import EpochsWithoutRows
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
+from pystate.runtime.engines.micro_batch.driver.rehearsal import Rehearsal
 from pystate.runtime.engines.micro_batch.driver.source_restore import RestoredSources
 from pystate.runtime.engines.micro_batch.driver.stream_ends import StreamEnds
 from pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine import MicroBatchSlotEngineFactory
@@ -83,6 +84,7 @@ class MicroBatchEngine:
         metrics: Receives the metrics of epochs and sources.
         collected: Receives results for the program; None if it takes none.
         ends: The end offsets of streams whose connector finds them.
+        rehearse: Whether Spark has run no epoch of the job in this driver, so that the first one would take long.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class MicroBatchEngine:
         metrics: EpochMetrics,
         collected: CollectedResults | None = None,
         ends: StreamEnds | None = None,
+        rehearse: bool = False,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -124,11 +127,18 @@ class MicroBatchEngine:
         self._slots: SlotDirectory | None = None
         self._events: EngineEvents | None = None
         self._without_rows: EpochsWithoutRows | None = None
+        self._rehearses = rehearse and restored.with_state and not plan.batch
+        self._rehearsal = Rehearsal(spark, plan, frames, environment)
 
     @property
     def slot_engine(self) -> MicroBatchSlotEngineFactory:
         """The factory of the engine's slot side, at the restored epoch."""
         return MicroBatchSlotEngineFactory(self._restored.epoch)
+
+    def prepare(self) -> None:
+        """Rehearse the first epoch after a snapshot: who resumes a job may ask for the next one at once."""
+        if self._rehearses:
+            self._rehearsal.start()
 
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Start the query after the restored epoch."""
@@ -150,7 +160,7 @@ class MicroBatchEngine:
         if self._frames:
             self._start_query()
         if has_timers:
-            self._without_rows.start_clock(self._trigger_interval_ms)
+            self._without_rows.start_clock(self._trigger_interval_ms, self._rehearsal.wait)
 
     def _start_query(self) -> None:
         plan, environment, sources, slots = self._plan, self._environment, self._metrics.sources, self._slots
@@ -224,6 +234,7 @@ class MicroBatchEngine:
     def stop(self) -> None:
         """Stop the query and the epochs outside of its batches; wait for running work up to a timeout."""
         deadline = time.monotonic() + _STOP_TIMEOUT_S
+        self._rehearsal.stop()
         if self._collected is not None:
             self._collected.attempt_over()
         if self._query is not None:
@@ -254,6 +265,7 @@ class MicroBatchEngine:
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run one epoch."""
         restored = self._restored
+        self._rehearsal.wait()
         try:
             begun = self._live().begin_epoch(batch_id, restored.rows_clock if batch_id == restored.batch_id + 1 else None)
         except AttemptOverError:

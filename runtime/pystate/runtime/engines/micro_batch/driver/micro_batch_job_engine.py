@@ -181,6 +181,7 @@ class MicroBatchJobEngine:
             metrics=self.metrics,
             collected=self._collected,
             ends=ends,
+            rehearse=self.metrics.epochs == 0,
         )
         return self._running
 

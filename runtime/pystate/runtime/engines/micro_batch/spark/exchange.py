@@ -46,7 +46,7 @@ class SlotDirectory:
     """The addresses of the slots of one execution attempt.
 
     Attributes:
-        addresses: The exchange address of each slot, by index.
+        addresses: The exchange address of each slot, by index; none for a rehearsal, which reaches no slot.
         end_of_input: Whether the epoch is the last one, after all rows.
     """
 
@@ -77,6 +77,8 @@ def exchange_stage(slots: SlotDirectory, level: Level, next_level: Level | None,
         if context is None:
             message = "The exchange runs in Spark tasks only."
             raise ControlError(message)
+        if not slots.addresses:
+            return
         task, subtask = level.owner_of(context.partitionId())
         tags = tuple(tag for tag, _ in edges[task.uid])
         epoch = current_epoch(context)

@@ -113,6 +113,9 @@ class RealTimeEngine:
         """The factory of the engine's slot side."""
         return RealTimeSlotEngineFactory(self._channels)
 
+    def prepare(self) -> None:
+        """Do nothing: the relays are started with the slots' addresses, and no barrier waits for them."""
+
     def start(self, pool: SlotPool, events: EngineEvents) -> None:
         """Start the relays, and once all are connected, subtasks and checkpoints.
 
