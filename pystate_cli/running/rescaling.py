@@ -7,6 +7,7 @@ parallelism. So after a command that died half-way, another command can find the
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 
 from pystate.common.errors import (
@@ -22,6 +23,7 @@ from pystate.common.errors import (
 )
 from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate.runtime.rest.cluster_messages import SpareDriversInfo
 from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
 from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
 from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
@@ -35,6 +37,11 @@ _STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
 _FROM_OUTSIDE = {one.__name__ for one in (DriverLostError, ExternalSystemError, SparkLostError, StorageError)}
 """What another parallelism has no part in: the restart strategy is waited for."""
 _MOST_ATTEMPTS = 3
+_WARMING, _READY = "WARMING", "READY"
+_DRIVER_SECONDS = 120.0
+"""How long the job goes on running for the driver of its successor."""
+_LOOKS_FOR_DRIVER = 3
+"""So many looks may show no such driver before it is clear that there will be none: on a cluster, or without memory."""
 _BEFORE_RUNNING = (*_STARTING, JobStatus.RESTARTING)
 
 
@@ -84,6 +91,7 @@ class Rescaling:
         else:
             if not self._check():
                 return self._job_id
+            self._await_driver()
             savepoint = self._stopped(directory)
         try:
             return self._started(savepoint)
@@ -134,6 +142,23 @@ class Rescaling:
         return details
 
     # -- step 1
+
+    def _await_driver(self) -> None:
+        """Let the job run until the driver for its successor is there: the time without a job is then shorter."""
+        deadline, seen = time.monotonic() + _DRIVER_SECONDS, False
+        try:
+            with self._console.waiting("A driver for the new job gets ready"):
+                for look in itertools.count():
+                    drivers = self._client.get("/pystate/spare-drivers", SpareDriversInfo).spare_drivers
+                    states = {one.state for one in drivers if one.parallelism == self._parallelism}
+                    seen = seen or bool(states)
+                    waits = _WARMING in states if seen else look < _LOOKS_FOR_DRIVER
+                    if _READY in states or not waits or time.monotonic() > deadline:
+                        return
+                    time.sleep(_POLL_SECONDS)
+        except KeyboardInterrupt:
+            self._take_back()
+            raise
 
     def _stopped(self, directory: str | None) -> str:
         body = StopWithSavepointRequestBody(target_directory=directory)

@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -380,3 +380,34 @@ def test_without_a_job_manager_no_other_parallelism_is_tried():
     with pytest.raises(NoJobManagerError):
         Rescaling(Mock(), client, "ab" * 16, 3, 1.0)._started("/savepoint")
     assert client.post.call_count == 1
+
+
+W2, W3, R2, R3 = ((2, "WARMING"), (3, "WARMING"), (2, "READY"), (3, "READY"))
+
+
+@pytest.mark.parametrize(
+    ("looks", "asked"),
+    [
+        ([[], [W2], [W2, W3], [W3], [R3, W2]], 5),
+        ([[W3], []], 2),  # it could not be made
+        ([[], [R2], [], []], 4),  # there will be none
+    ],
+)
+def test_a_job_runs_on_until_the_driver_of_its_successor_is_ready(monkeypatch, looks, asked):
+    monkeypatch.setattr("pystate_cli.running.rescaling._POLL_SECONDS", 0)
+    answers = iter(looks)
+
+    def get(path, _):
+        assert path == "/pystate/spare-drivers"
+        return Mock(spare_drivers=[Mock(parallelism=one, state=state) for one, state in next(answers)])
+
+    client = Mock(get=Mock(side_effect=get))
+    Rescaling(MagicMock(), client, "a" * 32, 3, 1.0)._await_driver()
+    assert client.get.call_count == asked
+
+
+def test_an_interrupted_wait_for_the_driver_gives_it_up(monkeypatch):
+    client = Mock(get=Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Rescaling(MagicMock(), client, "a" * 32, 3, 1.0)._await_driver()
+    assert client.delete.call_count == 1

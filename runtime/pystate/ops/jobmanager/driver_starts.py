@@ -94,7 +94,7 @@ class DriverStarts:
 
     def found(self, directory: JobDirectory) -> None:
         """Record that a job has a driver that an earlier job manager started."""
-        if self._spares is None:
+        if self._spares is None or not self._spares.size:
             return
         with contextlib.suppress(OSError, PystateError):  # its next driver is started normally
             environment = EnvironmentFile.read_from(directory.environment)

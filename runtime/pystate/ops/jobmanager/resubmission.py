@@ -32,8 +32,10 @@ class SuccessorThereError(PystateError):
     """The job was already resubmitted, and its successor hasn't ended."""
 
 
-def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
+def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
     """Keep the data to resubmit the job after its end; return what is kept.
+
+    A driver for the successor gets ready meanwhile, with a Spark session of its parallelism.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
@@ -50,7 +52,11 @@ def keep(job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
         keepers = [*([] if earlier is None else earlier.keepers), Keeper(new_job_id(), parallelism)]
         successor = None if earlier is None else earlier.successor
         Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
-        return kept(job)
+        found = kept(job)
+        if dispatcher.spares is not None and successor is None and found.submitted_parallelism != parallelism:
+            submission = replace(SubmissionFile.read(job.directory), parallelism=parallelism)
+            dispatcher.spares.reserve(job.directory, submission, variables)
+        return found
 
 
 def kept(job: SupervisedJob) -> ResubmissionInfo:
@@ -75,10 +81,11 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
     )
 
 
-def forget(job: SupervisedJob, keeper: str | None = None) -> None:
+def forget(dispatcher: Dispatcher, job: SupervisedJob, keeper: str | None = None) -> None:
     """Delete the kept data.
 
     Args:
+        dispatcher: The jobs.
         job: The job.
         keeper: The keeper that no longer needs it; it stays if others do. None deletes it for all.
     """
@@ -89,6 +96,8 @@ def forget(job: SupervisedJob, keeper: str | None = None) -> None:
             replace(found, parallelism=others[-1].parallelism, keepers=others).write_to(job.directory.resubmission)
         else:
             job.directory.resubmission.unlink(missing_ok=True)
+            if dispatcher.spares is not None:
+                dispatcher.spares.release(job.directory)
 
 
 def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:

@@ -217,7 +217,7 @@ class _Jobs:
             self._launcher,
             store=JobStoreTerms.of(self._configuration),
             trainer=ClassDataTrainer(self._home.root) if self._configuration.get(options.CLASS_DATA_ARCHIVE) else None,
-            spares=SpareDrivers(self._home, size, min_free, token) if size else None,
+            spares=SpareDrivers(self._home, size, min_free, token) if size or self._launcher.starts_drivers else None,
             leadership=leadership,
             heartbeat=HeartbeatTerms.of(self._configuration),
             **changes,

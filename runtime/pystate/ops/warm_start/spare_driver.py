@@ -1,6 +1,6 @@
 """A spare driver: `python -m pystate.ops.warm_start.spare_driver --home DIR --spare ID`, controlled by pipes.
 
-It creates a Spark session, runs a small job in it, and waits for a real job. Commands come from stdin, see
+It creates a Spark session, runs a small job in it if asked to, and waits for a real job. Commands come from stdin, see
 `pystate.runtime.job_folder.spare_messages`; if that closes before it has a job, e.g. because the job manager ended, it ends
 as well.
 """
@@ -78,28 +78,32 @@ class SpareDriver:
         folder = self._home.spare_drivers / asked.spare_id
         try:
             make_private_folder(folder)
-            session = self._warm(Configuration(asked.configuration), folder, asked.spare_id)
+            session: WarmSession | None = self._warm(asked, folder)
         except Exception as error:  # whatever it is, it doesn't belong to a job
             traceback.print_exc()
             printed = self._printed()[-_LAST_BYTES:].decode(errors="replace")
             self._report(SpareReport(f"{type(error).__name__}: {error}\n{printed}"))
-            return 1
+            if not self._has_job.is_set():
+                return 1
+            session = None  # the job makes its own, and reports what is wrong
+        else:
+            self._printed()  # of no job
+            self._report(SpareReport())
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        self._printed()  # of no job
-        self._report(SpareReport())
         job = self._jobs.get()
         os.environ.clear()
         os.environ.update({**job.environment, SPARE_VARIABLE: asked.spare_id})
         return run_driver(self._home, job.job_id, Path(job.job_file), job.arguments, session, self._pipe)
 
-    def _warm(self, configuration: Configuration, folder: Path, spare_id: str) -> WarmSession:
-        session = WarmSession.make(configuration, folder)
+    def _warm(self, asked: WarmUp, folder: Path) -> WarmSession:
+        session = WarmSession.make(Configuration(asked.configuration), folder)
         threading.Thread(target=self._await_jvm, args=(session,), name="jvm", daemon=True).start()
-        run_practice_job(PracticeExecutor(session.spark, folder, spare_id), folder / "in")
-        jvm = session.spark._jvm  # noqa: SLF001 - there is no public way to Java
-        if jvm is not None:
-            jvm.System.gc()  # an idle JVM releases unused memory only on request
+        if asked.practises:
+            run_practice_job(PracticeExecutor(session.spark, folder, asked.spare_id), folder / "in")
+            jvm = session.spark._jvm  # noqa: SLF001 - there is no public way to Java
+            if jvm is not None:
+                jvm.System.gc()  # an idle JVM releases unused memory only on request
         session.hide()
         return session
 

@@ -43,10 +43,12 @@ class WarmUp(SpareMessage):
     Attributes:
         spare_id: 32 hex digits; the name of the folder that the spare may use.
         configuration: Key -> text: the configuration of the session.
+        practises: Whether to run a small job in the session, too.
     """
 
     spare_id: str
     configuration: dict[str, str]
+    practises: bool = True
 
 
 @dataclass(frozen=True)

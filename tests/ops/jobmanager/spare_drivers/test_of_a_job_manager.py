@@ -62,3 +62,18 @@ def test_without_the_option_there_are_none(manager, capfd):
     assert spares(manager) == {"size": 0, "spare-drivers": []}
     assert run_command_line(["cluster", "status"]) == 0
     assert "spares" not in capfd.readouterr().out
+
+
+def test_a_rescale_has_a_driver_of_the_new_parallelism_get_ready_until_it_is_given_up(manager):
+    manager.start(Configuration({"jobmanager.spare-drivers": "1", "jobmanager.spare-drivers.min-free-memory": "0"}))
+    job = manager.submit(environment={**variables(), "PYTHONPATH": PYTHON_PATH})
+    manager.wait_for(job, "RUNNING")
+
+    def parallelisms():
+        return sorted(one["parallelism"] for one in spares(manager)["spare-drivers"])
+
+    for wanted, expected in ((2, [2]), (3, [2, 3])):
+        manager.request("POST", f"/pystate/jobs/{job}/resubmission", {"parallelism": wanted})
+        eventually(lambda expected=expected: parallelisms() == expected)
+    manager.request("DELETE", f"/pystate/jobs/{job}/resubmission")
+    eventually(lambda: parallelisms() == [2])

@@ -104,6 +104,34 @@ def test_a_job_is_given_to_a_spare_that_the_job_before_it_has_left(home, keep, t
     assert ready(spares) != pid
 
 
+def test_the_job_that_follows_gets_the_one_that_was_reserved_for_it_without_any_that_is_kept(home, keep, tmp_path):
+    spares = keep(0)
+    before, after = submission(tmp_path), submission(tmp_path, parallelism=3)
+    SessionFile({"parallelism.default": "2", "spark.x": "said by the program"}).write_to(home.job(JOB).session)
+    spares.used(home.job(JOB), before, variables())
+    assert spares.facts() == []
+    spares.reserve(home.job(JOB), after, variables())
+    wait_until(spares.facts)
+    assert spares.take(OTHER, before, variables()) is None
+    driver = spares.take(OTHER, after, variables())
+    assert driver is not None
+    assert driver.wait() == 7
+    asked = json.loads((home.root / "taken").read_text())["asked"]
+    assert asked["configuration"] == {"parallelism.default": "3", "spark.x": "said by the program"}
+    assert asked["practises"] is False
+    assert spares.facts() == [], "it is wanted once"
+
+
+def test_one_that_was_reserved_in_vain_ends(home, keep, tmp_path):
+    spares = keep(0)
+    spares.reserve(home.job(JOB), submission(tmp_path), variables())
+    wait_until(spares.facts)
+    pid = spares.facts()[0].pid
+    spares.release(home.job(JOB))
+    wait_until(lambda: not is_alive(pid))
+    assert spares.facts() == []
+
+
 def test_a_job_that_needs_another_one_gets_none_and_it_is_said_why(home, keep, tmp_path, caplog):
     caplog.set_level("INFO")
     spares = keep()

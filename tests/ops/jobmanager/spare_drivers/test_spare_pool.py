@@ -51,6 +51,51 @@ def test_a_job_gets_one_of_its_kind_that_is_warm_once():
     assert pool.missing() == A, "another one takes its place"
 
 
+def test_one_that_is_reserved_is_wanted_at_once_and_given_even_if_it_still_gets_warm():
+    pool = SparePool(0)
+    assert pool.take(A) is None
+    pool.reserve("job", A, until=100)
+    assert (pool.missing(), pool.due_in(0)) == (A, 0)
+    pool.added(Spare("one", A, 0))
+    assert pool.missing() is None
+    assert pool.surplus() == []
+    taken = pool.take(A)
+    assert taken is not None
+    assert taken.state is SpareState.WARMING
+    assert pool.missing() is None, "one job was to come"
+
+
+def test_one_that_is_reserved_does_not_wait_for_others_nor_take_their_place():
+    pool = SparePool(1)
+    pool.used(A, 0)
+    pool.added(Spare("one", A, 0))
+    assert pool.due_in(20_000) == 10_000, "it still gets warm"
+    pool.reserve("job", B, until=100)
+    assert (pool.missing(), pool.due_in(0)) == (B, 0)
+    pool.added(Spare("two", B, 0))
+    assert pool.surplus() == []
+    assert pool.take(A) is None, "it isn't reserved, and not warm"
+
+
+@pytest.mark.parametrize("how", ["released", "expired", "used"])
+def test_a_reservation_ends(how):
+    pool = SparePool(0)
+    pool.reserve("job", A, until=100)
+    pool.added(Spare("one", A, 0))
+    pool.expire(99)
+    assert pool.reserved == [A]
+    if how == "released":
+        pool.release("job")
+        pool.release("job")
+    elif how == "expired":
+        pool.expire(100)
+    else:
+        assert pool.take(A) is not None
+        pool.added(Spare("two", A, 0))
+    assert pool.reserved == []
+    assert [spare.kind for spare in pool.surplus()] == [A]
+
+
 def test_a_new_kind_takes_the_place_of_the_one_that_was_used_longest_ago():
     pool = SparePool(2)
     for one in (A, B):

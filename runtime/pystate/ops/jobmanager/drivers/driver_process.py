@@ -110,6 +110,9 @@ class DriverLauncher:
         home: The folder of this installation.
         command: The interpreter's arguments that start a driver; tests replace it.
         patience_s: How long processes that claim to be drivers may take to prove it.
+
+    Attributes:
+        starts_drivers: Whether the command is that of drivers, in whose place spare ones can be.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class DriverLauncher:
         self._patience_s = patience_s
         self._home = home
         self._command = list(command)
+        self.starts_drivers = tuple(command) == tuple(DRIVER_COMMAND)
 
     def start(
         self, job_id: str, submission: Submission, environment: Mapping[str, str], leader: int | None = None

@@ -47,7 +47,7 @@ KEEPER = Parameter[str | None](
 
 
 def _keep(request: RestRequest) -> ResubmissionInfo:
-    return resubmission.keep(request.job, request[WANTED])
+    return resubmission.keep(request.dispatcher, request.job, request[WANTED])
 
 
 def _kept(request: RestRequest) -> ResubmissionInfo:
@@ -55,7 +55,7 @@ def _kept(request: RestRequest) -> ResubmissionInfo:
 
 
 def _forget(request: RestRequest) -> EmptyResponseBody:
-    resubmission.forget(request.job, request[KEEPER])
+    resubmission.forget(request.dispatcher, request.job, request[KEEPER])
     return EmptyResponseBody()
 
 

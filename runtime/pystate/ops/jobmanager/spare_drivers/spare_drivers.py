@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pystate.common.configuration.options import CoreOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.processes.free_memory import available_bytes
@@ -26,23 +27,32 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 30.0
 """How often is looked whether there is memory."""
+_RESERVED_MS = 600_000
+"""How long a spare waits for the job that it is reserved for."""
 
 
 @dataclass(frozen=True)
 class _Example:
-    """The last job of a kind."""
+    """The last job of a kind, or the one before a job of that kind.
+
+    Attributes:
+        changed: The options in which its session differs from that in the folder.
+    """
 
     submission: Submission
     environment: Mapping[str, str]
     directory: JobDirectory
+    changed: tuple[str, ...] = ()
 
     def configuration(self) -> dict[str, str]:
         """Return the configuration for a spare's session: that of the job, with its program's settings."""
+        submitted = submitted_options(self.submission).to_dict()
         with contextlib.suppress(OSError, PystateError):
             session = SessionFile.read_from(self.directory.session)
             if session is not None:
-                return session.configuration
-        return submitted_options(self.submission).to_dict()
+                changes = {key: submitted[key] for key in self.changed if key in submitted}
+                return {**session.configuration, **changes}
+        return submitted
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ class SpareDrivers:
             submission: The submission.
             environment: Its environment variables; if empty, those of this process.
         """
-        kind = None if not self.size else spare_kind(submission, environment)
+        kind = spare_kind(submission, environment) if self.size or self._pool.reserved else None
         if kind is None:
             return None
         with self._changed:
@@ -166,11 +176,41 @@ class SpareDrivers:
                 return
             self._examples[kind] = _Example(submission, environment, directory)
             self._pool.used(kind, self._now())
-            if self._thread is None:
-                shutil.rmtree(self._home.spare_drivers, ignore_errors=True)  # of job managers that were killed
-                self._thread = threading.Thread(target=self._keep, name="spare-drivers", daemon=True)
-                self._thread.start()
+            self._look()
+
+    def reserve(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> None:
+        """Have a spare get warm for a job that follows another one, whatever the number of spares that are kept.
+
+        The next job of its kind gets it, warm or not. It ends with `release`, or if there is none for some minutes.
+
+        Args:
+            directory: The folder of the job before.
+            submission: The submission of the job that follows.
+            environment: Its environment variables; if empty, those of this process.
+        """
+        kind = spare_kind(submission, environment)
+        if kind is None:
+            return
+        with self._changed:
+            if self._closed:
+                return
+            self._examples[kind] = _Example(submission, environment, directory, (CoreOptions.DEFAULT_PARALLELISM.key,))
+            self._pool.reserve(directory.path.name, kind, self._now() + _RESERVED_MS)
+            self._look()
+
+    def release(self, directory: JobDirectory) -> None:
+        """End the spare that was reserved for a job after this one, if no job has got it."""
+        with self._changed:
+            self._pool.release(directory.path.name)
             self._changed.notify_all()
+
+    def _look(self) -> None:
+        """Have the thread start what is missing."""
+        if self._thread is None:
+            shutil.rmtree(self._home.spare_drivers, ignore_errors=True)  # of job managers that were killed
+            self._thread = threading.Thread(target=self._keep, name="spare-drivers", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
 
     def close(self) -> None:
         """End all spares without a job, and start no more."""
@@ -192,6 +232,7 @@ class SpareDrivers:
             with self._changed:
                 if self._closed:
                     return
+                self._pool.expire(self._now())
                 dismissed = self._surplus()
                 kind = self._pool.missing()
                 due = None if kind is None else self._pool.due_in(self._now()) / 1000
@@ -236,7 +277,8 @@ class SpareDrivers:
                 self._command,
                 kind.working_directory,
                 driver_variables(self._home, example.environment, self._leader),
-                WarmUp(spare.spare_id, example.configuration()),
+                # a job is about to come for a reserved one: what it practises would take the time that it is to save
+                WarmUp(spare.spare_id, example.configuration(), practises=kind not in self._pool.reserved),
             )
         except OSError as error:
             self._pool.added(spare)

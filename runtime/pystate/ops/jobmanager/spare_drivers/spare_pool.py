@@ -40,12 +40,15 @@ class Spare:
 class SparePool:
     """The spares of a job manager, for the kinds of jobs that were started last.
 
+    Besides, a spare may be reserved for one job that is to come.
+
     Args:
         size: The wanted number of spares.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self._reserved: dict[str, tuple[SpareKind, int]] = {}
         self._spares: dict[str, Spare] = {}
         self._recent: list[SpareKind] = []
         self._not_before = 0
@@ -61,12 +64,44 @@ class SparePool:
         self._recent = [kind, *(other for other in self._recent if other != kind)][: self.size]
         self._not_before = max(self._not_before, now + _QUIET_MS)
 
+    def reserve(self, name: str, kind: SpareKind, until: int) -> None:
+        """Want a spare of a kind at once, for the next job of that kind.
+
+        Args:
+            name: Of the reservation.
+            kind: The kind.
+            until: When the reservation ends if there is no such job.
+        """
+        self._reserved[name] = kind, until
+
+    def release(self, name: str) -> None:
+        """End a reservation, if it still holds."""
+        self._reserved.pop(name, None)
+
+    def expire(self, now: int) -> None:
+        """End the reservations whose time is over."""
+        self._reserved = {name: (kind, until) for name, (kind, until) in self._reserved.items() if now < until}
+
+    @property
+    def reserved(self) -> list[SpareKind]:
+        """The kinds of the reservations."""
+        return [kind for kind, _ in self._reserved.values()]
+
     def take(self, kind: SpareKind) -> Spare | None:
-        """Take a ready spare of a kind, which belongs to a job from now on; None if there is none."""
-        for spare in self._spares.values():
-            if spare.kind == kind and spare.state is SpareState.READY:
-                return self._spares.pop(spare.spare_id)
-        return None
+        """Take a spare of a kind, which belongs to a job from now on; None if there is none.
+
+        It is a ready one, or one that still gets warm if it is reserved: it is further than a new driver.
+        """
+        found = [spare for spare in self._spares.values() if spare.kind == kind]
+        reservation = next((name for name, (reserved, _) in self._reserved.items() if reserved == kind), None)
+        taken = next((spare for spare in found if spare.state is SpareState.READY), None)
+        if taken is None and reservation is not None:
+            taken = next(iter(found), None)
+        if taken is None:
+            return None
+        if reservation is not None:
+            self.release(reservation)
+        return self._spares.pop(taken.spare_id)
 
     def added(self, spare: Spare) -> None:
         """Record a started spare."""
@@ -111,8 +146,11 @@ class SparePool:
 
     def missing(self) -> SpareKind | None:
         """Return the kind to start next, when it is due; None if all exist."""
+        return self._lacks(self._wanted())
+
+    def _lacks(self, wanted: list[SpareKind]) -> SpareKind | None:
         there = [spare.kind for spare in self._spares.values()]
-        for kind in self._wanted():
+        for kind in wanted:
             if kind not in there:
                 return kind
             there.remove(kind)
@@ -120,10 +158,12 @@ class SparePool:
 
     def due_in(self, now: int) -> int:
         """Return the milliseconds until a spare may be started."""
+        if self._lacks(self.reserved) is not None:
+            return 0
         warming = any(spare.state is SpareState.WARMING for spare in self._spares.values())
         return _QUIET_MS if warming else max(0, self._not_before - now)
 
     def _wanted(self) -> list[SpareKind]:
-        """Return a kind for each place: the latest kinds, with the latest repeated if there are too few."""
+        """Return the reserved kinds, and one for each place: the latest kinds, the latest repeated if they are few."""
         kinds = self._recent
-        return [kinds[place % len(kinds)] for place in range(self.size)] if kinds else []
+        return [*self.reserved, *(kinds[place % len(kinds)] for place in range(self.size) if kinds)]
