@@ -45,6 +45,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "info": CommandEntry("info", "info", "info_arguments"),
     "list": CommandEntry("list_jobs", "list_jobs"),
     "watch": CommandEntry("watch", "watch"),
+    "ui": CommandEntry("ui", "ui"),
     "logs": CommandEntry("logs", "logs"),
     "exceptions": CommandEntry("exceptions", "exceptions"),
     "metrics": CommandEntry("metrics", "metrics"),

@@ -90,6 +90,11 @@ class RestClient:
         self._peer = (host, port)
         self._connection = self._new_connection()
 
+    @property
+    def url(self) -> str:
+        """The URL of the job manager."""
+        return f"{'http' if self._tls is None else 'https'}://{self.address}"
+
     def another(self) -> RestClient:
         """Return a client with its own connection, for another thread."""
         host, port = self._peer

@@ -173,3 +173,9 @@ class SpareDriversInfo(RestMessage):
 
     size: int
     spare_drivers: list[SpareDriverInfo] = entry("spare-drivers")
+
+
+class LoginCode(RestMessage):
+    """A code that one log-in at the dashboard may use, within two minutes."""
+
+    code: str

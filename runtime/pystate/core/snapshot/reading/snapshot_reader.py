@@ -65,10 +65,10 @@ class KeyFilter:
     """The selection of keys to read.
 
     Attributes:
-        by_group: The bytes of the wanted keys by key group.
+        by_group: The bytes of the wanted keys by key group; None for all keys of a group.
     """
 
-    by_group: dict[int, frozenset[bytes]]
+    by_group: dict[int, frozenset[bytes] | None]
 
     @staticmethod
     def of(keys: Iterable[Any], key_type: TypeInformation | None, max_parallelism: int) -> KeyFilter:
@@ -97,8 +97,8 @@ def rows_of(
     for group in groups:
         for part, decoder in parts:
             entries: Iterable[tuple[bytes, bytes, bytes]] = reader.entries(part, group)
-            if wanted is not None:
-                keys = wanted.by_group.get(group, frozenset())
+            keys = None if wanted is None else wanted.by_group.get(group, frozenset())
+            if keys is not None:
                 entries = (entry for entry in entries if entry[0] in keys)
             yield from decoder.rows(group, entries)
 
@@ -176,6 +176,7 @@ class SnapshotReader(OpenedSnapshot):
         name: str,
         *,
         keys: Collection[Any] | None = None,
+        key_group: int | None = None,
         key_type: TypeInformation | None = None,
         type_info: TypeInformation | None = None,
         user_key_type: TypeInformation | None = None,
@@ -186,6 +187,7 @@ class SnapshotReader(OpenedSnapshot):
             uid: The operator.
             name: The state.
             keys: The keys to read; only the blocks of their key groups are read.
+            key_group: The key group to read, where no keys are given.
             key_type: The type to read keys as; None for the written type.
             type_info: The type to read values as; None for the written type.
             user_key_type: The type to read map keys as; None for the written type.
@@ -199,7 +201,9 @@ class SnapshotReader(OpenedSnapshot):
         decoders = PartDecoders(
             state.parts, state.key_type, read_key_type=key_type, type_info=type_info, read_user_key_type=user_key_type
         )
-        wanted = None if keys is None else KeyFilter.of(keys, decoders.common.key_type, operator.max_parallelism)
+        wanted = None if key_group is None else KeyFilter({key_group: None})
+        if keys is not None:
+            wanted = KeyFilter.of(keys, decoders.common.key_type, operator.max_parallelism)
         return self._keyed_rows(operator, name, decoders, wanted)
 
     def _keyed_rows(

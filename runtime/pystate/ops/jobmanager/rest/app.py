@@ -13,12 +13,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.plain_data import to_plain
+from pystate.ops.jobmanager.dashboard.dashboard_routes import dashboard_routes
+from pystate.ops.jobmanager.dashboard.sessions import DashboardSessions, SessionTokens
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
@@ -29,6 +31,7 @@ from pystate.ops.jobmanager.rest import overview, pystate_jobs
 from pystate.ops.jobmanager.rest import query_routes as queryable_state
 from pystate.ops.jobmanager.rest import resubmission_routes as resubmission
 from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
+from pystate.ops.jobmanager.rest import snapshot_routes as snapshots
 from pystate.ops.jobmanager.rest import task_manager_routes as task_managers
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.openapi import openapi_route
@@ -56,6 +59,7 @@ _DESCRIBED: tuple[RestRoute, ...] = (
     *checkpoints.ROUTES,
     *metrics.ROUTES,
     *savepoints.ROUTES,
+    *snapshots.ROUTES,
     *pystate_jobs.ROUTES,
     *resubmission.ROUTES,
     *queryable_state.ROUTES,
@@ -88,19 +92,28 @@ def create_app(
     """
     settings = configuration or {}
     disks = Disks(dispatcher, Configuration(dict(settings)))
-    context = RestContext(dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down)
+    sessions = DashboardSessions(security, instance)
+    context = RestContext(
+        dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down, login_code=sessions.code
+    )
     handlers = {
         PystateError: answer_error,
         HTTPException: answer_http_error,
         ClientDisconnect: answer_gone_client,
         Exception: answer_unexpected,
     }
-    routed = Starlette(routes=_starlette_routes(ROUTES, context, security), exception_handlers=handlers)
+    rest = _application(_starlette_routes(ROUTES, context, security), handlers)
+    pages = dashboard_routes(rest, security, sessions)
+    return RequestGuard(SessionTokens(_application([*pages, *rest.routes], handlers), sessions), address, instance)
+
+
+def _application(routes: list[BaseRoute], handlers: Any) -> Starlette:
+    routed = Starlette(routes=routes, exception_handlers=handlers)
     routed.router.redirect_slashes = False
-    return RequestGuard(routed, address, instance)
+    return routed
 
 
-def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, security: RestSecurity) -> list[Route]:
+def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, security: RestSecurity) -> list[BaseRoute]:
     by_path: dict[str, dict[str, RestRoute]] = {}
     for route in sorted(routes, key=lambda route: route.precedence):
         for path in route.paths:

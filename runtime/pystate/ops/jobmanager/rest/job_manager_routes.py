@@ -14,6 +14,7 @@ from pystate.runtime.rest.cluster_messages import (
     ClusterConfigurationInfoEntry,
     DiskInfo,
     DisksInfo,
+    LoginCode,
     LogInfo,
     LogListInfo,
     SpareDriverInfo,
@@ -87,7 +88,20 @@ def _spare_drivers(request: RestRequest) -> SpareDriversInfo:
     )
 
 
+def _login_code(request: RestRequest) -> LoginCode:
+    return LoginCode(code=request.context.login_code())
+
+
 ROUTES = (
+    RestRoute(
+        "POST",
+        "/pystate/login-codes",
+        _login_code,
+        "Make a code that one log-in at the dashboard may use, within two minutes.",
+        LoginCode,
+        status=201,
+        owner_only=True,
+    ),
     RestRoute(
         "GET",
         "/pystate/spare-drivers",

@@ -16,17 +16,19 @@ from pystate.common.configuration.metric_options import PrometheusReporterOption
 from pystate.common.errors import UsageError
 from pystate.common.files.home import parse_job_id
 from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
 from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.prometheus_text import PrometheusText
 from pystate.core.metrics.sample import MetricKind, MetricSample, gauge, value_text
 from pystate.core.metrics.store import Figure, JobMetricStore, SubtaskMetricStore, TaskMetricStore, figures
 from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS
 from pystate.ops.jobmanager.rest import status_answers as messages
+from pystate.ops.jobmanager.rest.job_figures import job_figures
 from pystate.ops.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Parameter
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
-from pystate.runtime.rest.metric_messages import AggregatedMetric, JobMetric, JobMetrics, Metric
+from pystate.runtime.rest.metric_messages import AggregatedMetric, JobMetric, JobMetrics, JobsFigures, Metric
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "min": min,
@@ -176,6 +178,13 @@ def _all_of_job(request: RestRequest) -> JobMetrics:
     return JobMetrics(name=status["name"], state=JobStatus(status["state"]), up=store.is_up, metrics=metrics)
 
 
+def _figures(request: RestRequest) -> JobsFigures:
+    jobs = [job for job in request.dispatcher.jobs() if not job.state().is_terminal]
+    stores = _stores(jobs)
+    found = [job_figures(job.job_id, job.status(), stores.get(job.job_id, JobMetricStore(is_up=False))) for job in jobs]
+    return JobsFigures(now=current_time_ms(), jobs=found)
+
+
 def _entries(sample: MetricSample, task: TaskMetricStore | None, subtask: int | None) -> Iterable[JobMetric]:
     known = system_metric(sample.name, sample.groups)
     for end, value in sample.figures().items():
@@ -254,6 +263,7 @@ ROUTES = (
         list[Metric],
         query=(_GET,),
     ),
+    RestRoute("GET", "/pystate/jobs/figures", _figures, "The figures of jobs that have not ended.", JobsFigures),
     RestRoute("GET", "/metrics", _prometheus, "Everything, for Prometheus.", None, media_type="text/plain"),
     RestRoute(
         "GET",

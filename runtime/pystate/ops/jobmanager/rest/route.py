@@ -36,6 +36,7 @@ class RestContext:
         shut_down: Makes the job manager end soon.
         failed_triggers: The failed triggers.
         disks: The free space of disks.
+        login_code: Returns a code that one log-in at the dashboard may use.
     """
 
     dispatcher: Dispatcher
@@ -44,6 +45,7 @@ class RestContext:
     configuration: Mapping[str, str] = field(default_factory=dict)
     shut_down: Callable[[], None] = lambda: None
     failed_triggers: FailedTriggers = field(default_factory=FailedTriggers)
+    login_code: Callable[[], str] = lambda: ""
 
 
 class RestRequest:

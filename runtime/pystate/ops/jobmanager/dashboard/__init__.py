@@ -1,0 +1,1 @@
+"""The dashboard: pages for browsers, made of what REST answers."""

@@ -1,0 +1,102 @@
+// Small parts that all pages are made of.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
+import { t } from "./words.js";
+
+const LOOKS = {
+  RUNNING: "good", COMPLETED: "good", FINISHED: "info", IN_PROGRESS: "info", CREATED: "info", INITIALIZING: "info",
+  RESTARTING: "warn", CANCELLING: "warn", SUSPENDED: "warn", FAILING: "bad", FAILED: "bad", CANCELED: "calm",
+};
+
+export const Badge = ({ state, children }) => html`<span class=${`badge ${LOOKS[state] ?? ""}`}>${children ?? state}</span>`;
+
+export const Facts = ({ of }) => html`<dl class="facts">
+  ${of.filter(Boolean).map(([label, value, note]) => html`<div key=${label}><dt>${label}</dt><dd>${value}${note ? html`<small>${note}</small>` : null}</dd></div>`)}
+</dl>`;
+
+export const Panel = ({ title, side, children }) => html`<section class="panel">
+  ${title ? html`<div class="panel-head"><h2>${title}</h2>${side}</div>` : null}
+  ${children}
+</section>`;
+
+export function Command({ text }) {
+  const [done, set] = useState(false);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // without TLS browsers give pages no clipboard
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    set(true);
+    setTimeout(() => set(false), 1500);
+  };
+  return html`<div class="command"><code tabindex="0">${text}</code><button type="button" class="plain small" onClick=${copy}>${done ? t("Copied") : t("Copy")}</button></div>`;
+}
+
+export const Notice = ({ kind = "", title, children }) => html`<div class=${`notice ${kind}`} role=${kind === "bad" ? "alert" : "note"}>
+  ${title ? html`<strong>${title}</strong>` : null}${children}
+</div>`;
+
+export const Failure = ({ error }) => {
+  if (!error) return null;
+  const needsLogin = error.status === 401;
+  return html`<${Notice} kind="bad" title=${error.message}>
+    ${error.where ? html`<span class="mono">${error.where}</span>` : null}
+    ${error.hint && !needsLogin ? html`<span>${error.hint}</span>` : null}
+    ${needsLogin ? html`<a href="#/login">${t("Log in")}</a>` : null}
+  <//>`;
+};
+
+export const Waiting = () => html`<p class="empty" role="status">${t("One moment …")}</p>`;
+
+// A dialog that is open as long as it is drawn.
+export function Dialog({ title, onClose, children }) {
+  const element = useRef(null);
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    dialog.showModal();
+    return () => dialog.close();
+  }, []);
+  const cancel = (event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog ref=${element} onCancel=${cancel} aria-labelledby="dialog-title"><h2 id="dialog-title">${title}</h2>${children}</dialog>`;
+}
+
+export function Spark({ values, second, label }) {
+  const all = [...values, ...(second ?? [])].filter((value) => value !== null);
+  const top = Math.max(1e-9, ...all);
+  const points = (of) => of.map((value, index) => `${(index / Math.max(1, of.length - 1)) * 100},${27 - ((value ?? 0) / top) * 25}`).join(" ");
+  return html`<svg class="spark" viewBox="0 0 100 28" preserveAspectRatio="none" role="img" aria-label=${label}>
+    ${second ? html`<polyline class="second" points=${points(second)} />` : null}
+    <polyline points=${points(values)} />
+  </svg>`;
+}
+
+export const Load = ({ busy, pressed }) => html`<div class="bar" role="img"
+  aria-label=${t("busy {busy} %, back-pressured {pressed} %", { busy: Math.round(busy * 100), pressed: Math.round(pressed * 100) })}>
+  <i class="busy" style=${{ width: `${Math.min(100, busy * 100)}%` }}></i><i class="pressed" style=${{ width: `${Math.min(100, pressed * 100)}%` }}></i>
+</div>`;
+
+export const Progress = ({ done, total, label }) => html`<div class="progress" role="progressbar" aria-valuemin="0" aria-valuemax=${total}
+  aria-valuenow=${done} aria-label=${label}><i style=${{ width: `${total ? (done / total) * 100 : 0}%` }}></i></div>`;
+
+export const Tabs = ({ of, label }) => html`<nav class="tabs" aria-label=${label}>
+  ${of.map(([name, href, current]) => html`<a key=${href} href=${href} aria-current=${current ? "page" : null}>${name}</a>`)}
+</nav>`;
+
+// Redraw every so many ms, for what shows how long ago something was.
+export function useClock(ms = 1000) {
+  const [now, set] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now()), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return now;
+}

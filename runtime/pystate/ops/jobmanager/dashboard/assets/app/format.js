@@ -1,0 +1,68 @@
+// Numbers, sizes and times for people.
+import { language } from "./words.js";
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const missing = "–";
+
+const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
+
+export function bytes(size) {
+  if (size === null || size === undefined || Number.isNaN(size) || size < 0) return missing;
+  let power = 0;
+  let value = size;
+  while (value >= 1024 && power < UNITS.length - 1) {
+    value /= 1024;
+    power += 1;
+  }
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power]}`;
+}
+
+export function count(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return missing;
+  return Math.abs(value) >= 100_000 ? compact(value) : new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(value);
+}
+
+function compact(value) {
+  return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(value);
+}
+
+export function rate(value) {
+  if (value === null || value === undefined) return missing;
+  return `${value >= 100 || value === 0 ? count(Math.round(value)) : value.toFixed(1)}/s`;
+}
+
+export function percent(share) {
+  return share === null || share === undefined ? missing : `${Math.round(share * 100)} %`;
+}
+
+export function duration(ms) {
+  if (ms === null || ms === undefined || ms < 0 || Number.isNaN(ms)) return missing;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const seconds = Math.floor(ms / 1000);
+  const parts = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = parts.findIndex(([size]) => seconds >= size);
+  const [size, unit] = parts[first];
+  const next = parts[first + 1];
+  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
+  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
+}
+
+export function time(ms) {
+  if (!ms || ms < 0) return missing;
+  const date = new Date(ms);
+  const today = new Date().toDateString() === date.toDateString();
+  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+  return new Intl.DateTimeFormat(locale(), today ? clock : { year: "numeric", month: "short", day: "2-digit", ...clock }).format(date);
+}
+
+export const clock = (ms) => new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).format(new Date(ms));
+
+export function shortId(id) {
+  return id ? id.slice(0, 8) : missing;
+}
+
+export const nameOfPath = (path) => path?.replace(/\/$/, "").split("/").pop() ?? missing;
+
+// a word of a command line, quoted where a shell needs it
+export const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", `'\\''`)}'`);

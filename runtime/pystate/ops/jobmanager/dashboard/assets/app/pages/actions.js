@@ -1,0 +1,87 @@
+// What can be done with a job: each with what will happen, and the command that does the same.
+import { html, useState } from "../preact.js";
+import { Command, Dialog, Failure, Notice } from "../components.js";
+import { quoted } from "../format.js";
+import { ask } from "../rest.js";
+import { t } from "../words.js";
+
+const ENDED = ["FINISHED", "CANCELED", "FAILED"];
+
+// A question before something is done; `run` returns a text to show, or nothing.
+export function Confirm({ title, what, command, button, danger, run, onClose, children }) {
+  const [state, set] = useState({});
+  const submit = async (event) => {
+    event.preventDefault();
+    set({ busy: true });
+    try {
+      const told = await run(Object.fromEntries(new FormData(event.target)));
+      if (told) set({ told });
+      else onClose();
+    } catch (error) {
+      set({ error });
+    }
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <form onSubmit=${submit} method="dialog">
+      <p>${what}</p>${state.told ? null : children}
+      <${Command} text=${command} />
+      <${Failure} error=${state.error} />
+      ${state.told ? html`<${Notice} kind="good" title=${state.told} />` : null}
+      <div class="actions"><button type="button" onClick=${onClose}>${state.told ? t("Close") : t("Back")}</button>${state.told ? null : html`<button class=${`main ${danger ? "danger" : ""}`} disabled=${state.busy}>${state.busy ? t("One moment …") : button}</button>`}</div>
+    </form>
+  <//>`;
+}
+
+async function wait(path) {
+  for (;;) {
+    const answer = await ask(path);
+    if (answer.status.id === "COMPLETED") {
+      const cause = answer.operation?.["failure-cause"];
+      if (cause) throw Object.assign(new Error(answer.operation.pystate?.message ?? cause.pystate?.message ?? cause["stack-trace"]?.split("\n")[0] ?? cause.class), { hint: cause.pystate?.hint });
+      return answer.operation;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 700));
+  }
+}
+
+export function Actions({ job }) {
+  const [open, show] = useState(null);
+  const [message, say] = useState("");
+  const [drain, setDrain] = useState(false);
+  const [parallelism, setParallelism] = useState(Math.max(1, ...job.vertices.map((one) => one.parallelism)));
+  const { jid } = job;
+  const runs = job.state === "RUNNING";
+  if (ENDED.includes(job.state)) return null;
+  const close = () => show(null);
+  const location = (operation) => t("It is at {path}", { path: operation.location });
+  const field = html`<label class="field">${t("Message, to find it again")}<input value=${message} maxlength="500" onInput=${(event) => say(event.target.value)} /></label>`;
+  const told = message ? ` --message ${quoted(message)}` : "";
+  const savepoint = async () => {
+    const { "request-id": id } = await ask(`/jobs/${jid}/savepoints`, { method: "POST", body: { "cancel-job": false, message: message || null } });
+    return location(await wait(`/jobs/${jid}/savepoints/${id}`));
+  };
+  const stop = async () => {
+    const { "request-id": id } = await ask(`/jobs/${jid}/stop`, { method: "POST", body: { drain, message: message || null } });
+    return location(await wait(`/jobs/${jid}/savepoints/${id}`));
+  };
+  const checkpoint = async () => {
+    const { "request-id": id } = await ask(`/jobs/${jid}/checkpoints`, { method: "POST", body: {} });
+    const operation = await wait(`/jobs/${jid}/checkpoints/${id}`);
+    return t("Checkpoint {id} is completed.", { id: operation.checkpointId ?? operation["checkpoint-id"] ?? "" });
+  };
+  const cancel = async () => {
+    await ask(`/jobs/${jid}?mode=cancel`, { method: "PATCH" });
+  };
+  return html`<div class="actions">
+    <button disabled=${!runs} onClick=${() => show("savepoint")}>${t("Savepoint")}</button>
+    <button disabled=${!runs} onClick=${() => show("checkpoint")}>${t("Checkpoint")}</button>
+    <button disabled=${!runs} onClick=${() => show("rescale")}>${t("Rescale")}</button>
+    <button disabled=${!runs} onClick=${() => show("stop")}>${t("Stop")}</button>
+    <button class="danger" onClick=${() => show("cancel")}>${t("Cancel")}</button>
+    ${open === "savepoint" ? html`<${Confirm} title=${t("Take a savepoint?")} what=${t("The job goes on. The savepoint stays until somebody deletes it.")} command=${`pystate savepoint ${jid}${told}`} button=${t("Take it")} run=${savepoint} onClose=${close}>${field}<//>` : null}
+    ${open === "checkpoint" ? html`<${Confirm} title=${t("Take a checkpoint now?")} what=${t("The job goes on. The checkpoint is replaced by later ones, as the settings say.")} command=${`pystate checkpoint ${jid}`} button=${t("Take it")} run=${checkpoint} onClose=${close} />` : null}
+    ${open === "rescale" ? html`<${Confirm} title=${t("Rescale the job?")} what=${t("A savepoint is taken, the job stops at it, and goes on from it at the new parallelism under a new id. If that fails it goes on as it was. The command does it, so that it does not depend on this page staying open:")} command=${`pystate rescale ${jid} -p ${parallelism}`} button=${t("Close")} run=${async () => null} onClose=${close}><label class="field">${t("Parallelism")}<input type="number" min="1" max="32768" value=${parallelism} onInput=${(event) => setParallelism(event.target.value)} /></label><//>` : null}
+    ${open === "stop" ? html`<${Confirm} title=${t("Stop the job with a savepoint?")} what=${drain ? t("All windows and timers fire, a savepoint is taken, and the job ends.") : t("A savepoint is taken, and the job ends at it. It can be started from it again. If the savepoint fails the job goes on.")} command=${`pystate stop${drain ? " --drain" : ""} ${jid}${told}`} button=${t("Stop")} danger run=${stop} onClose=${close}>${field}<label class="check"><input type="checkbox" checked=${drain} onChange=${(event) => setDrain(event.target.checked)} />${t("drain: the job will not be started from it to go on")}</label><//>` : null}
+    ${open === "cancel" ? html`<${Confirm} title=${t("Cancel the job?")} what=${t("It ends at once and without a savepoint. What came after its last checkpoint is not in any state that is kept, and its checkpoints are deleted unless the settings retain them.")} command=${`pystate cancel ${jid}`} button=${t("Cancel the job")} danger run=${cancel} onClose=${close} />` : null}
+  </div>`;
+}

@@ -1,0 +1,75 @@
+// The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
+import { html, useState } from "../preact.js";
+import { Badge, Command, Facts, Failure, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
+import { bytes, count, duration, percent, time } from "../format.js";
+import { Plot, stacked } from "../plots.js";
+import { useAnswer, useOnce } from "../rest.js";
+import { t } from "../words.js";
+
+const SHOWN = 100;
+
+export function CheckpointsView({ jid, job }) {
+  const now = useClock();
+  const { data, error } = useAnswer(`/jobs/${jid}/checkpoints`);
+  const [picked, pick] = useState(null);
+  const [all, showAll] = useState(false);
+  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  const { counts, latest, summary, history } = data;
+  const done = history.filter((one) => one.status === "COMPLETED").sort((a, b) => a.id - b.id);
+  const ids = done.map((one) => one.id);
+  const part = (name) => done.map((one) => one[name] ?? 0);
+  const shown = all ? history : history.slice(0, SHOWN);
+  const current = history.find((one) => one.id === picked);
+  return html`
+    <${Panel}><${Facts} of=${[
+      [t("Completed"), count(counts.completed)],
+      [t("In progress"), count(counts.in_progress)],
+      [t("Failed"), counts.failed ? html`<span class="bad-text">${count(counts.failed)}</span>` : "0"],
+      [t("Restored"), count(counts.restored)],
+      [t("Duration"), duration(summary.end_to_end_duration.avg), t("at most {time}", { time: duration(summary.end_to_end_duration.max) })],
+      [t("Full size"), bytes(latest.completed?.state_size ?? null), latest.completed ? t("of which written {size}", { size: bytes(latest.completed.checkpointed_size) }) : null],
+      [t("Last completed"), latest.completed ? t("{age} ago", { age: duration(now - latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
+      latest.restored ? [t("Restored from"), `#${latest.restored.id}`, time(latest.restored.restore_timestamp)] : null,
+    ]} />
+    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: duration(now - (latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp)) })}>${latest.failed.failure_message ?? ""}<//>` : null}<//>
+    <div class="grid">
+      <${Panel} title=${t("What they took")}>${done.length ? html`<${Plot} time=${false} unit=${duration} label=${t("Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each")}
+        data=${[ids, ...stacked([part("start_delay"), part("alignment_duration"), part("sync_duration"), part("async_duration")])]}
+        series=${[{ label: t("to the end of the asynchronous part"), color: "--c4", bars: true }, { label: t("synchronous"), color: "--c3", bars: true }, { label: t("alignment"), color: "--c2", bars: true }, { label: t("start delay"), color: "--c1", bars: true }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
+      <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${[ids, part("state_size"), part("checkpointed_size"), part("alignment_buffered")]} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
+    </div>
+    <${Panel} title=${t("History")} side=${html`<${Command} text=${`pystate checkpoints ${jid}`} />`}>
+      <div class="scroll"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th></tr></thead>
+      <tbody>${shown.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
+        <td class="right"><button class="plain" aria-expanded=${picked === one.id}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
+        <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
+        <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`)}</tbody></table></div>
+      ${history.length > shown.length ? html`<button onClick=${() => showAll(true)}>${t("Show all {count}", { count: history.length })}</button>` : null}
+    <//>
+    ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} />` : null}`;
+}
+
+function Details({ jid, checkpoint, job }) {
+  const path = `/jobs/${jid}/checkpoints/details/${checkpoint.id}`;
+  const { data, error } = useOnce(path);
+  const [vertex, pick] = useState(null);
+  const names = new Map(job.vertices.map((one) => [one.id, one.name]));
+  return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} />`}>
+    ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${checkpoint.failure_message} />` : null}
+    ${checkpoint.external_path ?? checkpoint.path ? html`<${Command} text=${checkpoint.external_path ?? checkpoint.path} />` : null}
+    <${Failure} error=${error} />
+    ${data?.tasks ? html`<div class="scroll"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
+      <tbody>${Object.entries(data.tasks).map(([id, one]) => html`<tr key=${id} class=${`pick ${vertex === id ? "picked" : ""}`} onClick=${() => pick(vertex === id ? null : id)}><td><button class="plain" aria-expanded=${vertex === id}>${names.get(id) ?? id}</button></td><td>${one.num_acknowledged_subtasks}/${one.num_subtasks} <span class="soft">${percent(one.num_acknowledged_subtasks / Math.max(1, one.num_subtasks))}</span></td>
+      <td class="right">${time(one.latest_ack_timestamp)}</td><td class="right">${duration(one.end_to_end_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment_buffered)}</td></tr>`)}</tbody></table></div>` : null}
+    ${vertex ? html`<${Subtasks} path=${`${path}/subtasks/${vertex}`} name=${names.get(vertex) ?? vertex} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
+  <//>`;
+}
+
+function Subtasks({ path, name }) {
+  const { data, error } = useOnce(path);
+  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  const slowest = Math.max(...data.subtasks.map((one) => one.end_to_end_duration ?? 0));
+  return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll"><table><thead><tr><th class="right">${t("Subtask")}</th><th>${t("State")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
+    <tbody>${data.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td><${Badge} state=${one.status === "completed" ? "COMPLETED" : "IN_PROGRESS"} /></td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
+    <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment?.duration)}</td><td class="right">${duration(one.checkpoint?.sync)}</td><td class="right">${duration(one.checkpoint?.async)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment?.buffered)}</td></tr>`)}</tbody></table></div>`;
+}

@@ -1,0 +1,99 @@
+// One job: its graph, checkpoints, state, failures, log and settings.
+import { html, useState } from "../preact.js";
+import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, Waiting } from "../components.js";
+import { bytes, count, duration, percent, rate, time } from "../format.js";
+import { FIGURES, historyOf } from "../history.js";
+import { Plot } from "../plots.js";
+import { useAnswer, useOnce } from "../rest.js";
+import { isOutlier, tasksOf } from "../tasks.js";
+import { t } from "../words.js";
+import { Actions } from "./actions.js";
+import { CheckpointsView } from "./checkpoints.js";
+import { ExceptionsView } from "./exceptions.js";
+import { Graph } from "./graph.js";
+import { LogView } from "./log.js";
+import { StateView } from "./state.js";
+
+export function JobPage({ route, session }) {
+  const [, jid = "", view = "graph"] = route.parts;
+  const base = `/jobs/${jid}`;
+  const { data: job, error } = useAnswer(base);
+  const now = useClock();
+  if (!job) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  const tab = (name, key) => [name, `#/jobs/${jid}${key === "graph" ? "" : `/${key}`}`, view === key];
+  const end = job["end-time"] > 0 ? job["end-time"] : now;
+  const since = job.timestamps[job.state];
+  return html`
+    <div class="title"><h1>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
+    <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("{count} restarts", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
+    <${Failure} error=${error} />
+    ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}>${job.pystate["waits-for"]}<//>` : null}
+    ${job.pystate.failure ? html`<${Notice} kind="bad" title=${job.pystate.failure.message}>${job.pystate.failure.where ? html`<span class="mono">${job.pystate.failure.where}</span>` : null}${job.pystate.failure.hint ? html`<span>${job.pystate.failure.hint}</span>` : null}<//>` : null}
+    <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
+    ${view === "checkpoints" ? html`<${CheckpointsView} jid=${jid} job=${job} />` : null}
+    ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}
+    ${view === "exceptions" ? html`<${ExceptionsView} jid=${jid} />` : null}
+    ${view === "log" ? html`<${LogView} jid=${jid} />` : null}
+    ${view === "settings" ? html`<${SettingsView} jid=${jid} job=${job} />` : null}
+    ${view === "graph" ? html`<${GraphView} jid=${jid} job=${job} session=${session} now=${now} />` : null}`;
+}
+
+function GraphView({ jid, job, session, now }) {
+  const [picked, pick] = useState(null);
+  const figures = useAnswer(FIGURES).data?.jobs.find((one) => one.jid === jid);
+  const metrics = useAnswer(session.loggedIn ? `/pystate/jobs/${jid}/metrics` : null).data;
+  const progress = useAnswer(session.loggedIn ? `/pystate/jobs/${jid}/progress` : null).data;
+  const tasks = tasksOf(metrics?.metrics);
+  const kept = historyOf(jid);
+  const task = tasks.get(picked);
+  const lag = figures?.watermark ? Math.max(0, now - figures.watermark) : null;
+  return html`
+    <${Panel}><${Facts} of=${[
+      [t("Records in"), rate(figures?.["records-in-per-second"])],
+      [t("Records out"), rate(figures?.["records-out-per-second"])],
+      [t("Busiest subtask"), percent(figures?.busy ?? null)],
+      [t("Back-pressure"), percent(figures?.["back-pressured"] ?? null)],
+      [t("State"), bytes(figures?.["state-size"] ?? null)],
+      [t("Last checkpoint"), figures?.["last-checkpoint"] ? t("{age} ago", { age: duration(now - figures["last-checkpoint"]) }) : "–", figures?.["last-checkpoint"] ? t("took {time}", { time: duration(figures["last-checkpoint-duration"]) }) : null],
+      [t("Watermark lag"), lag === null ? "–" : duration(lag), progress?.["watermark-task"] && lag !== null ? progress["watermark-task"] : null],
+      progress?.backlog !== undefined && progress?.backlog !== null ? [t("Backlog"), count(progress.backlog)] : null,
+    ]} />
+    ${progress?.restore ? html`<p class="small soft">${t("Restoring checkpoint {id}", { id: progress.restore["checkpoint-id"] ?? "" })}</p><${Progress} done=${progress.restore.bytes ?? 0} total=${progress.restore.total ?? 1} label=${t("Restore")} />` : null}<//>
+    ${session.loggedIn ? null : html`<${Notice} title=${t("Log in to see rates, load and state of each task.")}><a href="#/login">${t("Log in")}</a><//>`}
+    <${Panel} title=${t("Job graph")} side=${html`<div class="legend"><span><i style=${{ background: "var(--busy)" }}></i>${t("busy")}</span><span><i style=${{ background: "var(--pressed)" }}></i>${t("back-pressured")}</span><span><i style=${{ background: "var(--idle)" }}></i>${t("idle")}</span></div>`}>
+      <${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} />
+    <//>
+    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
+    ${kept.at.length ? html`<div class="grid">
+      <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
+      ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
+        <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask, watermark lag")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
+    </div>` : null}
+    ${job.pystate.guarantees?.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
+      <tbody>${job.pystate.guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
+    ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}>${text}<//>`)}`;
+}
+
+function Subtasks({ task, node, now }) {
+  if (!task) return html`<${Panel} title=${node?.description.split("<br/>")[0] ?? ""}><p class="empty">${t("Nothing is measured of this task yet.")}</p><//>`;
+  const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
+  const cell = (one, name, text) => html`<td class="wide"><div class="meter"><div class="bar"><i class="busy" style=${{ width: `${((one[name] ?? 0) / most(name)) * 100}%` }}></i></div><span class=${isOutlier(task.subtasks.map((other) => other[name] ?? 0), one.index) ? "outlier" : ""}>${text(one[name])}</span></div></td>`;
+  return html`<${Panel} title=${t("Subtasks of {name}", { name: task.name })} side=${html`<span class="mono soft small">${node?.uid ?? ""}</span>`}>
+    <div class="scroll"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
+    <tbody>${task.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
+      <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
+      ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}${cell(one, "state", bytes)}
+      <td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
+    ${task.skewed ? html`<${Notice} kind="warn" title=${t("One subtask has far more than the others.")}>${t("Its key groups hold more records or more state than the others': see which on the page State.")}<//>` : null}
+  <//>`;
+}
+
+function SettingsView({ jid, job }) {
+  const { data, error } = useOnce(`/jobs/${jid}/config`);
+  const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
+  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  const of = (entries) => html`<div class="scroll"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="grid"><${Panel} title=${t("Given to the job")}>${of(data.pystate.configuration)}<//>
+    <${Panel} title=${t("Execution")}>${of({ ...data["execution-config"], maxParallelism: job.maxParallelism })}<//>
+    ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;
+}

@@ -1,0 +1,102 @@
+// All jobs, and what needs a person.
+import { html, useState } from "../preact.js";
+import { Badge, Command, Facts, Failure, Load, Notice, Panel, Spark, useClock, Waiting } from "../components.js";
+import { bytes, count, duration, percent, rate, time } from "../format.js";
+import { FIGURES, historyOf } from "../history.js";
+import { useAnswer } from "../rest.js";
+import { goTo } from "../route.js";
+import { t } from "../words.js";
+
+const ENDED = ["FINISHED", "CANCELED", "FAILED"];
+const MOST_ENDED = 50;
+
+// What needs a person, the most urgent first: {kind, title, text, command}.
+function troubles(jobs, figures, disks) {
+  const found = [];
+  for (const job of jobs) {
+    const about = figures.get(job.jid);
+    const name = `${job.name} (${job.jid.slice(0, 8)})`;
+    if (job.state === "FAILED" && Date.now() - job["end-time"] < 86_400_000)
+      found.push({ kind: "bad", title: t("{name} has failed", { name }), text: t("It is not restarted any more. See why, mend that, and start it from its last checkpoint or savepoint."), command: `pystate exceptions ${job.jid}`, jid: job.jid });
+    if (["RESTARTING", "FAILING"].includes(job.state))
+      found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("{count} restarts so far. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });
+    if (job.pystate["silent-since"] && !ENDED.includes(job.state))
+      found.push({ kind: "bad", title: t("The driver of {name} gives no answer", { name }), text: t("Since {when}.", { when: time(job.pystate["silent-since"]) }), command: `pystate logs ${job.jid}`, jid: job.jid });
+    if (about?.["failed-checkpoints"] > 0 && about["failed-checkpoints"] >= about["completed-checkpoints"])
+      found.push({ kind: "warn", title: t("Checkpoints of {name} fail", { name }), text: t("{failed} failed, {completed} completed: after a failure it would begin far back.", { failed: about["failed-checkpoints"], completed: about["completed-checkpoints"] }), command: `pystate checkpoints ${job.jid}`, jid: job.jid });
+    if (about?.["back-pressured"] > 0.5)
+      found.push({ kind: "warn", title: t("{name} is back-pressured", { name }), text: t("A subtask waits {share} of its time for what comes after it.", { share: percent(about["back-pressured"]) }), command: `pystate watch ${job.jid}`, jid: job.jid });
+  }
+  for (const disk of disks?.disks ?? [])
+    if (disk.low) found.push({ kind: "bad", title: t("The disk of {name} is nearly full", { name: disk.name }), text: `${disk.path}: ${t("{free} of {total} free", { free: bytes(disk.free), total: bytes(disk.total) })}`, command: "pystate savepoints gc" });
+  return found;
+}
+
+const Trouble = ({ of }) => html`<${Notice} kind=${of.kind} title=${of.jid ? html`<a href=${`#/jobs/${of.jid}`}>${of.title}</a>` : of.title}>
+  <span>${of.text}</span><${Command} text=${of.command} />
+<//>`;
+
+function Running({ jobs, figures, now }) {
+  const row = (job) => {
+    const about = figures.get(job.jid);
+    const kept = historyOf(job.jid);
+    const lag = about?.watermark === null || !about ? null : now - about.watermark;
+    return html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
+      <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a><div class="soft small mono">${job.jid.slice(0, 8)}</div></td>
+      <td><${Badge} state=${job.state} />${job.pystate.restarts ? html`<div class="soft small">${t("{count} restarts", { count: job.pystate.restarts })}</div>` : null}</td>
+      <td class="right">${duration(now - job["start-time"])}</td>
+      <td class="right">${rate(about?.["records-in-per-second"])}<br /><span class="soft">${rate(about?.["records-out-per-second"])}</span></td>
+      <td><${Spark} values=${kept.recordsIn} second=${kept.recordsOut} label=${t("Records in and out over the last minutes")} /></td>
+      <td>${about ? html`<div class="meter"><${Load} busy=${about.busy} pressed=${about["back-pressured"]} /><span>${percent(about.busy)}</span></div>` : null}</td>
+      <td class="right">${about?.["last-checkpoint"] ? t("{age} ago", { age: duration(now - about["last-checkpoint"]) }) : "–"}<br /><span class="soft">${about?.["last-checkpoint"] ? duration(about["last-checkpoint-duration"]) : ""}</span></td>
+      <td class="right">${bytes(about?.["state-size"] ?? null)}</td>
+      <td class="right">${lag === null ? "–" : duration(Math.max(0, lag))}</td>
+    </tr>`;
+  };
+  return html`<div class="scroll"><table>
+    <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Uptime")}</th><th class="right">${t("Records in, out")}</th><th><span class="hidden-text">${t("Records over time")}</span></th><th>${t("Busiest subtask")}</th><th class="right">${t("Last checkpoint")}</th><th class="right">${t("State size")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
+    <tbody>${jobs.map(row)}</tbody>
+  </table></div>`;
+}
+
+function Ended({ jobs }) {
+  const [all, showAll] = useState(false);
+  const shown = all ? jobs : jobs.slice(0, MOST_ENDED);
+  return html`<div class="scroll"><table>
+    <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
+    <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
+      <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
+      <td class="right">${time(job["start-time"])}</td><td class="right">${time(job["end-time"])}</td><td class="right">${duration(job.duration)}</td></tr>`)}</tbody>
+  </table></div>
+  ${jobs.length > shown.length ? html`<button onClick=${() => showAll(true)}>${t("Show all {count}", { count: jobs.length })}</button>` : null}`;
+}
+
+export function OverviewPage() {
+  const now = useClock();
+  const { data, error } = useAnswer("/jobs/overview");
+  const figures = useAnswer(FIGURES).data;
+  const disks = useAnswer("/pystate/disks").data;
+  const [wanted, want] = useState("");
+  const all = data?.jobs ?? [];
+  const byJob = new Map((figures?.jobs ?? []).map((one) => [one.jid, one]));
+  const jobs = all.filter((job) => `${job.name} ${job.jid}`.toLowerCase().includes(wanted.toLowerCase()));
+  const running = jobs.filter((job) => !ENDED.includes(job.state)).sort((a, b) => b["start-time"] - a["start-time"]);
+  const ended = jobs.filter((job) => ENDED.includes(job.state)).sort((a, b) => b["end-time"] - a["end-time"]);
+  const needs = troubles(all, byJob, disks);
+  const sum = (name) => (figures?.jobs ?? []).reduce((total, one) => total + one[name], 0);
+  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  return html`
+    <div class="title"><h1>${t("Jobs")}</h1>${all.length > 8 ? html`<input type="search" aria-label=${t("Find a job")} placeholder=${t("Find a job")} value=${wanted} onInput=${(event) => want(event.target.value)} />` : null}</div>
+    <${Failure} error=${error} />
+    ${needs.length ? html`<section aria-label=${t("What needs you")} class="grid">${needs.slice(0, 12).map((one) => html`<${Trouble} key=${one.title} of=${one} />`)}</section>` : null}
+    <${Panel}><${Facts} of=${[
+      [t("Running"), count(all.filter((job) => job.state === "RUNNING").length)],
+      [t("Failed"), count(all.filter((job) => job.state === "FAILED").length)],
+      [t("Records in"), rate(sum("records-in-per-second"))],
+      [t("Records out"), rate(sum("records-out-per-second"))],
+      [t("State"), bytes(sum("state-size"))],
+      [t("Needs you"), needs.length ? html`<span class="bad-text">${needs.length}</span>` : t("nothing")],
+    ]} /><//>
+    <${Panel} title=${t("Running jobs")}>${running.length ? html`<${Running} jobs=${running} figures=${byJob} now=${now} />` : html`<p class="empty">${t("No job is running.")} <code>pystate run job.py</code></p>`}<//>
+    ${ended.length ? html`<${Panel} title=${t("Ended jobs")}><${Ended} jobs=${ended} /><//>` : null}`;
+}

@@ -1,0 +1,109 @@
+// Savepoints as versions: the tree, one of them, two of them beside each other.
+import { html, useState } from "../preact.js";
+import { Badge, Command, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
+import { bytes, count, duration, nameOfPath, quoted, time } from "../format.js";
+import { ask, useAnswer, useOnce, withQuery } from "../rest.js";
+import { t } from "../words.js";
+import { Confirm } from "./actions.js";
+import { SnapshotState } from "./state.js";
+
+export function SavepointsPage({ route, session }) {
+  const [withCheckpoints, include] = useState(false);
+  const [picked, pick] = useState(route.query.get("path"));
+  const [other, compareWith] = useState(null);
+  const { data, error, again } = useOnce(session.loggedIn ? withQuery("/pystate/savepoints", { checkpoints: withCheckpoints }) : null);
+  const jobs = useAnswer("/jobs/overview").data?.jobs ?? [];
+  if (!session.loggedIn) return html`<h1>${t("Savepoints")}</h1><${Notice} title=${t("Savepoints are shown to whoever is logged in.")}><a href="#/login">${t("Log in")}</a><//>`;
+  const running = new Set(jobs.filter((job) => ["RUNNING", "RESTARTING", "CREATED", "INITIALIZING"].includes(job.state)).map((job) => job.jid));
+  const known = new Map();
+  const visit = (node) => {
+    if (node.snapshot) known.set(node.snapshot.path, node.snapshot);
+    (node.snapshots ?? node.jobs ?? []).forEach(visit);
+  };
+  data?.trees.forEach(visit);
+  const current = known.get(picked);
+  const tools = { picked, other, pick: (path) => { compareWith(null); pick(path === picked ? null : path); }, running };
+  return html`
+    <div class="title"><h1>${t("Savepoints")}</h1><label class="check"><input type="checkbox" checked=${withCheckpoints} onChange=${(event) => include(event.target.checked)} />${t("retained checkpoints, too")}</label><button onClick=${again}>${t("Look again")}</button></div>
+    <${Failure} error=${error} />
+    ${!data ? (error ? null : html`<${Waiting} />`) : html`
+    <${Panel} title=${t("Versions")} side=${html`<span class="soft small mono">${data.directories.join(", ")}</span>`}>
+      ${data.trees.length ? html`<ul class="tree">${data.trees.map((node) => html`<${Node} key=${node.id ?? node["job-id"]} node=${node} tools=${tools} />`)}</ul>` : html`<p class="empty">${t("There is none yet.")} <code>pystate savepoint JOB</code></p>`}
+    <//>
+    ${data.damaged.map((one) => html`<${Notice} kind="bad" key=${one.path} title=${one.path}>${one.problem}<//>`)}`}
+    ${picked ? html`<${Version} key=${picked} path=${picked} summary=${current} others=${[...known.values()].filter((one) => one.path !== picked)} other=${other} compareWith=${compareWith} gone=${() => { pick(null); again(); }} />` : null}`;
+}
+
+function Node({ node, tools }) {
+  if ("job-id" in node) return html`<li>
+    <div class="version job"><a class="name" href=${`#/jobs/${node["job-id"]}`}>${node["job-name"]}</a><span class="soft small mono">${node["job-id"].slice(0, 8)}</span>${tools.running.has(node["job-id"]) ? html`<${Badge} state="RUNNING">${t("running")}<//>` : null}${node["new-code"] ? html`<span class="badge info">${t("new code")}</span>` : null}</div>
+    ${node.snapshots.length ? html`<ul>${node.snapshots.map((one) => html`<${Node} key=${one.id} node=${one} tools=${tools} />`)}</ul>` : null}
+  </li>`;
+  const found = node.snapshot;
+  return html`<li>
+    ${found ? html`<button class=${`version ${tools.picked === found.path || tools.other === found.path ? "picked" : ""}`} aria-pressed=${tools.picked === found.path} onClick=${() => tools.pick(found.path)}>
+      <span class="mono">${(node.id ?? "").slice(0, 12)}</span><span>${time(found.timestamp)}</span><span class="soft">${bytes(found.size)}</span>${found.kind === "checkpoint" ? html`<span class="badge">${t("checkpoint")}</span>` : null}${found.message ? html`<em>${found.message}</em>` : null}</button>` : html`<div class="version"><span class="mono">${node.id}</span><span class="soft">${t("deleted, or elsewhere")}</span></div>`}
+    ${node.jobs.length ? html`<ul>${node.jobs.map((one) => html`<${Node} key=${one["job-id"]} node=${one} tools=${tools} />`)}</ul>` : null}
+  </li>`;
+}
+
+function Version({ path, summary, others, other, compareWith, gone }) {
+  const [check, set] = useState(null);
+  const [asked, askFor] = useState(null);
+  const verify = async () => {
+    set({ waits: true });
+    try {
+      set({ data: await ask(withQuery("/pystate/savepoints/verification", { path })) });
+    } catch (error) {
+      set({ error });
+    }
+  };
+  const dispose = async () => {
+    const { "request-id": id } = await ask("/savepoint-disposal", { method: "POST", body: { "savepoint-path": path } });
+    for (;;) {
+      const answer = await ask(`/savepoint-disposal/${id}`);
+      if (answer.status.id === "COMPLETED") {
+        const cause = answer.operation?.["failure-cause"];
+        if (cause) throw new Error(answer.operation.pystate?.message ?? cause.class);
+        gone();
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  };
+  return html`
+    <${Panel} title=${nameOfPath(path)} side=${html`<div class="actions"><button onClick=${verify}>${t("Verify")}</button><button class="danger" onClick=${() => askFor("dispose")}>${t("Delete")}</button></div>`}>
+      ${summary ? html`<${Facts} of=${[
+        [t("Taken"), time(summary.timestamp), t("{age} ago", { age: duration(Date.now() - summary.timestamp) })],
+        [t("Job"), summary["job-name"], summary["job-id"].slice(0, 8)],
+        [t("Size"), bytes(summary.size)],
+        [t("Format"), summary.format],
+        [t("Parallelism"), `${summary.parallelism}`, t("at most {most}", { most: summary["max-parallelism"] })],
+        [t("Operators"), count(summary.operators.length)],
+        [t("Program"), summary["code-fingerprint"]?.slice(0, 10) ?? "–"],
+        summary.message ? [t("Message"), summary.message] : null,
+      ]} />` : null}
+      ${check?.waits ? html`<${Waiting} />` : null}<${Failure} error=${check?.error} />
+      ${check?.data ? html`<${Notice} kind=${check.data.sound ? "good" : "bad"} title=${check.data.sound ? t("It is sound: {files} files, {size} were read.", { files: check.data.files, size: bytes(check.data.bytes) }) : t("It can't be relied on.")}>${check.data.problems.map((one) => html`<span class="mono small">${one.part} ${one.file}: ${one.what ?? one.problem}</span>`)}<//>` : null}
+      <p class="small soft">${t("Start a job from it, with the same program or a new one, beside the one that runs or in its place:")}</p>
+      <${Command} text=${`pystate run -d -s ${quoted(path)} job.py`} />
+      ${others.length ? html`<div class="row"><label class="field">${t("Compare with")}<select value=${other ?? ""} onChange=${(event) => compareWith(event.target.value || null)}><option value="">–</option>${others.map((one) => html`<option key=${one.path} value=${one.path}>${nameOfPath(one.path)} · ${time(one.timestamp)}</option>`)}</select></label></div>` : null}
+    <//>
+    ${other ? html`<${Difference} before=${path} after=${other} />` : null}
+    <${SnapshotState} path=${path} />
+    ${asked ? html`<${Confirm} title=${t("Delete this savepoint?")} what=${t("Its files are deleted for good. It is refused where a job was started from it and still needs it.")} command=${`pystate savepoints dispose ${quoted(path)}`} button=${t("Delete")} danger run=${dispose} onClose=${() => askFor(null)} />` : null}`;
+}
+
+function Difference({ before, after }) {
+  const { data, error } = useOnce(withQuery("/pystate/savepoints/comparison", { before, after }));
+  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  const side = (state, name, form) => (state ? form(state[name]) : "–");
+  const look = { added: "good", removed: "bad", changed: "warn" };
+  return html`<${Panel} title=${t("{before} and {after}", { before: nameOfPath(before), after: nameOfPath(after) })} side=${html`<${Command} text=${`pystate savepoints diff ${quoted(before)} ${quoted(after)}`} />`}>
+    <div class="scroll"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Change")}</th><th class="right">${t("Entries before")}</th><th class="right">${t("after")}</th><th class="right">${t("Size before")}</th><th class="right">${t("after")}</th></tr></thead>
+    <tbody>${data.operators.flatMap((operator) => [
+      html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${operator.change}</span></td><td colspan="4"></td></tr>`,
+      ...(operator.states ?? []).map((state) => html`<tr key=${`${operator.uid}/${state.name}`}><td></td><td class="mono">${state.name}</td><td><span class=${`badge ${look[state.change] ?? ""}`}>${state.change}</span></td><td class="right">${side(state.before, "entries", count)}</td><td class="right">${side(state.after, "entries", count)}</td><td class="right">${side(state.before, "bytes", bytes)}</td><td class="right">${side(state.after, "bytes", bytes)}</td></tr>`),
+    ])}</tbody></table></div>
+  <//>`;
+}

@@ -1,0 +1,79 @@
+// Plots over time by uPlot, in the colours of the theme.
+import { html, useEffect, useRef } from "./preact.js";
+import { clock } from "./format.js";
+import { onTheme } from "./theme.js";
+import { t } from "./words.js";
+
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000];
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Args: data is uPlot's, [x, series ...]; series are {label, color, bars, value}; label says what the plot shows.
+export function Plot({ data, series, label, height = 190, time = true, unit = (value) => String(value) }) {
+  const place = useRef(null);
+  const plot = useRef(null);
+  const latest = useRef(data);
+  latest.current = data;
+
+  useEffect(() => {
+    const element = place.current;
+    const draw = () => {
+      plot.current?.destroy();
+      const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 } };
+      const bars = window.uPlot.paths.bars({ size: [0.7, 40] });
+      plot.current = new window.uPlot(
+        {
+          width: Math.max(200, element.clientWidth),
+          height,
+          // whole numbers get half a place on each side, for the bars of the first and the last
+          scales: { x: time ? { time } : { time, range: (_, low, high) => [low - 0.7, high + 0.7] } },
+          legend: { live: true },
+          cursor: { drag: { x: false, y: false } },
+          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(unit) }],
+          series: [
+            time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
+            ...series.map((one) => ({
+              label: one.label,
+              stroke: color(one.color),
+              fill: one.bars ? color(one.color) : undefined,
+              width: one.bars ? 0 : 1.5,
+              paths: one.bars ? bars : undefined,
+              points: { show: false },
+              spanGaps: false,
+              value: (_, value) => (value === null || value === undefined ? "–" : (one.value ?? unit)(value)),
+            })),
+          ],
+        },
+        latest.current,
+        element,
+      );
+    };
+    draw();
+    const resized = new ResizeObserver(() => plot.current?.setSize({ width: Math.max(200, element.clientWidth), height }));
+    resized.observe(element);
+    const leave = onTheme(draw);
+    return () => {
+      leave();
+      resized.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [series.map((one) => one.label).join("|"), height, time]);
+
+  useEffect(() => {
+    plot.current?.setData(data);
+  });
+
+  return html`<div class="plot" ref=${place} role="img" aria-label=${label}></div>`;
+}
+
+// Sums for bars on top of each other, the topmost first, as uPlot draws the later ones above.
+export function stacked(layers) {
+  const sums = [];
+  let below = null;
+  for (const layer of layers) {
+    below = layer.map((value, index) => (value ?? 0) + (below ? below[index] : 0));
+    sums.push(below);
+  }
+  return sums.reverse();
+}

@@ -1,0 +1,25 @@
+// The page that is shown, in the part of the address after "#": it needs no server, so that any prefix works.
+import { useEffect, useState } from "./preact.js";
+
+function read() {
+  const [path, query] = (location.hash.slice(1) || "/").split("?");
+  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  return { path, parts, query: new URLSearchParams(query ?? "") };
+}
+
+export function useRoute() {
+  const [route, set] = useState(read());
+  useEffect(() => {
+    const changed = () => {
+      set(read());
+      window.scrollTo(0, 0);
+    };
+    window.addEventListener("hashchange", changed);
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}
+
+export const goTo = (hash) => {
+  location.hash = hash;
+};

@@ -1,0 +1,24 @@
+// Light or dark: the system's choice, or the person's.
+const KEY = "pystate-theme";
+const listeners = new Set();
+const system = window.matchMedia("(prefers-color-scheme: dark)");
+
+export const theme = () => localStorage.getItem(KEY) ?? (system.matches ? "dark" : "light");
+
+function apply() {
+  document.documentElement.dataset.theme = theme();
+  listeners.forEach((tell) => tell());
+}
+
+export function toggleTheme() {
+  localStorage.setItem(KEY, theme() === "dark" ? "light" : "dark");
+  apply();
+}
+
+export function onTheme(tell) {
+  listeners.add(tell);
+  return () => listeners.delete(tell);
+}
+
+system.addEventListener("change", apply);
+apply();

@@ -1,0 +1,21 @@
+// The words of the page in two languages; the English ones are their own keys.
+import { CHINESE } from "./words-zh.js";
+
+const KEY = "pystate-language";
+let chosen = localStorage.getItem(KEY) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
+
+export const language = () => chosen;
+
+export function setLanguage(next) {
+  chosen = next;
+  localStorage.setItem(KEY, next);
+  document.documentElement.lang = next === "zh" ? "zh-CN" : "en";
+}
+
+// Return a text in the chosen language, with {names} replaced.
+export function t(text, values = {}) {
+  const found = chosen === "zh" ? (CHINESE[text] ?? text) : text;
+  return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+setLanguage(chosen);

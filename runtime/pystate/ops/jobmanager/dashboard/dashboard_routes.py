@@ -1,0 +1,114 @@
+"""What the job manager serves to browsers beside REST: the pages, log-ins, and answers that follow what changes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from pystate.common.errors import UsageError
+from pystate.common.text.bounded_text import shown
+from pystate.ops.jobmanager.dashboard.assets import INDEX, answer_asset
+from pystate.ops.jobmanager.dashboard.sessions import SESSION_SECONDS, DashboardSessions
+from pystate.ops.jobmanager.dashboard.watches import MOST_TARGETS, TooManyStreamsError, Watches, ask_app
+from pystate.ops.jobmanager.rest.json_body import parse_body
+from pystate.ops.jobmanager.rest.parameters import text_or_none
+from pystate.ops.jobmanager.rest.rest_errors import Json, unauthorized
+from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES, read_body
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
+
+WATCH = "/pystate/watch"
+SESSION = "/pystate/session"
+_NOT_STORED = {"Cache-Control": "no-store"}
+
+
+def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardSessions) -> list[Route]:
+    """Return the routes.
+
+    Args:
+        rest: Answers what is watched.
+        security: The authentication of requests.
+        sessions: The log-ins.
+    """
+    watches = Watches(lambda target: ask_app(rest, target, _owner(security)))
+
+    async def page(request: Request) -> Response:
+        answer = answer_asset(request, request.path_params.get("name", INDEX))
+        if answer is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        return answer
+
+    async def session(request: Request) -> Response:
+        """Tell whether the page is logged in, log it in, or log it out."""
+        if request.method == "POST":
+            return await _log_in(request, security, sessions)
+        if request.method == "DELETE":
+            sessions.log_out(request.headers)
+            answer = Response(status_code=HTTPStatus.NO_CONTENT, headers=_NOT_STORED)
+            answer.delete_cookie(sessions.cookie, path="/", httponly=True, samesite="strict")
+            return answer
+        logged_in = security.allows(request.headers, owner_only=True)
+        return Json({"logged-in": logged_in, "token-needed": security.token is not None}, headers=_NOT_STORED)
+
+    async def watch(request: Request) -> Response:
+        targets = _targets(request)
+        try:
+            watches.check_room()
+        except TooManyStreamsError:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams are open") from None
+        # asked with the reader's own headers first: who may not see something is told so, and gets nothing later either
+        first = {target: await ask_app(rest, target, request.headers.raw) for target in targets}
+        allowed = [target for target, answer in first.items() if answer.status < 400 or answer.status in (404, 503)]
+        logged_in = security.allows(request.headers, owner_only=True)
+
+        def is_allowed() -> bool:
+            return not logged_in or "cookie" not in request.headers or sessions.token(request.headers) is not None
+
+        stream = watches.stream(first, allowed, is_allowed)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={**_NOT_STORED, "X-Accel-Buffering": "no"})
+
+    return [
+        Route("/", page),
+        Route("/ui/{name:path}", page),
+        Route(SESSION, session, methods=["GET", "POST", "DELETE"]),
+        Route(WATCH, watch),
+    ]
+
+
+async def _log_in(request: Request, security: RestSecurity, sessions: DashboardSessions) -> Response:
+    body = parse_body(await read_body(request.stream(), MAX_SMALL_BODY_BYTES))
+    given = {name: text_or_none(name, body.get(name)) for name in ("token", "code")}
+    cookie = sessions.log_in(token=given["token"], code=given["code"])
+    if cookie is None:
+        raise unauthorized(security)
+    answer = Response(status_code=HTTPStatus.NO_CONTENT, headers=_NOT_STORED)
+    answer.set_cookie(
+        sessions.cookie,
+        cookie,
+        max_age=int(SESSION_SECONDS),
+        path="/",
+        secure=security.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+def _targets(request: Request) -> list[str]:
+    targets = list(dict.fromkeys(request.query_params.getlist("path")))
+    if not 1 <= len(targets) <= MOST_TARGETS:
+        message = f"From 1 to {MOST_TARGETS} paths can be watched at a time; these are {len(targets)}."
+        raise UsageError(message)
+    for target in targets:
+        if not target.startswith("/") or target.startswith(WATCH) or not target.isascii():
+            message = f"The path {shown(target)} can't be watched; it must be one of REST, as in GET."
+            raise UsageError(message)
+    return targets
+
+
+def _owner(security: RestSecurity) -> list[tuple[bytes, bytes]]:
+    return [(b"authorization", f"Bearer {security.home_token}".encode())]
