@@ -19,7 +19,7 @@ def ui(
     context: typer.Context,
     show: Annotated[
         bool,
-        typer.Option("--print", help="Print the address and a code to log in with, and open nothing.", show_default=False),
+        typer.Option("--print", help="Print the address and what logs in; open nothing.", show_default=False),
     ] = False,
     as_json: JsonOption = False,
     job_manager: JobManagerOption = None,

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import jsonschema_rs
 import pytest
@@ -74,6 +75,10 @@ def test_a_section_says_what_the_route_does_and_shows_an_answer_that_it_gives(ro
         assert route.response is None
 
 
+SNAPSHOT = str(REPOSITORY / "tests" / "fixtures" / "snapshots" / "v0.1.0-format2" / "canonical-hashmap")
+OF_A_SNAPSHOT = {"path": SNAPSHOT, "before": SNAPSHOT, "after": SNAPSHOT, "uid": "typed", "state": "value"}
+
+
 class Server:
     """A job manager with what the page's requests are about, under other names."""
 
@@ -103,6 +108,8 @@ class Server:
         elif "resubmission" in route.path and route.method != "POST":
             self.post(f"/pystate/jobs/{job}/resubmission", {"parallelism": 1})
         target = re.sub(r"{(\w+)}", lambda name: ours.get(name[1], shown[name[1]]), route.path)
+        if route.path.startswith("/pystate/savepoints/"):
+            query = urlencode({name: OF_A_SNAPSHOT.get(name, value) for name, value in parse_qsl(query)})
         return self.application.client.request(
             example.method,
             target + (f"?{query}" if query else ""),

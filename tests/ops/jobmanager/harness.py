@@ -122,9 +122,9 @@ class ManagerThread(Manager):
         super().__init__(root)
         self._stack = contextlib.ExitStack()
 
-    def start(self, configuration: Configuration | None = None) -> ManagerThread:
+    def start(self, configuration: Configuration | None = None, port: int = 0) -> ManagerThread:
         launcher = DriverLauncher(self.home, FAKE_DRIVER)
-        run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", 0, launcher, configuration))
+        run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", port, launcher, configuration))
         thread = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]})
         thread.start()
 

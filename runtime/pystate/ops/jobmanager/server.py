@@ -45,11 +45,11 @@ from pystate.ops.jobmanager.high_availability.shared_storage import HighAvailabi
 from pystate.ops.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.ops.jobmanager.job_store import JobStoreTerms
 from pystate.ops.jobmanager.leadership import Leadership
-from pystate.ops.jobmanager.rest.app import create_app
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from pystate.ops.jobmanager.web.rest_connections import RestConnections, RestListener
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.ops.jobmanager.web.rest_server import RestConfig, RestServer
+from pystate.ops.jobmanager.web_application import create_app
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from pystate.common.files.home import PystateHome
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
-from pystate.ops.jobmanager.rest.app import create_app
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from pystate.ops.jobmanager.web_application import create_app
 from pystate.runtime.job_folder.submission import Submission
 from tests.ops.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, eventually
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from starlette.types import Receive, Scope, Send
 
 from pystate.common.errors import SnapshotError
@@ -44,6 +44,10 @@ NEEDS_MORE = {
     "POST /pystate/jobs/{job_id}/resubmit",
     "GET /jobmanager/log",
     "GET /jobmanager/logs/{log_name}",
+    *(
+        f"GET /pystate/savepoints/{what}"
+        for what in ("inspection", "key-groups", "keys", "comparison", "verification", "rows")
+    ),
 }
 """What succeeds only with something that can't be made up."""
 
@@ -123,7 +127,8 @@ def test_every_answer_is_one_that_the_document_describes(label: str, mode: Gener
         answer = case.call(headers=headers)
         statuses[answer.status_code] += 1
         assert answer.status_code < 500 or answer.status_code == 503, answer.text
-        case.validate_response(answer, excluded_checks=[not_a_server_error, positive_data_acceptance])
+        too_long = [negative_data_rejection] if answer.status_code == 414 else []  # a refusal that this check doesn't know
+        case.validate_response(answer, excluded_checks=[not_a_server_error, positive_data_acceptance, *too_long])
 
     with contextlib.suppress(Unsatisfiable):  # there is nothing wrong that a request without parameters could have
         ask()

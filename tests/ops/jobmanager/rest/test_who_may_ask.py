@@ -34,6 +34,14 @@ OWNERS = {
     "GET /pystate/jobs/{job_id}/resubmission",
     "POST /pystate/jobs/{job_id}/resubmission",
     "POST /pystate/jobs/{job_id}/resubmit",
+    "POST /pystate/login-codes",
+    "GET /pystate/savepoints",
+    "GET /pystate/savepoints/comparison",
+    "GET /pystate/savepoints/inspection",
+    "GET /pystate/savepoints/key-groups",
+    "GET /pystate/savepoints/keys",
+    "GET /pystate/savepoints/rows",
+    "GET /pystate/savepoints/verification",
 }
 """What needs the home's token whatever the options say; a new route of this kind belongs here, too."""
 

@@ -1,28 +1,21 @@
-"""The web application: all routes, and the dispatch of requests to handlers.
+"""The routes of REST, and the dispatch of requests to their handlers.
 
 Blocking work runs on threads, so that a slow driver doesn't block other requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
 
-from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.plain_data import to_plain
-from pystate.ops.jobmanager.dashboard.dashboard_routes import dashboard_routes
-from pystate.ops.jobmanager.dashboard.sessions import DashboardSessions, SessionTokens
-from pystate.ops.jobmanager.disks import Disks
-from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
 from pystate.ops.jobmanager.rest import job_manager_routes as job_manager
 from pystate.ops.jobmanager.rest import job_routes as jobs
@@ -47,8 +40,7 @@ from pystate.ops.jobmanager.rest.rest_errors import (
     unauthorized,
 )
 from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute
-from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
-from pystate.ops.jobmanager.web.request_guard import RequestGuard, read_body
+from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
 _DESCRIBED: tuple[RestRoute, ...] = (
@@ -71,46 +63,23 @@ ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))
 _DRIVER_CALLS = 64
 
 
-def create_app(
-    dispatcher: Dispatcher,
-    *,
-    address: str,
-    security: RestSecurity,
-    instance: str,
-    configuration: Mapping[str, str] | None = None,
-    shut_down: Callable[[], None] = lambda: None,
-) -> ASGIApp:
-    """Return the application.
+HANDLERS = {
+    PystateError: answer_error,
+    HTTPException: answer_http_error,
+    ClientDisconnect: answer_gone_client,
+    Exception: answer_unexpected,
+}
+"""What answers errors."""
+
+
+def rest_routes(context: RestContext, security: RestSecurity) -> list[BaseRoute]:
+    """Return all routes.
 
     Args:
-        dispatcher: The jobs.
-        address: The address the server listens on.
+        context: The context of handlers.
         security: The authentication of requests.
-        instance: Random digits that identify this process.
-        configuration: The effective options, for display.
-        shut_down: Makes the job manager end soon.
     """
-    settings = configuration or {}
-    disks = Disks(dispatcher, Configuration(dict(settings)))
-    sessions = DashboardSessions(security, instance)
-    context = RestContext(
-        dispatcher, SavepointDisposals(dispatcher.home), disks, settings, shut_down, login_code=sessions.code
-    )
-    handlers = {
-        PystateError: answer_error,
-        HTTPException: answer_http_error,
-        ClientDisconnect: answer_gone_client,
-        Exception: answer_unexpected,
-    }
-    rest = _application(_starlette_routes(ROUTES, context, security), handlers)
-    pages = dashboard_routes(rest, security, sessions)
-    return RequestGuard(SessionTokens(_application([*pages, *rest.routes], handlers), sessions), address, instance)
-
-
-def _application(routes: list[BaseRoute], handlers: Any) -> Starlette:
-    routed = Starlette(routes=routes, exception_handlers=handlers)
-    routed.router.redirect_slashes = False
-    return routed
+    return _starlette_routes(ROUTES, context, security)
 
 
 def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, security: RestSecurity) -> list[BaseRoute]:

@@ -24,6 +24,7 @@ _REFUSALS = {
     409: "The job has ended, so that it can't be done any more.",
     413: "The request is too large.",
     414: "The path and the query are too long.",
+    422: "The snapshot is damaged, can't be read here, or has nothing of that name.",
     431: "The headers are too long.",
     503: "The job's driver can't be reached at the moment, or too much waits already.",
     507: "The job manager's disk is full.",

@@ -11,7 +11,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pystate.common.configuration.security_options import SecurityOptions
-from pystate.common.errors import JobNotFoundError, JobTerminatedError, NoSnapshotError, PystateError, UsageError
+from pystate.common.errors import (
+    JobNotFoundError,
+    JobTerminatedError,
+    NoSnapshotError,
+    PystateError,
+    SnapshotError,
+    StorageError,
+    UsageError,
+)
 from pystate.common.files.refused_files import NoSpaceError, is_of_files, refused
 from pystate.common.text.bounded_text import bounded_text
 from pystate.core.queryable.outcomes import QueryOutcome
@@ -90,6 +98,8 @@ STATUS_CODES: dict[type[PystateError], int] = {
     LogGoneError: 416,
     NoSpaceError: 507,
     NoSnapshotError: 404,
+    StorageError: 503,
+    SnapshotError: 422,
     **_OF_QUERIES,
 }
 """What errors answer; others answer 500."""

@@ -28,6 +28,7 @@ from pystate.runtime.job_folder.submission import SubmissionFile
 
 _PATH = "/pystate/savepoints"
 _MOST_ROWS = 1000
+_REFUSALS = (404, 422, 503)
 _MOST_VERIFIED = 1 << 30
 
 
@@ -152,6 +153,7 @@ ROUTES = (
         Any,
         query=(_CHECKPOINTS,),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -161,6 +163,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT,),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -170,6 +173,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -179,6 +183,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID, _STATE, _KEY_GROUP, _LIMIT),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -188,6 +193,7 @@ ROUTES = (
         Any,
         query=(_BEFORE, _AFTER),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -197,6 +203,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT,),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
     RestRoute(
         "GET",
@@ -206,5 +213,6 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID, _STATE, _KEY, _OFFSET, _LIMIT),
         owner_only=True,
+        refusals=_REFUSALS,
     ),
 )

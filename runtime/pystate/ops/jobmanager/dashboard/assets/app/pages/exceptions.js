@@ -15,7 +15,7 @@ export function ExceptionsView({ jid }) {
       <p class="mono small bad-text">${one.exceptionName}</p>
       ${one.pystate?.where ? html`<p class="mono small">${one.pystate.where}</p>` : null}
       ${one.pystate?.hint ? html`<p class="small">${one.pystate.hint}</p>` : null}
-      ${one.pystate?.table?.length ? html`<div class="scroll"><table><tbody>${one.pystate.table.map((row) => html`<tr>${row.map((cell) => html`<td class="mono small">${cell}</td>`)}</tr>`)}</tbody></table></div>` : null}
+      ${one.pystate?.table?.length ? html`<div class="scroll" tabindex="0"><table><tbody>${one.pystate.table.map((row) => html`<tr>${row.map((cell) => html`<td class="mono small">${cell}</td>`)}</tr>`)}</tbody></table></div>` : null}
       <details open=${index === 0}><summary class="small soft">${t("Stack trace")}</summary><pre class="trace" tabindex="0">${one.stacktrace}</pre></details>
     <//>`)}
     ${truncated ? html`<p class="soft small">${t("Older ones are not kept.")}</p>` : null}

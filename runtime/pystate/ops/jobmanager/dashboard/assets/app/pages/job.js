@@ -69,7 +69,7 @@ function GraphView({ jid, job, session, now }) {
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
         <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask, watermark lag")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
     </div>` : null}
-    ${job.pystate.guarantees?.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
+    ${job.pystate.guarantees?.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
       <tbody>${job.pystate.guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
     ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}>${text}<//>`)}`;
 }
@@ -79,7 +79,7 @@ function Subtasks({ task, node, now }) {
   const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
   const cell = (one, name, text) => html`<td class="wide"><div class="meter"><div class="bar"><i class="busy" style=${{ width: `${((one[name] ?? 0) / most(name)) * 100}%` }}></i></div><span class=${isOutlier(task.subtasks.map((other) => other[name] ?? 0), one.index) ? "outlier" : ""}>${text(one[name])}</span></div></td>`;
   return html`<${Panel} title=${t("Subtasks of {name}", { name: task.name })} side=${html`<span class="mono soft small">${node?.uid ?? ""}</span>`}>
-    <div class="scroll"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
+    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
     <tbody>${task.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
       <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
       ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}${cell(one, "state", bytes)}
@@ -92,7 +92,7 @@ function SettingsView({ jid, job }) {
   const { data, error } = useOnce(`/jobs/${jid}/config`);
   const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
-  const of = (entries) => html`<div class="scroll"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
+  const of = (entries) => html`<div class="scroll" tabindex="0"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
   return html`<div class="grid"><${Panel} title=${t("Given to the job")}>${of(data.pystate.configuration)}<//>
     <${Panel} title=${t("Execution")}>${of({ ...data["execution-config"], maxParallelism: job.maxParallelism })}<//>
     ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;

@@ -60,7 +60,7 @@ export function LogView({ jid }) {
   return html`<${Panel} title=${t("Log")} side=${html`<input type="search" placeholder=${t("Lines with …")} aria-label=${t("Show only lines with this text")} value=${wanted} onInput=${(event) => want(event.target.value)} />
       <label class="check small"><input type="checkbox" checked=${follows} onChange=${(event) => follow(event.target.checked)} />${t("follow")}</label>`}>
     <${Failure} error=${error} />
-    <pre class="log" ref=${place} onScroll=${scrolled} tabindex="0" aria-label=${t("Log")}>${shown}</pre>
+    <pre class="log" role="log" ref=${place} onScroll=${scrolled} tabindex="0" aria-label=${t("Log")}>${shown}</pre>
     <${Command} text=${`pystate logs -f ${jid}`} />
   <//>`;
 }

@@ -53,7 +53,7 @@ function Running({ jobs, figures, now }) {
       <td class="right">${lag === null ? "–" : duration(Math.max(0, lag))}</td>
     </tr>`;
   };
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex="0"><table>
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Uptime")}</th><th class="right">${t("Records in, out")}</th><th><span class="hidden-text">${t("Records over time")}</span></th><th>${t("Busiest subtask")}</th><th class="right">${t("Last checkpoint")}</th><th class="right">${t("State size")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
     <tbody>${jobs.map(row)}</tbody>
   </table></div>`;
@@ -62,7 +62,7 @@ function Running({ jobs, figures, now }) {
 function Ended({ jobs }) {
   const [all, showAll] = useState(false);
   const shown = all ? jobs : jobs.slice(0, MOST_ENDED);
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex="0"><table>
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
       <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>

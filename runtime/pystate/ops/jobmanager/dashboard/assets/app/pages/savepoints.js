@@ -100,7 +100,7 @@ function Difference({ before, after }) {
   const side = (state, name, form) => (state ? form(state[name]) : "–");
   const look = { added: "good", removed: "bad", changed: "warn" };
   return html`<${Panel} title=${t("{before} and {after}", { before: nameOfPath(before), after: nameOfPath(after) })} side=${html`<${Command} text=${`pystate savepoints diff ${quoted(before)} ${quoted(after)}`} />`}>
-    <div class="scroll"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Change")}</th><th class="right">${t("Entries before")}</th><th class="right">${t("after")}</th><th class="right">${t("Size before")}</th><th class="right">${t("after")}</th></tr></thead>
+    <div class="scroll" tabindex="0"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Change")}</th><th class="right">${t("Entries before")}</th><th class="right">${t("after")}</th><th class="right">${t("Size before")}</th><th class="right">${t("after")}</th></tr></thead>
     <tbody>${data.operators.flatMap((operator) => [
       html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${operator.change}</span></td><td colspan="4"></td></tr>`,
       ...(operator.states ?? []).map((state) => html`<tr key=${`${operator.uid}/${state.name}`}><td></td><td class="mono">${state.name}</td><td><span class=${`badge ${look[state.change] ?? ""}`}>${state.change}</span></td><td class="right">${side(state.before, "entries", count)}</td><td class="right">${side(state.after, "entries", count)}</td><td class="right">${side(state.before, "bytes", bytes)}</td><td class="right">${side(state.after, "bytes", bytes)}</td></tr>`),

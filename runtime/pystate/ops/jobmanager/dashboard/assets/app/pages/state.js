@@ -31,7 +31,7 @@ export function SnapshotState({ path, side }) {
   const current = states.find((one) => one.key === picked);
   return html`
     <${Panel} title=${t("State of {name}", { name: nameOfPath(path) })} side=${side}>
-      <div class="scroll"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th>${t("Type")}</th><th class="right">${t("Entries")}</th><th class="right">${t("Size")}</th><th>${t("Share")}</th></tr></thead>
+      <div class="scroll" tabindex="0"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th>${t("Type")}</th><th class="right">${t("Entries")}</th><th class="right">${t("Size")}</th><th>${t("Share")}</th></tr></thead>
       <tbody>${states.map(({ operator, state, key }) => html`<tr key=${key} class=${`pick ${picked === key ? "picked" : ""}`} onClick=${() => pick(picked === key ? null : key)}>
         <td><span class="name">${operator.name}</span> <span class="soft small mono">${operator.uid}</span></td><td><button class="plain mono" aria-expanded=${picked === key}>${state.name || "–"}</button></td><td>${state.kind.toLowerCase()}${state.ttl ? html` <span class="badge">TTL</span>` : null}</td><td class="mono small">${state.type}</td><td class="right">${count(state.entries)}</td><td class="right">${bytes(state.bytes)}</td>
         <td class="wide"><div class="bar"><i class="busy" style=${{ width: `${((state.bytes ?? 0) / most) * 100}%` }}></i></div></td></tr>`)}
@@ -69,7 +69,7 @@ function KeyGroups({ path, operator, state }) {
 function HeavyKeys({ path, uid, state, group }) {
   const { data, error } = useOnce(withQuery("/pystate/savepoints/keys", { path, uid, state, "key-group": group, limit: 20 }));
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
-  return html`<h3>${t("The largest of {count} keys in key group {group}", { count: data.count, group })}</h3><div class="scroll"><table><thead><tr><th>${t("Key")}</th><th class="right">${t("Entries")}</th><th class="right">${t("Size")}</th><th>${t("Share")}</th></tr></thead>
+  return html`<h3>${t("The largest of {count} keys in key group {group}", { count: data.count, group })}</h3><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Key")}</th><th class="right">${t("Entries")}</th><th class="right">${t("Size")}</th><th>${t("Share")}</th></tr></thead>
     <tbody>${data.keys.map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="right">${count(one.entries)}</td><td class="right">${bytes(one.bytes)}</td><td class="wide"><div class="bar"><i class="busy" style=${{ width: `${(one.bytes / Math.max(1, data.keys[0].bytes)) * 100}%` }}></i></div></td></tr>`)}</tbody></table></div>`;
 }
 
@@ -85,7 +85,7 @@ function Rows({ path, uid, state, keyed }) {
   };
   return html`<${Panel} title=${t("Rows of {state}", { state })} side=${keyed ? html`<form class="row" onSubmit=${find}><label class="field">${t("Key")}<input name="key" size="14" /></label><button>${t("Find")}</button></form>` : null}>
     <${Failure} error=${error} />
-    ${data ? html`<div class="scroll"><table class="compact"><thead><tr>${data.columns.map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead><tbody>${data.rows.map((row, index) => html`<tr key=${index}>${row.map((cell) => html`<td class="mono small">${cell.length > 400 ? `${cell.slice(0, 400)}…` : cell}</td>`)}</tr>`)}</tbody></table></div>
+    ${data ? html`<div class="scroll" tabindex="0"><table class="compact"><thead><tr>${data.columns.map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead><tbody>${data.rows.map((row, index) => html`<tr key=${index}>${row.map((cell) => html`<td class="mono small">${cell.length > 400 ? `${cell.slice(0, 400)}…` : cell}</td>`)}</tr>`)}</tbody></table></div>
       ${data.rows.length ? null : html`<p class="empty">${t("There are no rows.")}</p>`}
       <div class="actions"><button disabled=${offset === 0} onClick=${() => move(Math.max(0, offset - PAGE))}>${t("Before")}</button><button disabled=${!data.more} onClick=${() => move(offset + PAGE)}>${t("Next")}</button><span class="soft small">${data.rows.length ? `${offset + 1}–${offset + data.rows.length}` : ""}</span></div>` : error ? null : html`<${Waiting} />`}
     <${Command} text=${`pystate state read ${quoted(path)} ${quoted(uid)} ${quoted(state)}${key ? ` --key ${quoted(key)}` : ""}`} />

@@ -1,0 +1,292 @@
+"""The dashboard in a real browser, over a job manager with fake drivers: each page and button, languages, themes, sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from pystate.common.configuration.configuration import Configuration
+from tests.ops.jobmanager.harness import ManagerThread
+from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.servers.chromium import browser as opened_browser
+
+SNAPSHOTS = Path(__file__).parents[3] / "fixtures" / "snapshots" / "v0.1.0-format2"
+TIMEOUT_MS = 60_000
+VIEWS = ("", "/checkpoints", "/state", "/exceptions", "/log", "/settings")
+WIDEST = """[...document.querySelectorAll("main *, header *")].filter((one) => !one.closest(".scroll, .graph, code, pre"))
+  .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 90)).join("\\n")"""
+"""What is wider than the screen, beside what scrolls on its own."""
+HARMLESS = re.compile(r"Failed to load resource: the server responded with a status of (401|404|503)")
+
+expect.set_options(timeout=TIMEOUT_MS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with opened_browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerThread]:
+    folder = tmp_path_factory.mktemp("browser")
+    settings = Configuration({"execution.checkpointing.savepoint-dir": str(SNAPSHOTS)})
+    started = ManagerThread(folder / "home").start(settings)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def job(manager: ManagerThread) -> str:
+    found = manager.submit("--epochs", "200", "--write-savepoint", "--name", "word count")
+    manager.wait_for(found, "RUNNING")
+    Statistics().run(5).write(manager.home.job(found).checkpoints)
+    return found
+
+
+@pytest.fixture(scope="module")
+def failed(manager: ManagerThread) -> str:
+    found = manager.submit("--fail-user", "0", "--name", "shares")
+    manager.wait_for(found, "FAILED")
+    return found
+
+
+def all_pages(job: str, failed: str) -> list[str]:
+    return [
+        "/",
+        "/savepoints",
+        "/cluster",
+        "/login",
+        f"/jobs/{failed}/exceptions",
+        *(f"/jobs/{job}{view}" for view in VIEWS),
+    ]
+
+
+class Pages:
+    """A logged-in page, and what its console said."""
+
+    def __init__(self, context: BrowserContext, manager: ManagerThread) -> None:
+        self.root = f"http://127.0.0.1:{manager.port}/"
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self.said: list[str] = []
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("console", lambda told: self.said.append(told.text) if told.type == "error" else None)
+        code = manager.request("POST", "/pystate/login-codes")[1]["code"]
+        self.page.goto(f"{self.root}#login={code}")
+        expect(self.page.get_by_role("button", name=re.compile("Log out|退出登录"))).to_be_visible()
+
+    def go(self, hash_: str) -> Page:
+        self.page.goto(f"{self.root}#{hash_}")
+        return self.page
+
+    def check_console(self) -> None:
+        assert [line for line in self.said if not HARMLESS.match(line)] == []
+
+
+@pytest.fixture
+def pages(browser: Browser, manager: ManagerThread) -> Iterator[Pages]:
+    context = browser.new_context(viewport={"width": 1300, "height": 900}, locale="en-GB")
+    made = Pages(context, manager)
+    yield made
+    made.check_console()
+    context.close()
+
+
+def test_the_list_shows_jobs_and_what_needs_somebody(pages: Pages, job: str, failed: str) -> None:
+    page = pages.go("/")
+    row = page.get_by_role("row").filter(has_text=job[:8])
+    expect(row).to_contain_text("word count")
+    expect(row).to_contain_text("RUNNING")
+    needs = page.get_by_role("region", name="What needs you")
+    expect(needs).to_contain_text("shares")
+    expect(needs).to_contain_text(f"pystate exceptions {failed}")
+    row.click()
+    expect(page.get_by_role("heading", name="word count")).to_be_visible()
+
+
+def test_the_graph_shows_a_task_and_its_subtasks(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}")
+    expect(page.get_by_role("heading", name="Job graph")).to_be_visible()
+    expect(page.get_by_text("Records per second", exact=True)).to_be_visible()
+
+
+def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    page.get_by_role("button", name="5", exact=True).click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 5"))
+    details.get_by_role("button", expanded=False).first.click()
+    expect(details.get_by_role("heading", name=re.compile("Subtasks of"))).to_be_visible()
+    expect(details.get_by_role("columnheader", name="Alignment")).to_be_visible()
+
+
+def test_an_exception_names_the_place_in_the_users_code(pages: Pages, failed: str) -> None:
+    page = pages.go(f"/jobs/{failed}/exceptions")
+    expect(page.get_by_text("ZeroDivisionError").first).to_be_visible()
+    expect(page.get_by_text("/jobs/count.py").first).to_be_visible()
+
+
+def test_the_log_follows(pages: Pages, manager: ManagerThread, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/log")
+    log = page.locator("pre.log")
+    with manager.home.job(job).log.open("a") as file:
+        file.write("2026-11-29 a first line\n")
+    expect(log).to_contain_text("a first line")
+    with manager.home.job(job).log.open("a") as file:
+        file.write("2026-11-29 a later <b>line</b>\n")
+    expect(log).to_contain_text("a later <b>line</b>")
+    page.get_by_role("searchbox").fill("later")
+    expect(log).not_to_contain_text("first line")
+
+
+def test_a_savepoint_is_taken_and_shown_with_its_command(pages: Pages, job: str, tmp_path: Path) -> None:
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Savepoint", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox").fill("before the sale")
+    expect(dialog).to_contain_text(f"pystate savepoint {job} --message 'before the sale'")
+    dialog.get_by_role("button", name="Back").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_job_is_stopped_with_a_savepoint_by_hand(pages: Pages, manager: ManagerThread, tmp_path: Path) -> None:
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
+    job = manager.submit("--write-savepoint", "--name", "to stop", configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"pystate stop {job}")
+    dialog.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".title .badge")).to_have_text(re.compile("FINISHED"))
+    assert manager.state(job) == "FINISHED"
+
+
+def test_a_job_is_cancelled_by_hand_and_the_page_says_so(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--name", "to cancel")
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+
+
+def test_a_savepoint_is_looked_into_verified_and_compared(pages: Pages, manager: ManagerThread) -> None:
+    page = pages.go("/savepoints")
+    versions = page.locator("button.version")
+    expect(versions.first).to_be_visible()
+    versions.first.click()
+    page.get_by_role("button", name="Verify").click()
+    expect(page.get_by_text(re.compile("It is sound|can't be relied on"))).to_be_visible()
+    page.get_by_label("Compare with").select_option(index=1)
+    expect(page.get_by_role("columnheader", name="Entries before")).to_be_visible()
+
+
+def test_the_heaviest_keys_of_a_key_group_are_found_by_the_page_alone(pages: Pages) -> None:
+    page = pages.go(f"/savepoints?path=file:{SNAPSHOTS / 'canonical-hashmap'}")
+    page.get_by_role("row", name="All kinds of typed typed map").click()
+    expect(page.get_by_text("Heaviest key groups:")).to_be_visible()
+    page.locator("p", has_text="Heaviest key groups:").get_by_role("button").first.click()
+    expect(page.get_by_role("heading", name=re.compile("The largest of"))).to_be_visible()
+    expect(page.get_by_role("heading", name="Rows of map")).to_be_visible()
+
+
+def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
+    manager = ManagerThread(tmp_path / "home").start()
+    context = browser.new_context(locale="en-GB")
+    try:
+        port = manager.port
+        pages = Pages(context, manager)
+        page = pages.go("/")
+        expect(page.get_by_text("No job is running.")).to_be_visible()
+        manager.stop()
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        manager.start(port=port)
+        job = manager.submit("--name", "after the break")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("after the break")).to_be_visible()
+        assert job[:8] in page.content()
+    finally:
+        context.close()
+        manager.stop()
+
+
+def test_two_browsers_see_the_same_and_one_log_out_ends_one_session(
+    browser: Browser, pages: Pages, manager: ManagerThread, job: str
+) -> None:
+    other = browser.new_context(locale="en-GB")
+    second = Pages(other, manager)
+    for one in (pages, second):
+        expect(one.go(f"/jobs/{job}/state").get_by_role("heading", name=re.compile("A key of"))).to_be_visible()
+    second.page.get_by_role("button", name="Log out").click()
+    expect(second.page.get_by_role("link", name="Log in").first).to_be_visible()
+    expect(pages.page.get_by_role("button", name="Log out")).to_be_visible()
+    other.close()
+
+
+def test_a_wrong_token_is_told(browser: Browser, manager: ManagerThread) -> None:
+    context = browser.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{manager.port}/#/login")
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not the token")
+    page.get_by_label("Token").fill(manager.home.token.read_text().strip())
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "locale"), [(320, "light", "zh-CN"), (320, "dark", "en-GB"), (2560, "dark", "zh-CN")]
+)
+def test_no_page_is_wider_than_the_screen(
+    browser: Browser, manager: ManagerThread, job: str, failed: str, width: int, scheme: Any, locale: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale=locale)
+    pages = Pages(context, manager)
+    for hash_ in all_pages(job, failed):
+        page = pages.go(hash_)
+        expect(page.get_by_role("heading").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.evaluate(WIDEST)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert page.evaluate("document.documentElement.lang") == ("zh-CN" if locale == "zh-CN" else "en")
+    pages.check_console()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_is_in_the_way_of_a_screen_reader(
+    browser: Browser, manager: ManagerThread, job: str, failed: str, scheme: Any
+) -> None:
+    size: Any = {"width": 1300, "height": 900}
+    context = browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", bypass_csp=True)  # axe is injected
+    pages = Pages(context, manager)
+    found: list[str] = []
+    for hash_ in all_pages(job, failed):
+        page = pages.go(hash_)
+        expect(page.get_by_role("heading").first).to_be_visible()
+        for one in Axe().run(page).response["violations"]:
+            if one["impact"] in ("serious", "critical"):
+                found += [f"{hash_} {one['id']}: {node['html'][:120]}" for node in one["nodes"]]
+    assert found == []
+    context.close()
+
+
+def test_the_keyboard_alone_reaches_a_job(pages: Pages, job: str) -> None:
+    page = pages.go("/")
+    link = page.get_by_role("link", name="word count")
+    expect(link).to_be_visible()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('href')") == f"#/jobs/{job}":
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="word count")).to_be_visible()

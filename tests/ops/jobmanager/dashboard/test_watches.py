@@ -1,0 +1,235 @@
+"""Watched answers: sent when they change, asked for once for all readers, and not at all without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pystate.ops.jobmanager.dashboard import watches as module
+from pystate.ops.jobmanager.dashboard.watches import Answer, TooManyStreamsError, Watches, ask_app
+from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+
+PATH = "/jobs/overview"
+
+
+class Source:
+    """What is asked: counts the questions, and answers what it is told to."""
+
+    def __init__(self) -> None:
+        self.answer = Answer(200, b"0")
+        self.asked = 0
+        self.error: Exception | None = None
+        self.answered = asyncio.Event()
+
+    async def ask(self, _target: str) -> Answer:
+        self.asked += 1
+        self.answered.set()
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+    async def next_question(self) -> None:
+        self.answered.clear()
+        await asyncio.wait_for(self.answered.wait(), 30)
+
+
+def events(data: bytes) -> list[Any]:
+    lines = [line for line in data.decode().splitlines() if line.startswith("data: ")]
+    return [json.loads(line[6:]) for line in lines]
+
+
+async def next_event(stream: AsyncIterator[bytes]) -> Any:
+    while True:
+        found = events(await asyncio.wait_for(stream.__anext__(), 30))
+        if found:
+            return found[0]
+
+
+def open_stream(watches: Watches, source: Source) -> AsyncIterator[bytes]:
+    return watches.stream({PATH: source.answer}, [PATH], lambda: True)
+
+
+def run(check: Any) -> None:
+    async def checked() -> None:
+        source = Source()
+        await check(Watches(source.ask, 0.001), source)
+
+    asyncio.run(checked())
+
+
+def test_a_reader_gets_the_first_answer_and_each_other_one() -> None:
+    async def check(watches: Watches, source: Source) -> None:
+        stream = open_stream(watches, source)
+        assert await next_event(stream) == {"path": PATH, "status": 200, "body": 0}
+        for _ in range(3):  # the same answer is not sent again
+            pending = asyncio.ensure_future(next_event(stream))
+            await source.next_question()
+            await source.next_question()
+            assert not pending.done()
+            source.answer = Answer(200, str(source.asked).encode())
+            assert (await pending)["body"] > 0
+
+    run(check)
+
+
+def test_two_readers_are_one_question_and_none_is_none() -> None:
+    async def check(watches: Watches, source: Source) -> None:
+        first, second = open_stream(watches, source), open_stream(watches, source)
+        await next_event(first)
+        await next_event(second)
+        assert watches.targets == {PATH}
+        source.answer = Answer(404, b'{"errors":[]}')
+        assert (await next_event(first))["status"] == (await next_event(second))["status"] == 404
+
+        await first.aclose()  # type: ignore[attr-defined]
+        await source.next_question()
+        await second.aclose()  # type: ignore[attr-defined]
+        assert watches.targets == frozenset()
+        asked = source.asked
+        await asyncio.sleep(0.02)
+        assert source.asked == asked
+
+    run(check)
+
+
+def test_a_slow_reader_gets_the_newest_answer() -> None:
+    async def check(watches: Watches, source: Source) -> None:
+        stream = open_stream(watches, source)
+        await next_event(stream)
+        for number in range(1, 5):
+            source.answer = Answer(200, str(number).encode())
+            await source.next_question()
+            await source.next_question()
+        assert (await next_event(stream))["body"] == 4
+
+    run(check)
+
+
+def test_a_question_that_fails_ends_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ALIVE_SECONDS", 0.001)
+
+    async def check(watches: Watches, source: Source) -> None:
+        stream = open_stream(watches, source)
+        await next_event(stream)
+        source.error = OSError("no more files")
+        waiting = asyncio.ensure_future(next_event(stream))
+        await source.next_question()
+        await source.next_question()
+        source.error, source.answer = None, Answer(200, b"1")
+        assert (await waiting)["body"] == 1
+
+    run(check)
+
+
+def test_a_stream_ends_when_its_reader_may_see_it_no_more() -> None:
+    async def check(watches: Watches, source: Source) -> None:
+        allowed = [True]
+        stream = watches.stream({PATH: source.answer}, [PATH], lambda: allowed[0])
+        await next_event(stream)
+        allowed[0] = False
+        source.answer = Answer(200, b"1")
+        with pytest.raises(StopAsyncIteration):
+            await next_event(stream)
+        assert watches.targets == frozenset()
+
+    run(check)
+
+
+def test_no_more_streams_than_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STREAMS", 1)
+
+    async def check(watches: Watches, source: Source) -> None:
+        watches.check_room()
+        stream = open_stream(watches, source)
+        await next_event(stream)
+        with pytest.raises(TooManyStreamsError):
+            watches.check_room()
+        await stream.aclose()  # type: ignore[attr-defined]
+        watches.check_room()
+
+    run(check)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    application = InProcess(tmp_path_factory.mktemp("watched") / "home")
+    yield application
+    application.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "path=jobs", "path=/pystate/watch?path=/jobs", "path=/%C3%BC", "&".join(f"path=/jobs/{n}" for n in range(25))],
+)
+def test_what_can_not_be_watched_is_refused(served: InProcess, query: str) -> None:
+    assert served.client.get(f"/pystate/watch?{query}").status_code == 400
+
+
+def test_an_application_is_asked_as_by_a_connection(served: InProcess) -> None:
+    owner = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {HOME_TOKEN}".encode())]
+
+    async def ask(path: str, headers: list[tuple[bytes, bytes]]) -> Answer:
+        return await ask_app(served.app, path, headers)
+
+    assert asyncio.run(ask("/overview", owner[:1])).status == 200
+    assert asyncio.run(ask("/jobs/overview?x=1", owner[:1])).body == b'{"jobs":[]}'
+    assert asyncio.run(ask("/jobmanager/logs", owner[:1])).status == 401
+    assert asyncio.run(ask("/jobmanager/logs", owner)).status == 200
+    assert asyncio.run(ask("/metrics", owner)).status == 415
+
+
+def test_who_may_not_see_something_does_not_by_watching(tmp_path: Path) -> None:
+    application = InProcess(tmp_path / "home", security=RestSecurity(HOME_TOKEN))
+    try:
+        browser = TestClient(application.app, base_url="http://127.0.0.1:8081")
+        sent: list[Any] = []
+        hidden = asyncio.run(first_events(application.app, ["/jobmanager/logs", "/overview"]))
+        sent += hidden
+        assert {event["path"]: event["status"] for event in sent} == {"/jobmanager/logs": 401, "/overview": 200}
+        assert browser.get("/overview").status_code == 200
+    finally:
+        application.close()
+
+
+async def first_events(app: Any, paths: list[str]) -> list[Any]:
+    """Return the first answers of a stream, which the client leaves then."""
+    gone, found = asyncio.Event(), bytearray()
+    query = "&".join(f"path={path}" for path in paths)
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/pystate/watch",
+        "raw_path": b"/pystate/watch",
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": None,
+        "server": ("127.0.0.1", 8081),
+    }
+    began = False
+
+    async def receive() -> Any:
+        nonlocal began
+        if not began:
+            began = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        found.extend(message.get("body", b""))
+        if len(events(bytes(found))) == len(paths):
+            gone.set()
+
+    await asyncio.wait_for(app(scope, receive, send), 30)
+    return events(bytes(found))

@@ -1,0 +1,42 @@
+"""A headless Chromium for tests of pages: the operating system's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+# a closed network refuses the browser's own connections, many at a time
+_QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def chromium() -> str:
+    """Return the program; skip the test where there is none."""
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("there is no Chromium here; `make servers` says how to get one")
+    return found
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Yield a browser; skip the test where there is none."""
+    program = chromium()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=list(_QUIET), timeout=120_000)
+        try:
+            yield started
+        finally:
+            started.close()
