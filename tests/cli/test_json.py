@@ -19,6 +19,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "run": [["-d", "PROGRAM"]],
     "info": [["WORD_COUNT", "input"]],
     "list": [["-a"]],
+    "ui": [[]],
     "watch": [["JOB"]],
     "logs": [["JOB"], ["JOB", "--tail", "1"]],
     "exceptions": [["FAILED"]],

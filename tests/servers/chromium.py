@@ -26,7 +26,7 @@ def chromium() -> str:
     """Return the program; skip the test where there is none."""
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        pytest.skip("there is no Chromium here; `make servers` says how to get one")
+        pytest.skip("there is no Chromium here: on Debian and Ubuntu, apt-get install chromium")
     return found
 
 

@@ -79,9 +79,10 @@ class RequestGuard:
         host = headers.get("host", "")
         if not self._is_ours(host):
             return 403, f"The host name {shown(host)} is not one of this job manager."
-        # a page of another site may make a browser send simple requests; browsers add their origin
+        # a page of another site may make a browser send simple requests; browsers add their origin. Where a proxy has
+        # replaced the host to compare it with, they still say where a request is from, which no page can forge
         origin = headers.get("origin")
-        if origin is not None and _host_of(origin) != host.lower():
+        if origin is not None and _host_of(origin) != host.lower() and headers.get("sec-fetch-site") != "same-origin":
             return 403, f"Requests from pages of {shown(origin)} are refused."
         return None
 

@@ -8,12 +8,14 @@ const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Args: data is uPlot's, [x, series ...]; series are {label, color, bars, value}; label says what the plot shows.
+// Args: data is uPlot's, [x, series ...]; series are {label, color, bars, raw}; raw is what to tell in place of a sum; label says what the plot shows.
 export function Plot({ data, series, label, height = 190, time = true, unit = (value) => String(value) }) {
   const place = useRef(null);
   const plot = useRef(null);
   const latest = useRef(data);
   latest.current = data;
+  const told = useRef(series);
+  told.current = series;
 
   useEffect(() => {
     const element = place.current;
@@ -32,7 +34,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(unit) }],
           series: [
             time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
-            ...series.map((one) => ({
+            ...series.map((one, number) => ({
               label: one.label,
               stroke: color(one.color),
               fill: one.bars ? color(one.color) : undefined,
@@ -40,7 +42,11 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
               paths: one.bars ? bars : undefined,
               points: { show: false },
               spanGaps: false,
-              value: (_, value) => (value === null || value === undefined ? "–" : (one.value ?? unit)(value)),
+              value: (_, value, __, index) => {
+                const { raw } = told.current[number];
+                const own = raw && index !== null ? raw[index] : value; // of stacked bars the drawn value is a sum
+                return value === null || own === null || own === undefined ? "–" : unit(own);
+              },
             })),
           ],
         },

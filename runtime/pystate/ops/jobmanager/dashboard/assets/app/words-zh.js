@@ -56,7 +56,7 @@ export const CHINESE = {
   "Checkpoint {id} failed {age} ago": "检查点 {id} 于 {age}前失败",
   "What they took": "耗时",
   "Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each": "检查点耗时:启动延迟、对齐、同步和异步部分,各取最慢的子任务",
-  "to the end of the asynchronous part": "到异步部分结束",
+  "asynchronous": "异步",
   "synchronous": "同步",
   "alignment": "对齐",
   "start delay": "启动延迟",

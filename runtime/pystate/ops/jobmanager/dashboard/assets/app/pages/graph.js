@@ -5,13 +5,13 @@ import { Load } from "../components.js";
 import { bytes, rate } from "../format.js";
 import { t } from "../words.js";
 
-const WIDTH = 226;
+const WIDTH = 208;
 const HEIGHT = 112;
 
 // Where each task is: {nodes: Map id -> {x, y}, edges: [{path, label}], width, height}.
 function layout(plan, narrow) {
   const graph = new dagre.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: narrow ? "TB" : "LR", nodesep: 26, ranksep: narrow ? 46 : 70, marginx: 4, marginy: 4 });
+  graph.setGraph({ rankdir: narrow ? "TB" : "LR", nodesep: 26, ranksep: narrow ? 40 : 24, marginx: 4, marginy: 4 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of plan) graph.setNode(node.id, { width: WIDTH, height: HEIGHT });
   for (const node of plan)

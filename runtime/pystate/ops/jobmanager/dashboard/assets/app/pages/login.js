@@ -21,7 +21,7 @@ export function LoginPage() {
   };
   return html`<${Panel} title=${t("Log in")}>
     <form class="row" onSubmit=${submit} method="post">
-      <label class="field">${t("Token")}<input name="token" type="password" autocomplete="current-password" required size="46" autofocus /></label>
+      <label class="field wide">${t("Token")}<input name="token" type="password" autocomplete="current-password" required autofocus /></label>
       <button class="main" disabled=${busy}>${t("Log in")}</button>
     </form>
     <p class="soft small">${t("The token is the content of the file that pystate.rest.token-file names, or of the file token in the home of the job manager. On its machine this opens the page logged in:")}</p>
