@@ -155,21 +155,15 @@ def _plain(key: Any) -> Any:
 def _inspected(session: Session, text: str) -> Inspection:
     from pystate.core.snapshot.storage.ownership import claimant
     from pystate.ops.catalog.inspection import inspect_operators
+    from pystate.ops.catalog.snapshot_sources import snapshot_sources
     from pystate.ops.catalog.snapshot_summary import SnapshotSummary
-    from pystate.ops.catalog.split_positions import split_positions
-    from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, source_progress, words
 
     location = find_snapshot(session, text)
     metadata = _metadata(location)
-    position = metadata.source_position
     try:
         operators = inspect_operators(location, metadata, with_timers=True)
         owner = claimant(location)
-        sources = []
-        if position is not None:
-            sources = source_progress(position, location.read_whole(position.files))
-        in_slots = split_positions(location, metadata.operators)
-        sources += [SourceProgress(uid, words(offset, {}), offset) for uid, offset in in_slots.items()]
+        sources = snapshot_sources(location, metadata)
     except PystateError as error:
         error.hint = f"pystate savepoints verify {text} says all that is wrong with it"
         raise

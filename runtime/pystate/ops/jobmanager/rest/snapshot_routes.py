@@ -18,7 +18,9 @@ from pystate.ops.catalog.difference import compare
 from pystate.ops.catalog.inspection import inspect_operators
 from pystate.ops.catalog.key_groups import heaviest_keys, key_group_sizes
 from pystate.ops.catalog.listing import find_snapshots
+from pystate.ops.catalog.snapshot_sources import snapshot_sources
 from pystate.ops.catalog.snapshot_summary import SnapshotSummary, read_snapshot
+from pystate.ops.catalog.source_difference import compare_sources
 from pystate.ops.catalog.tree import version_forest
 from pystate.ops.catalog.verification import Verification
 from pystate.ops.jobmanager.rest.parameters import Parameter, directory, number, one_word, text_or_none
@@ -93,6 +95,7 @@ def _inspect(request: RestRequest) -> dict[str, Any]:
     return {
         "snapshot": SnapshotSummary.of(metadata, location.uri).to_json(),
         "operators": [one.to_json() for one in operators],
+        "sources": [one.to_json() for one in snapshot_sources(location, metadata)],
     }
 
 
@@ -117,6 +120,7 @@ def _compare(request: RestRequest) -> dict[str, Any]:
         "before": places[0].uri,
         "after": places[1].uri,
         "operators": [one.to_json() for one in differences],
+        "sources": [one.to_json() for one in compare_sources(*(snapshot_sources(*side) for side in sides))],
     }
 
 

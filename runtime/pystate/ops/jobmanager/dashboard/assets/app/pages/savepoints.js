@@ -105,5 +105,6 @@ function Difference({ before, after }) {
       html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${operator.change}</span></td><td colspan="4"></td></tr>`,
       ...(operator.states ?? []).map((state) => html`<tr key=${`${operator.uid}/${state.name}`}><td></td><td class="mono">${state.name}</td><td><span class=${`badge ${look[state.change] ?? ""}`}>${state.change}</span></td><td class="right">${side(state.before, "entries", count)}</td><td class="right">${side(state.after, "entries", count)}</td><td class="right">${side(state.before, "bytes", bytes)}</td><td class="right">${side(state.after, "bytes", bytes)}</td></tr>`),
     ])}</tbody></table></div>
+    ${data.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position before")}</th><th>${t("after")}</th></tr></thead><tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.before?.position ?? "–"}</td><td class="mono small">${one.after?.position ?? "–"}</td></tr>`)}</tbody></table></div>` : null}
   <//>`;
 }

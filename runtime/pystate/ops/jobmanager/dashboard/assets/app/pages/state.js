@@ -39,6 +39,7 @@ export function SnapshotState({ path, side }) {
       </tbody></table></div>
       ${states.length ? null : html`<p class="empty">${t("There is no state in it.")}</p>`}
     <//>
+    ${data.sources.length ? html`<${Panel} title=${t("What the sources had read")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position")}</th></tr></thead><tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.position}</td></tr>`)}</tbody></table></div><//>` : null}
     ${current && current.operator["key-type"] ? html`<${KeyGroups} key=${`${path} ${current.operator.uid}`} path=${path} operator=${current.operator} state=${current.state.name} />` : null}
     ${current && current.state.name ? html`<${Rows} key=${`${path} ${picked}`} path=${path} uid=${current.operator.uid} state=${current.state.name} keyed=${Boolean(current.operator["key-type"])} />` : null}`;
 }
