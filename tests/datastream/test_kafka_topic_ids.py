@@ -13,7 +13,7 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
-from pystate.runtime.engines.micro_batch.driver.stream_identities import FILE, checked_identities
+from pystate.runtime.engines.micro_batch.driver.source_restore import IDENTITY_FILE, checked_identities
 
 
 def ids_of(now, *, takes_losses=False):
@@ -25,7 +25,7 @@ def test_ids_are_kept_with_what_spark_keeps_of_a_stream():
     steps = {"one": SimpleNamespace(identity=ids_of({"a": "1"})), "two": SimpleNamespace(identity=None)}
     plan = SimpleNamespace(sources=[SimpleNamespace(uid=uid, step=step) for uid, step in steps.items()])
     files = checked_identities(plan, logs, {"offsets/1": b"v1"})
-    assert files == {"offsets/1": b"v1", FILE.format(0): b'{"a": "1"}'}
+    assert files == {"offsets/1": b"v1", IDENTITY_FILE.format(0): b'{"a": "1"}'}
     assert checked_identities(plan, logs, files) == files
 
 

@@ -99,9 +99,11 @@ class _Point:
 
 
 _IN_SLOTS = {
-    Step.PREPARED: _Point("pystate.runtime.engines.micro_batch.slot.epoch_gateway:DriverEpochGateway", "epoch_prepared"),
+    Step.PREPARED: _Point(
+        "pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine:DriverEpochGateway", "epoch_prepared"
+    ),
     Step.TOLD: _Point(
-        "pystate.runtime.engines.micro_batch.slot.epoch_gateway:DriverEpochGateway", "epoch_prepared", behind=True
+        "pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine:DriverEpochGateway", "epoch_prepared", behind=True
     ),
     Step.BARRIER: _Point("pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier"),
     Step.BARRIER_SENT: _Point(

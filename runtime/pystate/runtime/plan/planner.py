@@ -39,7 +39,6 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.values.value_formats import is_immutable
-from pystate.runtime.plan.bounded_notices import bounded_notices
 from pystate.runtime.plan.chain import (
     CHECKPOINT_MIXINS,
     Chain,
@@ -50,7 +49,7 @@ from pystate.runtime.plan.chain import (
     keeps_results,
 )
 from pystate.runtime.plan.custom_partitions import CustomPartitions
-from pystate.runtime.plan.event_time import EventTime, connect_channels, own_source_channel
+from pystate.runtime.plan.event_time import EventTime, bounded_notices, connect_channels, own_source_channel
 from pystate.runtime.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.runtime.plan.key_columns import named_key_column
 from pystate.runtime.plan.placement import SourceStages, StreamEdge, edges_into

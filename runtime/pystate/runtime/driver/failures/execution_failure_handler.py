@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
@@ -11,11 +13,56 @@ from pystate.common.errors import PystateError, RecordError, StateError, UserFun
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.runtime.driver.failures.repeated_failures import MOST_FAILURES, FailureSite, RepeatedFailures
+from pystate.common.user_code.user_frames import user_frame
 from pystate.runtime.execution.late_start import is_late_start
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
 from pystate.runtime.job_folder.restart_strategies import is_fatal, restart_strategy
 from pystate.runtime.plan.task import task_in
+
+MOST_FAILURES = 3
+"""How often a job that has never completed a checkpoint may fail at one place."""
+
+
+@dataclass(frozen=True)
+class FailureSite:
+    """The place where user code failed.
+
+    Attributes:
+        kind: The exception's type.
+        frame: `File "...", line N, in f`; the task, if no line of the author's is involved.
+    """
+
+    kind: str
+    frame: str
+
+    @staticmethod
+    def of(error: PystateError, stack_trace: str) -> FailureSite | None:
+        """Return the site of a failure; None if no line of the author's is in its stack trace."""
+        frame = user_frame(stack_trace)
+        if not frame:
+            return None
+        kind = error.message.partition(":")[0] if isinstance(error, UserFunctionError) else type(error).__name__
+        return FailureSite(kind, frame[0])
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.frame}"
+
+
+class RepeatedFailures:
+    """Counts failures by site, or by another key."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Hashable] = Counter()
+
+    def count(self, site: Hashable) -> bool:
+        """Count a failure; return whether there have been too many at its site."""
+        self._counts[site] += 1
+        return self._counts[site] >= MOST_FAILURES
+
+    def forget(self) -> None:
+        """Reset: the job has progressed beyond its start."""
+        self._counts.clear()
+
 
 OF_USER_CODE = (UserFunctionError, StateError, RecordError)
 """What user code raises, or what is raised because of what it asks for."""

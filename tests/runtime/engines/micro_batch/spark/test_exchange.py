@@ -17,7 +17,7 @@ from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoc
 from pystate.runtime.engines.micro_batch.spark import exchange, source_stage
 from pystate.runtime.engines.micro_batch.spark.exchange import SlotDirectory, exchange_stage
 from pystate.runtime.engines.micro_batch.spark.level import Level, Port
-from pystate.runtime.engines.micro_batch.spark.ready_batches import ReadyBatches
+from pystate.runtime.engines.micro_batch.spark.source_stage import ReadyBatches
 from pystate.runtime.engines.micro_batch.spark.worker_stages import chain_stage
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import ExecutionOptions, PipelineOptions, RuntimeExecutionMode
 from pystate.common.configuration.options import (
     CoreOptions,
     PystateOptions,
@@ -26,12 +28,10 @@ from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumber
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
 from pystate.runtime.engines.micro_batch.driver.micro_batch_engine import MicroBatchEngine
 from pystate.runtime.engines.micro_batch.driver.offset_reports import OffsetReports
-from pystate.runtime.engines.micro_batch.driver.source_restore import RestoredSources, SourceRestore
+from pystate.runtime.engines.micro_batch.driver.source_restore import RestoredSources, SourceRestore, checked_identities
 from pystate.runtime.engines.micro_batch.driver.sources_kept_in_slots import SourcesKeptInSlots
 from pystate.runtime.engines.micro_batch.driver.spark_positions import take_over_from_spark
 from pystate.runtime.engines.micro_batch.driver.stream_ends import BoundedStreams
-from pystate.runtime.engines.micro_batch.driver.stream_identities import checked_identities
-from pystate.runtime.engines.micro_batch.driver.stream_options import stream_option_notices
 from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism, non_determinism_notices
 from pystate.runtime.engines.micro_batch.spark.epoch_bounds import EpochBounds
 from pystate.runtime.engines.micro_batch.spark.lasting_partitions import partition_columns
@@ -51,6 +51,20 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores, mic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_BY_EPOCH = "records travel by epoch; pystate.epoch.interval bounds how often one begins"
+_WITHOUT_EFFECT: dict[ConfigOption[Any], str] = {
+    PipelineOptions.AUTO_WATERMARK_INTERVAL: "watermarks advance at the end of each epoch",
+    ExecutionOptions.BUFFER_TIMEOUT: _BY_EPOCH,
+    ExecutionOptions.BUFFER_TIMEOUT_ENABLED: _BY_EPOCH,
+}
+
+
+def stream_option_notices(configuration: Configuration) -> Iterator[str]:
+    """Yield a sentence for each such option that is set."""
+    for option, why in _WITHOUT_EFFECT.items():
+        if configuration.contains(option):
+            yield f"{option.key} has no effect on the micro-batch engine: {why}"
 
 
 class MicroBatchJobEngine:

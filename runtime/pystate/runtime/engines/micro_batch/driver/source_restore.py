@@ -1,8 +1,11 @@
-"""Turns a snapshot into the logs, batch and epoch from which Spark's query continues."""
+"""Turns a snapshot into the logs, batch and epoch from which Spark's query continues.
+
+Streams must still read what the offsets in it refer to: a topic may have been deleted and recreated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pystate.core.snapshot.starting_snapshot import Snapshot
@@ -129,3 +132,26 @@ def _run_again(restored: RestoredSources, running: RunningEpoch | None) -> Resto
     if running is None:
         return restored
     return replace(restored, clock=running.clock, again=running.clock is None, rows_clock=running.rows_clock)
+
+
+IDENTITY_FILE = "sources/{}/pystate-identity"
+"""A file next to Spark's own files of a stream, and so included in Spark's part of each snapshot."""
+
+
+def checked_identities(plan: JobPlan, sources: Sequence[SparkSource], files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return Spark's logs, extended with the identities that their offsets refer to.
+
+    Args:
+        plan: The job's plan.
+        sources: The sources of the lines in the query's offset log.
+        files: Spark's logs at the cut from which an attempt continues.
+
+    Raises:
+        PystateError: The identity has changed, or the external system doesn't report it.
+    """
+    logs, found = {source.uid: source.log for source in sources}, dict(files)
+    for source in plan.sources:
+        if source.step.identity is not None:
+            name = IDENTITY_FILE.format(logs[source.uid])
+            found[name] = source.step.identity.check(files.get(name))
+    return found

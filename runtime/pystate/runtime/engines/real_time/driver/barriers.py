@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.core.snapshot.handles.handles import StateHandle
+from pystate.core.snapshot.metadata import SourcePosition
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
-from pystate.runtime.engines.real_time.driver.real_time_source_cut import SourcesInSlots
 
 
 class Slots(Protocol):
@@ -173,3 +174,35 @@ class SourceBarriers:
             with self._lock:
                 self._told = barrier.checkpoint_id
         self._sent(barrier)
+
+
+class SourcesInSlots:
+    """A `SourceCut` without content: each source subtask stores its position in its own part of the checkpoint.
+
+    Args:
+        checkpoint: The checkpoint.
+        mark: Called once all subtasks have acknowledged, when all output before their barriers has reached the driver;
+            returns a function that tells whether all of it has been handed over.
+    """
+
+    def __init__(self, checkpoint: PendingCheckpoint, mark: Callable[[], Callable[[], bool]]) -> None:
+        self._checkpoint = checkpoint
+        self._mark = mark
+        self._handed_over: Callable[[], bool] | None = None
+
+    def settle(self) -> bool:
+        """Return whether the cut can be restored from: all output before it has been handed over."""
+        if not self._checkpoint.is_fully_acknowledged:
+            return False
+        if self._handed_over is None:
+            self._handed_over = self._mark()
+        return self._handed_over()
+
+    def archive(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def position(self, handle: StateHandle) -> SourcePosition | None:
+        """Return None: Spark has read nothing."""
+        del handle
+        return None
