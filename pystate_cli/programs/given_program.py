@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pystate.common.errors import JobGraphError, UsageError
 from pystate_cli.arguments.savepoint_places import starting_path
 from pystate_cli.arguments.snapshot_options import claim_mode_property
 from pystate_cli.programs.program_arguments import check_program_arguments, job_path
-from pystate_cli.programs.program_check import check_program
 from pystate_cli.session import Session
 
 if TYPE_CHECKING:
@@ -73,3 +75,29 @@ def given_program(
     configuration = session.configuration(conf_dir, set_here).configuration
     starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
     return GivenProgram(path, program_arguments, configuration, starting)
+
+
+def check_program(path: Path) -> None:
+    """Compile a job file.
+
+    Raises:
+        JobGraphError: It has a syntax error; the message has file, line, the line's text and a caret.
+        UsageError: It can't be read.
+    """
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        message = f"The job file can't be read: {error.strerror}."
+        raise UsageError(message, where=str(path)) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the driver reports them again
+            compile(source, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        lines = "".join(traceback.format_exception_only(type(error), error)[:-1]).splitlines()
+        where = "\n".join([lines[0].strip(), *lines[1:]]) if lines else str(path)
+        message = f"{type(error).__name__}: {error.msg}"
+        raise JobGraphError(message, where=where) from error
+    except ValueError as error:  # raised by older Pythons for a zero byte
+        message = f"The job file is not a Python program: {error}."
+        raise JobGraphError(message, where=str(path)) from error

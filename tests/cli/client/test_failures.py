@@ -15,7 +15,7 @@ from pystate.common.errors import JobGraphError, UsageError
 from pystate.common.user_code.user_frames import user_frame
 from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.client.failures import failure_of
-from pystate_cli.programs.program_check import check_program
+from pystate_cli.programs.given_program import check_program
 
 LIBRARY = os.__file__
 OURS = str(Path(pystate.__file__).parent / "runtime" / "slot" / "subtask.py")
