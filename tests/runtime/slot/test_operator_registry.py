@@ -41,7 +41,7 @@ def test_no_function_is_of_two_kinds() -> None:
     assert not [(one, other) for one in functions for other in functions if one is not other and issubclass(one, other)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OperatorKind if kind.traits.methods])
+@pytest.mark.parametrize("kind", [kind for kind in OperatorKind if kind.traits.methods and kind.traits.function])
 def test_the_class_of_its_functions_has_the_methods_that_are_called(kind: OperatorKind) -> None:
     function = kind.traits.function
     assert function is not None
