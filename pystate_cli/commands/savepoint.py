@@ -9,15 +9,15 @@ import typer
 from pystate.common.errors import UsageError
 from pystate.runtime.rest.operation_messages import SavepointResult, TriggerResponse
 from pystate.runtime.rest.request_bodies import SavepointTriggerRequestBody
-from pystate_cli.arguments.completions import complete_running_job, complete_savepoint
+from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import (
-    JOB_HELP,
     ApplicationOption,
     DetachedOption,
     JobManagerOption,
     JsonOption,
     MessageOption,
+    RunningJobIdArgument,
     VerboseOption,
     absolute_path,
     checked_message,
@@ -37,10 +37,7 @@ from pystate_cli.session import Session
 
 def savepoint(
     context: typer.Context,
-    job: Annotated[
-        str | None,
-        typer.Argument(metavar="JOBID", help=JOB_HELP, autocompletion=complete_running_job, show_default=False),
-    ] = None,
+    job: RunningJobIdArgument = None,
     directory: Annotated[
         str | None,
         typer.Argument(metavar="[DIR]", help="Where it goes; default: execution.checkpointing.savepoint-dir."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,6 +11,7 @@ from pystate.common.errors import ControlError
 from pystate_cli.arguments.job_selection import connect_to_job
 from pystate_cli.arguments.options import ApplicationOption, JobIdArgument, JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.client.rest_client import RestClient
+from pystate_cli.console.watching import IntervalOption
 from pystate_cli.console.watching import watch as watch_again
 from pystate_cli.sampling.job_history import JobHistory, JobSample
 from pystate_cli.session import Session
@@ -26,9 +27,7 @@ _DEFAULT_INTERVAL = 1.0
 def watch(
     context: typer.Context,
     job: JobIdArgument = None,
-    seconds: Annotated[
-        float, typer.Option("-n", "--interval", metavar="SECONDS", min=0.1, help="How often to look.")
-    ] = _DEFAULT_INTERVAL,
+    seconds: IntervalOption = _DEFAULT_INTERVAL,
     as_json: JsonOption = False,
     application_id: ApplicationOption = None,
     job_manager: JobManagerOption = None,
