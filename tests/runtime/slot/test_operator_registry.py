@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import pystate
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import has_on_timer, needs_slot
 from pystate.runtime.slot.operators.operator import Operator
 from pystate.runtime.slot.operators.registry import operator_class
+from pystate.runtime.spark.workers.shipping import _tree, make_archive
+
+ROOT = str(Path(pystate.__file__).parents[1])
 
 
 def _families(of: type[Operator]) -> list[type[Operator]]:
@@ -65,3 +71,18 @@ def test_stages_without_a_slot_import_no_operator_classes() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
+
+
+def test_the_classes_are_found_in_an_archive(tmp_path: Path) -> None:
+    """Executors on other machines get the package as an archive."""
+    tree = _tree(importlib.resources.files("pystate"), "pystate/")
+    archive = make_archive(tmp_path, "pystate", tree)
+    program = (
+        f"import sys; sys.path = [{str(archive)!r}, *(place for place in sys.path if place != {ROOT!r})]\n"
+        "from pystate.core.api.operator_kind import OperatorKind\n"
+        "from pystate.runtime.slot.operators import registry\n"
+        "print(registry.__file__, {registry.operator_class(kind).__name__ for kind in OperatorKind})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.startswith(str(archive))
+    assert "KeyedWindowsOperator" in done.stdout
