@@ -97,7 +97,7 @@ def test_key_groups_that_were_given_away_are_not_there_after_coming_back(root: s
 def test_rows_of_other_databases_are_taken_in_as_several_files_and_given_on(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pystate.core.state.rocksdb.sorted_files._FILE_BYTES", 1)
+    monkeypatch.setattr("pystate.core.state.rocksdb.database._FILE_BYTES", 1)
     monkeypatch.setattr("pystate.core.state.rocksdb.database._ROWS_AT_ONCE", 7)
     first = filled(root)
     thirds = Operator(root, 3, first.checkpoint(1))
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full_while_rows_are_taken_in_leaves_the_backend_empty(
 
     handles = filled(root, 2).checkpoint(1)
     with monkeypatch.context() as patch, pytest.raises(StateError, match="No space left"):
-        patch.setattr("pystate.core.state.rocksdb.sorted_files.SstFileWriter", Full)
+        patch.setattr("pystate.core.state.rocksdb.database.SstFileWriter", Full)
         Operator(root, 1, handles)
     assert Operator(root, 1, handles).values(KEYS) == {key: number + 1 for number, key in enumerate(KEYS)}
 
