@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a run, and jobs that run in this process."""
+"""One Spark session for all tests of a process, and jobs that run in this process."""
 
 from __future__ import annotations
 
