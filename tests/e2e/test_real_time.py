@@ -68,6 +68,8 @@ def test_a_killed_slot_and_savepoints_from_engine_to_engine(run_job, tmp_path):
         options |= {"execution.engine": engine, "parallelism.default": str(parallelism)}
         job = run_job(program_of(None, 300), options)
         job.wait_for(lambda job=job: job.status["state"] == "RUNNING")
+        # a job that goes on from a snapshot has checkpoints before it has read anything
+        job.wait_for(lambda job=job: job.master.io_metrics("kept")["read-bytes"] > 0)
         job.wait_for(completed(job, 2))
         if len(seen) == 1:
             os.kill(next(iter(job.master.slot_pids.values())), signal.SIGKILL)
