@@ -74,7 +74,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(self.enable_incremental_checkpointing)
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set local folders for the files; has no effect: slots use `spark.local.dir`.
+        """Set local folders for the files; has no effect: slots work below TMPDIR.
 
         Raises:
             JobGraphError: A path isn't absolute, or has another scheme than `file`.

@@ -135,7 +135,11 @@ class SubtaskCheckpointCoordinator:
             self.finish(frozen, alignment or Alignment(0 if self._chain.task.parallelism == 1 else None))
 
     def freeze(self, barrier: CheckpointBarrier) -> FrozenCheckpoint | None:
-        """Take the synchronous part; return None if it fails, which fails the task."""
+        """Take the synchronous part.
+
+        None is returned if it fails, which fails the task: no part is taken then, the coordinator has been told, and
+        callers go on.
+        """
         started = time.perf_counter()
         start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)
         try:
@@ -167,7 +171,11 @@ class SubtaskCheckpointCoordinator:
             self._write(frozen, alignment, in_flight)
 
     def give_up(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
-        """Report that this subtask takes no part in a checkpoint."""
+        """Report that this subtask takes no part in a checkpoint.
+
+        On the real-time engine it still sends the barrier on, so that no subtask downstream gives another reason: the first
+        one counts.
+        """
         self._upload(lambda: self._decline(checkpoint_id, error, reason))
 
     def ended(self, checkpoint_id: int, *, completed: bool) -> bool:
