@@ -13,7 +13,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.offsets import partition_offsets
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from pystate.ops.catalog.split_positions import kafka_positions
+from pystate.ops.catalog.split_positions import split_positions
 from pystate.runtime.execution.restore import load_snapshot
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
 from tests.runtime.engines.real_time.driver.kafka_programs import EARLIEST, LATEST, builder, counting, firing, printing
@@ -86,7 +86,7 @@ def test_counts_are_there_once_though_slots_are_killed_and_the_job_is_rescaled(k
     path = one.savepoint(stop=True)
     assert one.end() is JobStatus.FINISHED
     snapshot = load_snapshot(path)
-    positions = kafka_positions(snapshot.location, snapshot.metadata.operators)["words"]
+    positions = split_positions(snapshot.location, snapshot.metadata.operators)["words"]
     assert partition_offsets(positions).keys() == {KafkaTopicPartition(words, number) for number in range(3)}
     assert sum(max(0, offset) for offset in partition_offsets(positions).values()) == len(counts_of(kafka, out))
     two = job(counting(source, kafka.address, out), parallelism=3, **{"execution.state-recovery.path": path})
