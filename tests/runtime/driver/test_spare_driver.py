@@ -18,9 +18,9 @@ from pystate.ops.warm_start import spare_driver
 class Session:
     jvm = subprocess.Popen(["sleep", "60"])
 
-def warm(self, configuration, folder, spare_id):
+def warm(self, asked, folder):
     print("noise of the warming")
-    if configuration.to_dict().get("fails"):
+    if asked.configuration.get("fails"):
         raise RuntimeError("no Java")
     assert folder.is_dir()
     return Session()
