@@ -175,6 +175,9 @@ class KvStateCodec:
             return ImmutableValueState(value, version)
         if self.kind is StateKind.REDUCING:
             return ImmutableReducingState(value, version)
+        if self.kind is not StateKind.AGGREGATING:
+            message = f"State {self.state.name!r} is {self.kind.value}, which can't be queried."
+            raise BadQueryError(message, hint=BadQueryError.remedy)
         if isinstance(descriptor, AggregatingStateDescriptor):
             value = descriptor.get_agg_function().get_result(value)
         return ImmutableAggregatingState(value, version)
