@@ -16,12 +16,12 @@ from pystate.ops.jobmanager.dashboard.sessions import (
     PAGE_HEADER,
     SESSION_SECONDS,
     DashboardSessions,
+    LogIn,
 )
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 OWNERS_ONLY = "/jobmanager/logs"
-OURS = {PAGE_HEADER: "1"}
 
 
 class Clock:
@@ -42,28 +42,48 @@ def sessions(clock: Clock) -> DashboardSessions:
     return DashboardSessions(RestSecurity(HOME_TOKEN), "0123456789abcdef", clock)
 
 
-def shown(sessions: DashboardSessions, cookie: str | None) -> Headers:
-    return Headers({"cookie": f"other=1; {sessions.cookie}={cookie}"})
+def token_of(sessions: DashboardSessions, opened: LogIn | None) -> str | None:
+    assert opened is not None
+    return sessions.token(shown(sessions, opened), opened.key)
+
+
+def shown(sessions: DashboardSessions, opened: LogIn | None) -> Headers:
+    assert opened is not None
+    return Headers({"cookie": f"other=1; {sessions.cookie}={opened.cookie}"})
 
 
 def test_a_token_opens_a_session_and_a_wrong_one_does_not(sessions: DashboardSessions) -> None:
-    cookie = sessions.log_in(token=HOME_TOKEN)
+    opened = sessions.log_in(token=HOME_TOKEN)
 
-    assert sessions.token(shown(sessions, cookie)) == HOME_TOKEN
+    assert token_of(sessions, opened) == HOME_TOKEN
     assert sessions.log_in(token="wrong") is None
+    assert sessions.log_in(token="\u4e2d\u6587") is None
     assert sessions.log_in() is None
-    assert sessions.token(Headers({})) is None
+    assert sessions.token(Headers({}), "") is None
+
+
+def test_a_cookie_and_a_key_are_worth_nothing_without_each_other(sessions: DashboardSessions) -> None:
+    first, second = sessions.log_in(token=HOME_TOKEN), sessions.log_in(token=HOME_TOKEN)
+    assert first is not None
+    assert second is not None
+
+    assert sessions.token(shown(sessions, first), "") is None
+    assert sessions.token(shown(sessions, first), second.key) is None
+    assert sessions.token(Headers({}), first.key) is None
+    sessions.log_out(shown(sessions, first), second.key)
+    assert token_of(sessions, first) == HOME_TOKEN
 
 
 def test_a_session_ends_by_a_log_out_and_by_time(sessions: DashboardSessions, clock: Clock) -> None:
     first, second = sessions.log_in(token=HOME_TOKEN), sessions.log_in(token=HOME_TOKEN)
-    sessions.log_out(shown(sessions, first))
+    assert first is not None
+    sessions.log_out(shown(sessions, first), first.key)
 
-    assert sessions.token(shown(sessions, first)) is None
+    assert token_of(sessions, first) is None
     clock.now = SESSION_SECONDS - 1
-    assert sessions.token(shown(sessions, second)) == HOME_TOKEN
+    assert token_of(sessions, second) == HOME_TOKEN
     clock.now = SESSION_SECONDS
-    assert sessions.token(shown(sessions, second)) is None
+    assert token_of(sessions, second) is None
 
 
 def test_a_code_is_good_for_one_log_in_within_two_minutes(sessions: DashboardSessions, clock: Clock) -> None:
@@ -76,10 +96,10 @@ def test_a_code_is_good_for_one_log_in_within_two_minutes(sessions: DashboardSes
 
 
 def test_the_oldest_session_makes_room(sessions: DashboardSessions) -> None:
-    cookies = [sessions.log_in(token=HOME_TOKEN) for _ in range(MOST_SESSIONS + 1)]
+    opened = [sessions.log_in(token=HOME_TOKEN) for _ in range(MOST_SESSIONS + 1)]
 
-    assert sessions.token(shown(sessions, cookies[0])) is None
-    assert sessions.token(shown(sessions, cookies[1])) == HOME_TOKEN
+    assert token_of(sessions, opened[0]) is None
+    assert token_of(sessions, opened[1]) == HOME_TOKEN
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +115,16 @@ def browser(served: InProcess) -> TestClient:
 
 
 def log_in(browser: TestClient, **given: str) -> Any:
-    return browser.post("/pystate/session", json=given or {"token": HOME_TOKEN})
+    answer = browser.post("/pystate/session", json=given or {"token": HOME_TOKEN})
+    if answer.status_code == 200:
+        browser.headers[PAGE_HEADER] = answer.json()["page"]
+    return answer
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: TestClient) -> None:
     answer = log_in(browser)
 
-    assert answer.status_code == 204
+    assert answer.status_code == 200
     words = answer.headers["set-cookie"].lower()
     assert "httponly" in words
     assert "samesite=strict" in words
@@ -110,16 +133,17 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: TestClient) ->
     assert browser.get(OWNERS_ONLY).status_code == 200
 
 
-def test_a_wrong_token_is_refused(browser: TestClient) -> None:
-    assert log_in(browser, token="wrong").status_code == 401
-    assert "set-cookie" not in log_in(browser, token="wrong").headers
+@pytest.mark.parametrize("wrong", ["wrong", "\u4e2d\u6587", "\xfc"])
+def test_a_wrong_token_is_refused(browser: TestClient, wrong: str) -> None:
+    assert log_in(browser, token=wrong).status_code == 401
+    assert "set-cookie" not in log_in(browser, token=wrong).headers
     assert browser.get(OWNERS_ONLY).status_code == 401
 
 
 def test_after_the_log_out_a_stolen_cookie_is_worth_nothing(served: InProcess, browser: TestClient) -> None:
     log_in(browser)
     stolen = dict(browser.cookies)
-    thief = TestClient(served.app, base_url="http://127.0.0.1:8081", cookies=stolen)
+    thief = TestClient(served.app, base_url="http://127.0.0.1:8081", cookies=stolen, headers=dict(browser.headers))
     assert thief.get(OWNERS_ONLY).status_code == 200
 
     assert browser.delete("/pystate/session").status_code == 204
@@ -133,21 +157,30 @@ def test_requests_that_another_page_makes_the_browser_send_have_no_session(brows
 
     assert browser.get(OWNERS_ONLY, headers={"sec-fetch-site": site}).status_code == 401
     assert browser.get(OWNERS_ONLY, headers={"sec-fetch-site": "same-origin"}).status_code == 200
-    refused = browser.post("/pystate/login-codes", headers={**OURS, "origin": "http://evil.example"})
+    refused = browser.post("/pystate/login-codes", headers={"origin": "http://evil.example"})
     assert refused.status_code == 403
 
 
-def test_what_changes_something_needs_the_header_that_only_the_page_can_set(browser: TestClient) -> None:
+@pytest.mark.parametrize("key", ["", "1", "x" * 43])
+def test_a_cookie_that_a_server_on_another_port_was_sent_opens_nothing(
+    served: InProcess, browser: TestClient, key: str
+) -> None:
     log_in(browser)
+    assert browser.post("/pystate/login-codes").status_code == 201
+    headers = {PAGE_HEADER: key} if key else {}
+    thief = TestClient(served.app, base_url="http://127.0.0.1:8081", cookies=dict(browser.cookies), headers=headers)
 
-    assert browser.post("/pystate/login-codes").status_code == 401
-    assert browser.post("/pystate/login-codes", headers=OURS).status_code == 201
+    assert thief.get(OWNERS_ONLY).status_code == 401
+    assert thief.post("/pystate/login-codes").status_code == 401
+    assert thief.get("/pystate/session").json()["logged-in"] is False
+    assert thief.delete("/pystate/session").status_code == 204
+    assert browser.get(OWNERS_ONLY).status_code == 200
 
 
 def test_a_code_logs_in(served: InProcess, browser: TestClient) -> None:
     code = served.client.post("/pystate/login-codes", headers={"Authorization": f"Bearer {HOME_TOKEN}"}).json()["code"]
 
-    assert log_in(browser, code=code).status_code == 204
+    assert log_in(browser, code=code).status_code == 200
     assert log_in(browser, code=code).status_code == 401
 
 
@@ -159,7 +192,7 @@ def test_a_job_manager_with_a_token_shows_its_pages_and_no_jobs_before_the_log_i
         assert browser.get("/jobs/overview").status_code == 401
         assert browser.get("/pystate/session").json() == {"logged-in": False, "token-needed": True}
 
-        assert log_in(browser, token="of the operators").status_code == 204
+        assert log_in(browser, token="of the operators").status_code == 200
 
         assert browser.get("/jobs/overview").status_code == 200
     finally:

@@ -198,7 +198,15 @@ def test_who_may_not_see_something_does_not_by_watching(tmp_path: Path) -> None:
         application.close()
 
 
-async def first_events(app: Any, paths: list[str]) -> list[Any]:
+def test_cookies_of_others_do_not_end_the_stream_of_a_reader_with_a_token(served: InProcess) -> None:
+    headers = [(b"authorization", f"Bearer {HOME_TOKEN}".encode()), (b"cookie", b"of-a-proxy=1")]
+
+    found = asyncio.run(first_events(served.app, ["/jobmanager/logs"], headers))
+
+    assert [event["status"] for event in found] == [200]
+
+
+async def first_events(app: Any, paths: list[str], headers: list[tuple[bytes, bytes]] | None = None) -> list[Any]:
     """Return the first answers of a stream, which the client leaves then."""
     gone, found = asyncio.Event(), bytearray()
     query = "&".join(f"path={path}" for path in paths)
@@ -212,7 +220,7 @@ async def first_events(app: Any, paths: list[str]) -> list[Any]:
         "raw_path": b"/pystate/watch",
         "root_path": "",
         "query_string": query.encode(),
-        "headers": [(b"host", b"127.0.0.1")],
+        "headers": [(b"host", b"127.0.0.1"), *(headers or [])],
         "client": None,
         "server": ("127.0.0.1", 8081),
     }

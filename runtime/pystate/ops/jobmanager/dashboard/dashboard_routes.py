@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from pystate.common.errors import UsageError
 from pystate.common.text.bounded_text import shown
 from pystate.ops.jobmanager.dashboard.assets import INDEX, answer_asset
-from pystate.ops.jobmanager.dashboard.sessions import SESSION_SECONDS, DashboardSessions
+from pystate.ops.jobmanager.dashboard.sessions import PAGE_KEY, SESSION_SECONDS, WATCH, DashboardSessions, page_key
 from pystate.ops.jobmanager.dashboard.watches import MOST_TARGETS, TooManyStreamsError, Watches, ask_app
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.parameters import text_or_none
@@ -21,7 +21,6 @@ from pystate.ops.jobmanager.rest.rest_errors import Json, unauthorized
 from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES, read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
-WATCH = "/pystate/watch"
 SESSION = "/pystate/session"
 _NOT_STORED = {"Cache-Control": "no-store"}
 
@@ -47,7 +46,7 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         if request.method == "POST":
             return await _log_in(request, security, sessions)
         if request.method == "DELETE":
-            sessions.log_out(request.headers)
+            sessions.log_out(request.headers, page_key(request.scope))
             answer = Response(status_code=HTTPStatus.NO_CONTENT, headers=_NOT_STORED)
             answer.delete_cookie(sessions.cookie, path="/", httponly=True, samesite="strict")
             return answer
@@ -63,10 +62,10 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         # asked with the reader's own headers first: who may not see something is told so, and gets nothing later either
         first = {target: await ask_app(rest, target, request.headers.raw) for target in targets}
         allowed = [target for target, answer in first.items() if answer.status < 400 or answer.status in (404, 503)]
-        logged_in = security.allows(request.headers, owner_only=True)
+        key = request.scope.get(PAGE_KEY)
 
         def is_allowed() -> bool:
-            return not logged_in or "cookie" not in request.headers or sessions.token(request.headers) is not None
+            return key is None or sessions.token(request.headers, key) is not None
 
         stream = watches.stream(first, allowed, is_allowed)
         return StreamingResponse(stream, media_type="text/event-stream", headers={**_NOT_STORED, "X-Accel-Buffering": "no"})
@@ -82,13 +81,13 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
 async def _log_in(request: Request, security: RestSecurity, sessions: DashboardSessions) -> Response:
     body = parse_body(await read_body(request.stream(), MAX_SMALL_BODY_BYTES))
     given = {name: text_or_none(name, body.get(name)) for name in ("token", "code")}
-    cookie = sessions.log_in(token=given["token"], code=given["code"])
-    if cookie is None:
+    opened = sessions.log_in(token=given["token"], code=given["code"])
+    if opened is None:
         raise unauthorized(security)
-    answer = Response(status_code=HTTPStatus.NO_CONTENT, headers=_NOT_STORED)
+    answer = Json({"page": opened.key}, headers=_NOT_STORED)
     answer.set_cookie(
         sessions.cookie,
-        cookie,
+        opened.cookie,
         max_age=int(SESSION_SECONDS),
         path="/",
         secure=security.scheme == "https",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -21,8 +24,12 @@ SESSION_SECONDS = 12 * 3600.0
 CODE_SECONDS = 120.0
 MOST_SESSIONS = 256
 PAGE_HEADER = "pystate-dashboard"
-"""The header of the page's own requests; pages of other sites can't set it without being allowed to."""
-_READING = ("GET", "HEAD")
+"""The header with the page's key."""
+WATCH = "/pystate/watch"
+PAGE_PARAMETER = "page"
+"""The page's key in the query of `WATCH`: browsers send no headers of a page's choice for streams."""
+PAGE_KEY = "pystate.page"
+"""The page's key in the scope of requests that a session has given their token."""
 _OWN_SITES = ("same-origin", "none")
 """What browsers say of requests by the page itself, and of addresses that a person typed."""
 
@@ -58,6 +65,20 @@ class _Expiring(Generic[T]):
         return None if found is None or self._clock() >= found[0] else found[1]
 
 
+@dataclass(frozen=True)
+class LogIn:
+    """What a browser is given: a cookie, and a key that the page keeps; neither is worth anything without the other."""
+
+    cookie: str
+    key: str
+
+
+@dataclass(frozen=True)
+class _Session:
+    token: str
+    key: str
+
+
 class DashboardSessions:
     """The log-ins at one job manager. Thread-safe.
 
@@ -73,28 +94,34 @@ class DashboardSessions:
     def __init__(self, security: RestSecurity, instance: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._security = security
         self.cookie = f"pystate-session-{instance[:8]}"
-        self._sessions: _Expiring[str] = _Expiring(SESSION_SECONDS, clock)
+        self._sessions: _Expiring[_Session] = _Expiring(SESSION_SECONDS, clock)
         self._codes: _Expiring[str] = _Expiring(CODE_SECONDS, clock)
 
     def code(self) -> str:
         """Return a code that one log-in may use."""
         return self._codes.add(self._security.home_token)
 
-    def log_in(self, *, token: str | None = None, code: str | None = None) -> str | None:
-        """Return the cookie's value for a token or a code; None if it is wrong."""
+    def log_in(self, *, token: str | None = None, code: str | None = None) -> LogIn | None:
+        """Return the cookie's value and the page's key for a token or a code; None if it is wrong."""
         if code is not None:
             token = self._codes.pop(code)
-        if token is None or not self._security.allows(_bearer(token), owner_only=True):
+        # tokens are ASCII: what isn't can't be a header, and is none
+        if token is None or not token.isascii() or not self._security.allows(_bearer(token), owner_only=True):
             return None
-        return self._sessions.add(token)
+        key = secrets.token_urlsafe(32)
+        return LogIn(self._sessions.add(_Session(token, key)), key)
 
-    def log_out(self, headers: Headers) -> None:
+    def log_out(self, headers: Headers, key: str) -> None:
         """Forget the session of a request."""
-        self._sessions.pop(self._given(headers))
+        if self.token(headers, key) is not None:
+            self._sessions.pop(self._given(headers))
 
-    def token(self, headers: Headers) -> str | None:
-        """Return the token that a request's cookie stands for; None if it has none that is known."""
-        return self._sessions.get(self._given(headers))
+    def token(self, headers: Headers, key: str) -> str | None:
+        """Return the token that a request's cookie and the page's key stand for; None if they are no pair that is known."""
+        session = self._sessions.get(self._given(headers))
+        if session is None or not hmac.compare_digest(session.key.encode(), key.encode()):
+            return None
+        return session.token
 
     def _given(self, headers: Headers) -> str:
         return cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
@@ -103,8 +130,9 @@ class DashboardSessions:
 class SessionTokens:
     """Gives requests of logged-in pages their token, as if they had sent it.
 
-    A cookie is sent by the browser whoever makes it send a request. So it counts only where the browser says that the page
-    itself has asked, and for requests that change something only with a header that no other page may set.
+    A cookie is sent by the browser whoever makes it send a request, and to every port of a host: a server of somebody else
+    on another one gets it, too. So it counts only together with the page's key, which the page keeps where only pages of its
+    own address and port find it, and where the browser says that the page itself has asked.
 
     Args:
         app: Serves the requests.
@@ -119,16 +147,23 @@ class SessionTokens:
         """Serve one request."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            token = self._sessions.token(headers) if _is_of_the_page(scope["method"], headers) else None
+            key = page_key(scope) if _is_of_the_page(headers) else ""
+            token = self._sessions.token(headers, key) if key else None
             if token is not None:
-                scope = {**scope, "headers": [*scope["headers"], *_bearer(token).raw]}
+                scope = {**scope, "headers": [*scope["headers"], *_bearer(token).raw], PAGE_KEY: key}
         await self._app(scope, receive, send)
 
 
-def _is_of_the_page(method: str, headers: Headers) -> bool:
-    if "authorization" in headers or headers.get("sec-fetch-site", "none") not in _OWN_SITES:
-        return False
-    return method in _READING or PAGE_HEADER in headers
+def page_key(scope: Scope) -> str:
+    """Return the page's key that a request shows; empty if it shows none."""
+    given = Headers(scope=scope).get(PAGE_HEADER, "")
+    if not given and scope["path"] == WATCH:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get(PAGE_PARAMETER, [""])[0]
+    return given
+
+
+def _is_of_the_page(headers: Headers) -> bool:
+    return "authorization" not in headers and headers.get("sec-fetch-site", "none") in _OWN_SITES
 
 
 def _bearer(token: str) -> Headers:

@@ -15,10 +15,14 @@ export class RestError extends Error {
 }
 
 const address = (path) => new URL(path.replace(/^\//, ""), root);
-const headers = { "pystate-client": "dashboard", "pystate-dashboard": "1" };
+// The key of the page's log-in. Cookies go to every port of a host, what is kept here to none: neither counts alone.
+const KEPT = `pystate-page ${root.pathname}`;
+export const keepKey = (key) => (key ? localStorage.setItem(KEPT, key) : localStorage.removeItem(KEPT));
+const pageKey = () => localStorage.getItem(KEPT) ?? "";
+const headers = () => ({ "pystate-client": "dashboard", "pystate-dashboard": pageKey() });
 
 export async function ask(path, { method = "GET", body } = {}) {
-  const options = { method, headers: { ...headers }, cache: "no-store" };
+  const options = { method, headers: headers(), cache: "no-store" };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
@@ -36,7 +40,7 @@ export async function ask(path, { method = "GET", body } = {}) {
 }
 
 export async function askBytes(path) {
-  const answer = await fetch(address(path), { headers, cache: "no-store" });
+  const answer = await fetch(address(path), { headers: headers(), cache: "no-store" });
   if (!answer.ok) throw new RestError(answer.status, await answer.json().catch(() => null));
   return answer;
 }
@@ -88,7 +92,7 @@ function open() {
   stream = null;
   streamed = wanted;
   if (!wanted) return;
-  const source = new EventSource(address(`pystate/watch?${wanted}`));
+  const source = new EventSource(address(`pystate/watch?${wanted}&page=${encodeURIComponent(pageKey())}`));
   stream = source;
   source.addEventListener("open", () => setUp(true));
   source.addEventListener("answer", (event) => take(JSON.parse(event.data)));

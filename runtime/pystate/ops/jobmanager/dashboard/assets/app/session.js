@@ -1,6 +1,6 @@
 // Whether this browser is logged in, and how it comes to be.
 import { useEffect, useState } from "./preact.js";
-import { ask, reconnect } from "./rest.js";
+import { ask, keepKey, reconnect } from "./rest.js";
 
 const PATH = "/pystate/session";
 let current = { loggedIn: false, tokenNeeded: false, known: false };
@@ -17,13 +17,14 @@ async function look() {
 }
 
 export async function logIn(given) {
-  await ask(PATH, { method: "POST", body: given });
+  keepKey((await ask(PATH, { method: "POST", body: given })).page);
   await look();
   reconnect();
 }
 
 export async function logOut() {
   await ask(PATH, { method: "DELETE" });
+  keepKey(null);
   await look();
   reconnect();
 }
