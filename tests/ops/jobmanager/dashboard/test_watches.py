@@ -142,17 +142,17 @@ def test_a_stream_ends_when_its_reader_may_see_it_no_more() -> None:
     run(check)
 
 
-def test_no_more_streams_than_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_without_a_token_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STREAMS", 1)
 
-    async def check(watches: Watches, source: Source) -> None:
-        watches.check_room()
-        stream = open_stream(watches, source)
-        await next_event(stream)
-        with pytest.raises(TooManyStreamsError):
-            watches.check_room()
-        await stream.aclose()  # type: ignore[attr-defined]
-        watches.check_room()
+    async def check(watches: Watches, _source: Source) -> None:
+        with watches.place(owner=False):
+            with pytest.raises(TooManyStreamsError), watches.place(owner=False):
+                pass
+            with watches.place(owner=True), pytest.raises(TooManyStreamsError), watches.place(owner=True):
+                pass
+        with watches.place(owner=False):
+            pass
 
     run(check)
 
@@ -198,6 +198,24 @@ def test_who_may_not_see_something_does_not_by_watching(tmp_path: Path) -> None:
         application.close()
 
 
+def test_streams_that_are_opened_together_are_counted_before_their_first_answers(
+    served: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_STREAMS", 2)
+
+    async def together() -> list[Any]:
+        asked = (first_events(served.app, ["/jobs/overview"]) for _ in range(8))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    for _ in range(2):  # the places are free again
+        found = asyncio.run(together())
+        assert sum(isinstance(one, list) and len(one) == 1 for one in found) == 2
+
+
+def test_a_stream_is_asked_for_its_head_alone(served: InProcess) -> None:
+    assert served.client.head("/pystate/watch?path=/overview").status_code == 200
+
+
 def test_cookies_of_others_do_not_end_the_stream_of_a_reader_with_a_token(served: InProcess) -> None:
     headers = [(b"authorization", f"Bearer {HOME_TOKEN}".encode()), (b"cookie", b"of-a-proxy=1")]
 
@@ -236,7 +254,7 @@ async def first_events(app: Any, paths: list[str], headers: list[tuple[bytes, by
 
     async def send(message: Any) -> None:
         found.extend(message.get("body", b""))
-        if len(events(bytes(found))) == len(paths):
+        if len(events(bytes(found))) == len(paths) or message.get("status", 200) != 200:
             gone.set()
 
     await asyncio.wait_for(app(scope, receive, send), 30)

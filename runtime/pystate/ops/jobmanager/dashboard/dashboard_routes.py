@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pystate.common.errors import UsageError
 from pystate.common.text.bounded_text import shown
@@ -55,20 +58,21 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
 
     async def watch(request: Request) -> Response:
         targets = _targets(request)
-        try:
-            watches.check_room()
-        except TooManyStreamsError:
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams are open") from None
-        # asked with the reader's own headers first: who may not see something is told so, and gets nothing later either
-        first = {target: await ask_app(rest, target, request.headers.raw) for target in targets}
-        allowed = [target for target, answer in first.items() if answer.status < 400 or answer.status in (404, 503)]
         key = request.scope.get(PAGE_KEY)
 
         def is_allowed() -> bool:
             return key is None or sessions.token(request.headers, key) is not None
 
-        stream = watches.stream(first, allowed, is_allowed)
-        return StreamingResponse(stream, media_type="text/event-stream", headers={**_NOT_STORED, "X-Accel-Buffering": "no"})
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(watches.place(owner=security.allows(request.headers, owner_only=True)))
+            except TooManyStreamsError:
+                raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams are open") from None
+            # asked with the reader's own headers first: who may not see something is told so, and gets nothing later either
+            answers = await asyncio.gather(*(ask_app(rest, target, request.headers.raw) for target in targets))
+            first = dict(zip(targets, answers, strict=True))
+            allowed = [target for target, answer in first.items() if answer.status < 400 or answer.status in (404, 503)]
+            return _Held(watches.stream(first, allowed, is_allowed), stack.pop_all())
 
     return [
         Route("/", page),
@@ -76,6 +80,25 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         Route(SESSION, session, methods=["GET", "POST", "DELETE"]),
         Route(WATCH, watch),
     ]
+
+
+class _Held(StreamingResponse):
+    """A stream that holds its place until it has ended, however it ends."""
+
+    def __init__(self, stream: AsyncIterator[bytes], place: ExitStack) -> None:
+        super().__init__(stream, media_type="text/event-stream", headers={**_NOT_STORED, "X-Accel-Buffering": "no"})
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            if scope["method"] == "HEAD":
+                self.body_iterator = _nothing()
+            await super().__call__(scope, receive, send)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
 
 
 async def _log_in(request: Request, security: RestSecurity, sessions: DashboardSessions) -> Response:

@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Scope
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Scope
 logger = logging.getLogger(__name__)
 
 MOST_STREAMS = 64
+"""Of readers that are logged in or have a token, and as many of others: these can't lock those out."""
 MOST_TARGETS = 24
 INTERVAL_SECONDS = 1.0
 """How long after an answer the next one is asked for."""
@@ -32,6 +34,7 @@ class Answer:
     body: bytes
 
 
+_JSON = b"application/json"
 Ask = Callable[[str], Awaitable[Answer]]
 """Asks REST for a path with its query."""
 
@@ -54,21 +57,30 @@ class Watches:
         self._ask = ask
         self._interval = interval
         self._watched: dict[str, _Watched] = {}
-        self._streams = 0
+        self._streams: Counter[bool] = Counter()
 
     @property
     def targets(self) -> frozenset[str]:
         """What is being asked for."""
         return frozenset(self._watched)
 
-    def check_room(self) -> None:
-        """Check that one more stream may be opened.
+    @contextmanager
+    def place(self, *, owner: bool) -> Iterator[None]:
+        """Hold the place of one stream, from before its first answers are asked for.
+
+        Args:
+            owner: Whether the reader is logged in, or has a token.
 
         Raises:
-            TooManyStreamsError: It may not.
+            TooManyStreamsError: There is none.
         """
-        if self._streams >= MOST_STREAMS:
+        if self._streams[owner] >= MOST_STREAMS:
             raise TooManyStreamsError
+        self._streams[owner] += 1
+        try:
+            yield
+        finally:
+            self._streams[owner] -= 1
 
     async def stream(
         self, first: dict[str, Answer], watched: Iterable[str], is_allowed: Callable[[], bool]
@@ -82,7 +94,6 @@ class Watches:
             watched: The targets that the reader may go on to see.
             is_allowed: Whether the reader still may; after a log-out the stream ends.
         """
-        self._streams += 1
         pending, changed = dict(first), asyncio.Event()
 
         def notify(target: str, answer: Answer) -> None:
@@ -103,7 +114,6 @@ class Watches:
                     continue
                 yield b": alive\n\n"
         finally:
-            self._streams -= 1
             for one in joined:
                 one.leave(notify)
 
@@ -196,10 +206,10 @@ async def ask_app(app: ASGIApp, target: str, headers: Iterable[tuple[bytes, byte
         if message["type"] == "http.response.start":
             status = message["status"]
             media_type = dict(message["headers"]).get(b"content-type", b"")
-        else:
+        elif media_type.startswith(_JSON):  # a log may be larger than the memory
             chunks.extend(message.get("body", b""))
 
     await app(scope, receive, send)
-    if not media_type.startswith(b"application/json"):
+    if not media_type.startswith(_JSON):
         return Answer(415, b'{"errors":["Only JSON can be watched."]}')
     return Answer(status, bytes(chunks))
