@@ -5,7 +5,9 @@ Blocking work runs on threads, so that a slow driver doesn't block other request
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -40,6 +42,7 @@ from pystate.ops.jobmanager.rest.rest_errors import (
     unauthorized,
 )
 from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute
+from pystate.ops.jobmanager.storage_threads import StorageThreads
 from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
@@ -61,6 +64,8 @@ ROUTES = (*_DESCRIBED, openapi_route(_DESCRIBED))
 """All routes."""
 
 _DRIVER_CALLS = 64
+_STORAGE_THREADS = 8
+_STORAGE_SECONDS = 120.0
 
 
 HANDLERS = {
@@ -89,7 +94,8 @@ def _starlette_routes(routes: Iterable[RestRoute], context: RestContext, securit
             by_path.setdefault(path, {})[route.method] = route
     # a hanging driver blocks its callers' threads; requests that only read files must not wait for these
     driver_calls = CapacityLimiter(_DRIVER_CALLS)
-    return [_starlette_route(path, verbs, context, security, driver_calls) for path, verbs in by_path.items()]
+    storage = StorageThreads("snapshots", _STORAGE_THREADS, _STORAGE_SECONDS)
+    return [_starlette_route(path, verbs, context, security, driver_calls, storage) for path, verbs in by_path.items()]
 
 
 def _starlette_route(
@@ -98,6 +104,7 @@ def _starlette_route(
     context: RestContext,
     security: RestSecurity,
     driver_calls: CapacityLimiter,
+    storage: StorageThreads,
 ) -> Route:
     async def endpoint(request: Request) -> Response:
         route = verbs["GET" if request.method == "HEAD" else request.method]
@@ -109,10 +116,23 @@ def _starlette_route(
         place = next((field.name for field in route.body or () if field.names_place and body.get(field.name)), None)
         if place is not None and not security.allows_places(request.headers):
             raise place_unauthorized(place)
+        if route.reads_storage:
+            return await _on_storage(storage, partial(_serve, route, context, request, body), f"GET {path}")
         limiter = driver_calls if route.asks_driver else None
         return await to_thread.run_sync(_serve, route, context, request, body, limiter=limiter)
 
     return Route(path, endpoint, methods=list(verbs))
+
+
+async def _on_storage(threads: StorageThreads, serve: Callable[[], Response], what: str) -> Response:
+    """Serve a request on a thread that is given up when its storage hangs, as one of a lost server does."""
+    answers: list[Response] = []
+    done = asyncio.wrap_future(threads.submit(lambda: answers.append(serve()), what))
+    while not done.done():
+        await asyncio.wait({done}, timeout=1.0)
+        threads.look()
+    await done
+    return answers[0]
 
 
 def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[str, Any]) -> Response:

@@ -42,6 +42,7 @@ from pystate.ops.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.leadership import LeadershipLostError
 from pystate.ops.jobmanager.resubmission import NotKeptError, SuccessorThereError
 from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
+from pystate.ops.jobmanager.storage_threads import StorageSilentError
 from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.runtime.logs.log_reader import LogGoneError
@@ -98,6 +99,7 @@ STATUS_CODES: dict[type[PystateError], int] = {
     LogGoneError: 416,
     NoSpaceError: 507,
     NoSnapshotError: 404,
+    StorageSilentError: 503,
     StorageError: 503,
     SnapshotError: 422,
     **_OF_QUERIES,

@@ -105,6 +105,7 @@ class RestRoute:
         max_body: The maximum size of the body in bytes.
         media_type: The media type of the answer.
         asks_driver: Whether it waits for the job's driver. Such requests have their own threads.
+        reads_storage: Whether it reads where snapshots are, which may hang. Such requests have their own threads and an end.
         owner_only: Whether it needs the token of the home even if REST needs none.
         is_public: Whether it never needs a token.
         refusals: Its further status codes.
@@ -121,6 +122,7 @@ class RestRoute:
     max_body: int = MAX_SMALL_BODY_BYTES
     media_type: str = "application/json"
     asks_driver: bool = False
+    reads_storage: bool = False
     owner_only: bool = False
     is_public: bool = False
     refusals: tuple[int, ...] = ()

@@ -32,6 +32,7 @@ _PATH = "/pystate/savepoints"
 _MOST_ROWS = 1000
 _REFUSALS = (404, 422, 503)
 _MOST_VERIFIED = 1 << 30
+_MOST_OF_CELL = 1 << 16
 
 
 def _text(name: str, value: Any) -> str:
@@ -144,8 +145,13 @@ def _rows(request: RestRequest) -> dict[str, Any]:
     reader = SnapshotReader(resolve_snapshot(str(request[_SNAPSHOT])).uri)
     table = state_table(select_state(reader, request[_UID], request[_STATE], request[_KEY]))
     offset, limit = request[_OFFSET], request[_LIMIT]
-    rows = [[json_text(cell) for cell in row] for row in islice(table.rows, offset, offset + limit + 1)]
+    rows = [[_cell(cell) for cell in row] for row in islice(table.rows, offset, offset + limit + 1)]
     return {"columns": list(table.columns), "rows": rows[:limit], "more": len(rows) > limit}
+
+
+def _cell(value: Any) -> str:
+    text = json_text(value)  # one value may be as large as the memory allows, and an answer has a thousand rows
+    return text if len(text) <= _MOST_OF_CELL else f"{text[:_MOST_OF_CELL]}… ({len(text)} characters)"
 
 
 ROUTES = (
@@ -157,6 +163,7 @@ ROUTES = (
         Any,
         query=(_CHECKPOINTS,),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -167,6 +174,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT,),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -177,6 +185,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -187,6 +196,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID, _STATE, _KEY_GROUP, _LIMIT),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -197,6 +207,7 @@ ROUTES = (
         Any,
         query=(_BEFORE, _AFTER),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -207,6 +218,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT,),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
     RestRoute(
@@ -217,6 +229,7 @@ ROUTES = (
         Any,
         query=(_SNAPSHOT, _UID, _STATE, _KEY, _OFFSET, _LIMIT),
         owner_only=True,
+        reads_storage=True,
         refusals=_REFUSALS,
     ),
 )
