@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,7 @@ def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(
         job = manager.submit("--name", "after the break")
         expect(page.get_by_role("alert")).to_have_count(0)
         expect(page.get_by_text("after the break")).to_be_visible()
+        expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
         assert job[:8] in page.content()
     finally:
         context.close()
@@ -290,3 +292,72 @@ def test_the_keyboard_alone_reaches_a_job(pages: Pages, job: str) -> None:
             break
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="word count")).to_be_visible()
+
+
+QUOTED = "(words) => import(new URL('ui/app/format.js', location.href)).then(({ quoted }) => words.map(quoted))"
+HOSTILE = [
+    "a'b; touch /tmp/x",
+    "$(reboot)`reboot`",
+    "=ls",
+    "~",
+    "a!b",
+    "",
+    "two\nlines\r\x1b[201~\x03\n'reboot\\",
+    "\u202egnirts\u2066 \u200b\x85",
+    "\u4e2d\u6587 \U0001f600",
+]
+
+
+def test_a_command_that_is_copied_has_hostile_names_as_words(pages: Pages) -> None:
+    told: Any = pages.page.evaluate(QUOTED, HOSTILE)
+    for word, text in zip(HOSTILE, told, strict=True):
+        assert not re.search("[\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069]", text), text
+        shell = ["bash", "-c", f"printf %s {text}"]
+        printed = subprocess.run(shell, capture_output=True, env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}, check=True)
+        assert printed.stdout.decode() == word
+
+
+def test_a_name_is_text_that_can_not_turn_around_what_is_beside_it(pages: Pages, manager: ManagerThread) -> None:
+    name = "<img src=x onerror=alert(1)>\u202e{name}"
+    job = manager.submit("--fail-user", "0", "--name", name)
+    manager.wait_for(job, "FAILED")
+    page = pages.go("/")
+    needs = page.get_by_role("region", name="What needs you")
+    expect(needs).to_contain_text(f"<img src=x onerror=alert(1)>\ufffd{{name}} ({job[:8]}) has failed")
+    expect(pages.go(f"/jobs/{job}").get_by_role("heading", level=1)).to_have_text("<img src=x onerror=alert(1)>\ufffd{name}")
+
+
+@pytest.mark.parametrize("hash_", ["/jobs/overview", "/jobs/%", "/jobs/..%2F..%2Foverview", "/jobs/x;reboot/log", "/jobs/"])
+def test_an_address_of_no_job_is_told(pages: Pages, hash_: str) -> None:
+    page = pages.go(hash_)
+    expect(page.get_by_role("alert")).to_contain_text("not the id of a job")
+    page.get_by_role("link", name="Savepoints").click()
+    expect(page.get_by_role("heading", name="Savepoints")).to_be_visible()
+
+
+def test_a_code_logs_in_a_page_that_is_open(browser: Browser, manager: ManagerThread) -> None:
+    context = browser.new_context(locale="en-GB")
+    page = context.new_page()
+    root = f"http://127.0.0.1:{manager.port}/"
+    page.goto(root)
+    second = context.new_page()
+    second.goto(root)
+    expect(page.get_by_role("link", name="Log in").first).to_be_visible()
+    page.goto(f"{root}#login={manager.request('POST', '/pystate/login-codes')[1]['code']}")
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    assert "login=" not in page.url
+    expect(second.get_by_role("button", name="Log out")).to_be_visible()  # another tab of the same browser
+    second.get_by_role("button", name="Log out").click()
+    expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
+    expect(second.get_by_text("You are not logged in any more.")).to_have_count(0)
+    context.close()
+
+
+def test_ages_are_those_of_the_job_managers_clock(browser: Browser, manager: ManagerThread, job: str) -> None:
+    context = browser.new_context(locale="en-GB")
+    context.add_init_script("const real = Date.now.bind(Date); Date.now = () => real() - 600_000;")
+    pages = Pages(context, manager)
+    row = pages.go("/").get_by_role("row").filter(has_text=job[:8])
+    expect(row.get_by_role("cell").nth(2)).to_have_text(re.compile(r"\d+ (s|min|ms)"))
+    pages.check_console()
+    context.close()

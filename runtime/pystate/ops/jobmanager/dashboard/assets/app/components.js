@@ -1,5 +1,6 @@
 // Small parts that all pages are made of.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
+import { serverNow } from "./rest.js";
 import { t } from "./words.js";
 
 const LOOKS = {
@@ -93,9 +94,9 @@ export const Tabs = ({ of, label }) => html`<nav class="tabs" aria-label=${label
 
 // Redraw every so many ms, for what shows how long ago something was.
 export function useClock(ms = 1000) {
-  const [now, set] = useState(Date.now());
+  const [now, set] = useState(serverNow());
   useEffect(() => {
-    const timer = setInterval(() => set(Date.now()), ms);
+    const timer = setInterval(() => set(serverNow()), ms);
     return () => clearInterval(timer);
   }, [ms]);
   return now;

@@ -64,5 +64,17 @@ export function shortId(id) {
 
 export const nameOfPath = (path) => path?.replace(/\/$/, "").split("/").pop() ?? missing;
 
-// a word of a command line, quoted where a shell needs it
-export const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", `'\\''`)}'`);
+// What a terminal would act upon when it is pasted, quoted or not, and what hides how a command reads.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const escaped = (character) => {
+  const code = character.charCodeAt(0);
+  return code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+};
+
+// A word of a command line, quoted where a shell needs it.
+export function quoted(given) {
+  const word = String(given);
+  if (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)) return word;
+  if (word.search(UNSEEN) < 0) return `'${word.replaceAll("'", `'\\''`)}'`;
+  return `$'${word.replace(/[\\']/g, "\\$&").replace(UNSEEN, escaped)}'`;
+}

@@ -1,6 +1,6 @@
 // The frame of the dashboard: navigation, state of the connection, and the page that the address names.
-import { html, render, useState } from "./preact.js";
-import { Notice } from "./components.js";
+import { Component, html, render, useState } from "./preact.js";
+import { Failure, Notice } from "./components.js";
 import { ClusterPage } from "./pages/cluster.js";
 import { JobPage } from "./pages/job.js";
 import { LoginPage } from "./pages/login.js";
@@ -13,6 +13,20 @@ import { theme, toggleTheme } from "./theme.js";
 import { language, setLanguage, t } from "./words.js";
 
 const PAGES = { "": OverviewPage, jobs: JobPage, savepoints: SavepointsPage, cluster: ClusterPage, login: LoginPage };
+
+// A page that can't be drawn says so, and the frame around it stays.
+class Drawn extends Component {
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ error });
+  }
+  componentDidUpdate(before) {
+    if (before.at !== this.props.at && this.state.error) this.setState({ error: null });
+  }
+  render({ children }, { error }) {
+    return error ? html`<${Failure} error=${error} />` : children;
+  }
+}
 
 function App() {
   const [, redraw] = useState(0);
@@ -45,7 +59,8 @@ function App() {
     </header>
     <main id="content" tabindex="-1">
       ${up ? null : html`<${Notice} kind="bad" title=${t("The job manager does not answer.")}>${t("What is shown is what was known last. It is asked again every two seconds; jobs go on without it.")} <code>pystate cluster status</code><//>`}
-      ${session.known && session.tokenNeeded && !session.loggedIn && first !== "login" ? html`<${LoginPage} />` : html`<${Page} key=${`${first}/${route.parts[1] ?? ""}`} route=${route} session=${session} />`}
+      ${session.lost ? html`<${Notice} kind="warn" title=${t("You are not logged in any more.")}><span>${t("A log-in ends after 12 hours, and with the job manager.")}</span><a href="#/login">${t("Log in")}</a><//>` : null}
+      ${session.known && session.tokenNeeded && !session.loggedIn && first !== "login" ? html`<${LoginPage} />` : html`<${Drawn} key=${`${first}/${route.parts[1] ?? ""}`} at=${route.path}><${Page} route=${route} session=${session} /><//>`}
     </main>`;
 }
 

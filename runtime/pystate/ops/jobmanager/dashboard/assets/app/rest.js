@@ -17,6 +17,11 @@ export class RestError extends Error {
 const address = (path) => new URL(path.replace(/^\//, ""), root);
 // The key of the page's log-in. Cookies go to every port of a host, what is kept here to none: neither counts alone.
 const KEPT = `pystate-page ${root.pathname}`;
+window.addEventListener("storage", (event) => {
+  if (event.key !== KEPT) return; // another tab has logged in or out
+  doubt();
+  reconnect();
+});
 export const keepKey = (key) => (key ? localStorage.setItem(KEPT, key) : localStorage.removeItem(KEPT));
 const pageKey = () => localStorage.getItem(KEPT) ?? "";
 const headers = () => ({ "pystate-client": "dashboard", "pystate-dashboard": pageKey() });
@@ -28,6 +33,7 @@ export async function ask(path, { method = "GET", body } = {}) {
     options.body = JSON.stringify(body);
   }
   const answer = await fetch(address(path), options);
+  compareClocks(answer);
   const text = await answer.text();
   let parsed = null;
   try {
@@ -35,6 +41,7 @@ export async function ask(path, { method = "GET", body } = {}) {
   } catch {
     if (answer.ok) throw new RestError(answer.status, { errors: ["The answer is no JSON."] });
   }
+  if (answer.status === 401 && method === "GET") doubt();
   if (!answer.ok) throw new RestError(answer.status, parsed);
   return parsed;
 }
@@ -44,6 +51,21 @@ export async function askBytes(path) {
   if (!answer.ok) throw new RestError(answer.status, await answer.json().catch(() => null));
   return answer;
 }
+
+// What the job manager's clock is ahead of this browser's, where that is more than an answer takes.
+let ahead = 0;
+export const serverNow = () => Date.now() + ahead;
+function compareClocks(answer) {
+  const told = Date.parse(answer.headers.get("date") ?? "");
+  if (Number.isNaN(told)) return;
+  const difference = told + 500 - Date.now();
+  ahead = Math.abs(difference) > 3000 ? difference : 0;
+}
+
+// Whom to tell that the log-in may have ended: something was refused, or the job manager is back after it was gone.
+const doubters = new Set();
+export const onDoubt = (tell) => doubters.add(tell);
+const doubt = () => doubters.forEach((tell) => tell());
 
 export const withQuery = (path, values) => {
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== ""));
@@ -58,6 +80,8 @@ let stream = null;
 let streamed = "";
 let planned = null;
 let retry = null;
+let down = null;
+const DOWN_MS = 3000; // streams end now and then, and are opened again within a moment
 
 export const connection = { up: true, listeners: new Set() };
 
@@ -94,11 +118,16 @@ function open() {
   if (!wanted) return;
   const source = new EventSource(address(`pystate/watch?${wanted}&page=${encodeURIComponent(pageKey())}`));
   stream = source;
-  source.addEventListener("open", () => setUp(true));
+  source.addEventListener("open", () => {
+    if (down !== null) doubt();
+    clearTimeout(down);
+    down = null;
+    setUp(true);
+  });
   source.addEventListener("answer", (event) => take(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     if (source !== stream) return;
-    setUp(false);
+    down ??= setTimeout(() => setUp(false), DOWN_MS);
     if (source.readyState === EventSource.CLOSED) retry = setTimeout(reconnect, 2000);
   });
 }
@@ -106,6 +135,7 @@ function open() {
 function take({ path, status, body }) {
   const entry = entries.get(path);
   if (!entry) return;
+  if (status === 401) doubt();
   entry.answer = status < 400 ? { data: body, error: null } : { data: entry.answer?.data ?? null, error: new RestError(status, body) };
   if (status < 400) taps.get(path)?.forEach((see) => see(body));
   entry.listeners.forEach((tell) => tell());

@@ -1,9 +1,17 @@
 // The page that is shown, in the part of the address after "#": it needs no server, so that any prefix works.
 import { useEffect, useState } from "./preact.js";
 
+function plain(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // an address that somebody has typed or cut off
+  }
+}
+
 function read() {
   const [path, query] = (location.hash.slice(1) || "/").split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(plain);
   return { path, parts, query: new URLSearchParams(query ?? "") };
 }
 

@@ -1,15 +1,17 @@
 // Whether this browser is logged in, and how it comes to be.
 import { useEffect, useState } from "./preact.js";
-import { ask, keepKey, reconnect } from "./rest.js";
+import { ask, keepKey, onDoubt, reconnect } from "./rest.js";
 
 const PATH = "/pystate/session";
-let current = { loggedIn: false, tokenNeeded: false, known: false };
+let current = { loggedIn: false, tokenNeeded: false, known: false, lost: false };
 const listeners = new Set();
 
-async function look() {
+async function look({ leaves = false } = {}) {
   try {
     const answer = await ask(PATH);
-    current = { loggedIn: answer["logged-in"], tokenNeeded: answer["token-needed"], known: true };
+    const loggedIn = answer["logged-in"];
+    const lost = !loggedIn && !leaves && (current.loggedIn || current.lost);
+    current = { loggedIn, tokenNeeded: answer["token-needed"], known: true, lost };
   } catch {
     current = { ...current, known: true };
   }
@@ -25,7 +27,7 @@ export async function logIn(given) {
 export async function logOut() {
   await ask(PATH, { method: "DELETE" });
   keepKey(null);
-  await look();
+  await look({ leaves: true });
   reconnect();
 }
 
@@ -34,6 +36,7 @@ export async function begin() {
   const code = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
   if (code) {
     history.replaceState(null, "", `${location.pathname}${location.search}#/`);
+    window.dispatchEvent(new Event("hashchange"));
     try {
       await logIn({ code });
       return;
@@ -43,6 +46,17 @@ export async function begin() {
   }
   await look();
 }
+
+let looking = false;
+onDoubt(async () => {
+  if (looking || !current.known) return;
+  looking = true;
+  await look();
+  looking = false;
+});
+window.addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#login=")) begin();
+});
 
 export function useSession() {
   const [, redraw] = useState(0);

@@ -255,4 +255,7 @@ export const CHINESE = {
   "Watch": "关注",
   "Stop watching": "停止关注",
   "time": "时间",
+  "This is not the id of a job.": "这不是作业的 ID。",
+  "You are not logged in any more.": "登录已失效。",
+  "A log-in ends after 12 hours, and with the job manager.": "登录在 12 小时后或作业管理器结束时失效。",
 };

@@ -1,7 +1,7 @@
 // The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
 import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
-import { bytes, count, duration, percent, time } from "../format.js";
+import { bytes, count, duration, percent, quoted, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer, useOnce } from "../rest.js";
 import { t } from "../words.js";
@@ -56,7 +56,7 @@ function Details({ jid, checkpoint, job }) {
   const names = new Map(job.vertices.map((one) => [one.id, one.name]));
   return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} />`}>
     ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${checkpoint.failure_message} />` : null}
-    ${checkpoint.external_path ?? checkpoint.path ? html`<${Command} text=${checkpoint.external_path ?? checkpoint.path} />` : null}
+    ${checkpoint.external_path ?? checkpoint.path ? html`<${Command} text=${quoted(checkpoint.external_path ?? checkpoint.path)} />` : null}
     <${Failure} error=${error} />
     ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
       <tbody>${Object.entries(data.tasks).map(([id, one]) => html`<tr key=${id} class=${`pick ${vertex === id ? "picked" : ""}`} onClick=${() => pick(vertex === id ? null : id)}><td><button class="plain" aria-expanded=${vertex === id}>${names.get(id) ?? id}</button></td><td>${one.num_acknowledged_subtasks}/${one.num_subtasks} <span class="soft">${percent(one.num_acknowledged_subtasks / Math.max(1, one.num_subtasks))}</span></td>

@@ -17,8 +17,10 @@ import { StateView } from "./state.js";
 export function JobPage({ route, session }) {
   const [, jid = "", view = "graph"] = route.parts;
   const base = `/jobs/${jid}`;
-  const { data: job, error } = useAnswer(base);
+  const isId = /^[0-9a-f]{32}$/i.test(jid);
+  const { data: job, error } = useAnswer(isId ? base : null);
   const now = useClock();
+  if (!isId) return html`<${Notice} kind="bad" title=${t("This is not the id of a job.")}><a href="#/">${t("Jobs")}</a><//>`;
   if (!job) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const tab = (name, key) => [name, `#/jobs/${jid}${key === "graph" ? "" : `/${key}`}`, view === key];
   const end = job["end-time"] > 0 ? job["end-time"] : now;

@@ -3,7 +3,7 @@ import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, Load, Notice, Panel, Spark, useClock, Waiting } from "../components.js";
 import { bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
-import { useAnswer } from "../rest.js";
+import { serverNow, useAnswer } from "../rest.js";
 import { goTo } from "../route.js";
 import { t } from "../words.js";
 
@@ -16,7 +16,7 @@ function troubles(jobs, figures, disks) {
   for (const job of jobs) {
     const about = figures.get(job.jid);
     const name = `${job.name} (${job.jid.slice(0, 8)})`;
-    if (job.state === "FAILED" && Date.now() - job["end-time"] < 86_400_000)
+    if (job.state === "FAILED" && serverNow() - job["end-time"] < 86_400_000)
       found.push({ kind: "bad", title: t("{name} has failed", { name }), text: t("It is not restarted any more. See why, mend that, and start it from its last checkpoint or savepoint."), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (["RESTARTING", "FAILING"].includes(job.state))
       found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("{count} restarts so far. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });

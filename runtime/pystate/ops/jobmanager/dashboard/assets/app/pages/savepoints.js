@@ -2,7 +2,7 @@
 import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
 import { bytes, count, duration, nameOfPath, quoted, time } from "../format.js";
-import { ask, useAnswer, useOnce, withQuery } from "../rest.js";
+import { ask, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
 import { t } from "../words.js";
 import { Confirm } from "./actions.js";
 import { SnapshotState } from "./state.js";
@@ -74,7 +74,7 @@ function Version({ path, summary, others, other, compareWith, gone }) {
   return html`
     <${Panel} title=${nameOfPath(path)} side=${html`<div class="actions"><button onClick=${verify}>${t("Verify")}</button><button class="danger" onClick=${() => askFor("dispose")}>${t("Delete")}</button></div>`}>
       ${summary ? html`<${Facts} of=${[
-        [t("Taken"), time(summary.timestamp), t("{age} ago", { age: duration(Date.now() - summary.timestamp) })],
+        [t("Taken"), time(summary.timestamp), t("{age} ago", { age: duration(serverNow() - summary.timestamp) })],
         [t("Job"), summary["job-name"], summary["job-id"].slice(0, 8)],
         [t("Size"), bytes(summary.size)],
         [t("Format"), summary.format],

@@ -106,7 +106,7 @@ function LiveKey({ jid, running }) {
   if (!states.data) return states.error ? html`<${Failure} error=${states.error} />` : html`<${Waiting} />`;
   return html`<${Panel} title=${t("A key of the running job")}>
     <form class="row" onSubmit=${submit}>
-      <label class="field">${t("State")}<select name="state">${states.data.states.map((one) => html`<option key=${one.name}>${one.name}</option>`)}</select></label>
+      <label class="field">${t("State")}<select name="state">${states.data.states.map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}</select></label>
       <label class="field">${t("Key")}<input name="key" required /></label>
       <label class="field">${t("Consistency")}<select name="consistency"><option value="checkpointed">${t("of the last completed checkpoint")}</option><option value="live">${t("of the last finished epoch")}</option></select></label>
       <button class="main">${t("Watch")}</button>
