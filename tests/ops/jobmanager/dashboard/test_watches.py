@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from pystate.ops.jobmanager.dashboard import watches as module
 from pystate.ops.jobmanager.dashboard.watches import Answer, TooManyStreamsError, Watches, ask_app
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 PATH = "/jobs/overview"
@@ -222,6 +224,22 @@ def test_cookies_of_others_do_not_end_the_stream_of_a_reader_with_a_token(served
     found = asyncio.run(first_events(served.app, ["/jobmanager/logs"], headers))
 
     assert [event["status"] for event in found] == [200]
+
+
+def test_a_job_manager_ends_its_streams_when_it_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    manager = ManagerThread(tmp_path / "home").start()
+    try:
+        with socket.create_connection(("127.0.0.1", manager.port), 30) as reader:
+            reader.sendall(b"GET /pystate/watch?path=/jobs/overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            found = b""
+            while b"event: answer" not in found:
+                found += reader.recv(1 << 16)
+            manager.stop()
+            while reader.recv(1 << 16):
+                pass
+    finally:
+        manager.stop()
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def first_events(app: Any, paths: list[str], headers: list[tuple[bytes, bytes]] | None = None) -> list[Any]:

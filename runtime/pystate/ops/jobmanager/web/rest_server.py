@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from pystate.common.processes.control import OUT_OF_DESCRIPTORS
+from pystate.ops.jobmanager.dashboard.sessions import WATCH
 from pystate.ops.jobmanager.web.request_guard import MAX_HEADER_BYTES, MAX_TARGET_BYTES
 from pystate.ops.jobmanager.web.request_heads import StrictHeads
 from pystate.ops.jobmanager.web.rest_connections import Accepted, RestConnections, Stage
@@ -112,6 +113,15 @@ class BoundedProtocol(H11Protocol):
         """Continue with the next request."""
         super().on_response_complete()
         self._look()
+
+    def shutdown(self) -> None:
+        """End the connection when its answer is complete; at once where that would never be."""
+        super().shutdown()
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and cycle.scope["path"] == WATCH:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Answer invalid HTTP; if an answer has already begun, just close the connection."""
