@@ -6,6 +6,9 @@ from typing import Protocol
 
 from pystate.common.errors import PystateError
 
+LEADS = "pystate.leads"
+"""In the scope of requests: whether this job manager leads as it did when one came. Missing where it is the only one."""
+
 
 class LeadershipLostError(PystateError):
     """Another job manager leads, or leadership is unknown."""

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from pystate.ops.jobmanager.dashboard import watches as module
 from pystate.ops.jobmanager.dashboard.watches import Answer, TooManyStreamsError, Watches, ask_app
+from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
@@ -240,6 +242,41 @@ def test_a_job_manager_ends_its_streams_when_it_ends(tmp_path: Path, caplog: pyt
     finally:
         manager.stop()
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_stream_ends_when_another_job_manager_leads(served: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ALIVE_SECONDS", 0.05)
+    gate = LeaderGate(lambda: None, "127.0.0.1", "own", RestSecurity(HOME_TOKEN))
+    term: Any = SimpleNamespace(is_valid=True)
+    gate.lead(term, served.app)
+
+    async def check() -> None:
+        sent: list[Any] = []
+        asked = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            for message in asked:
+                return message
+            return await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if b"event: answer" in message.get("body", b""):
+                term.is_valid = False
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/pystate/watch",
+            "raw_path": b"/pystate/watch",
+            "query_string": b"path=/overview",
+            "headers": [(b"host", b"127.0.0.1")],
+        }
+        await asyncio.wait_for(gate(scope, receive, send), 30)
+        assert sent[0]["status"] == 200
+        assert sent[-1]["more_body"] is False
+
+    asyncio.run(check())
 
 
 async def first_events(app: Any, paths: list[str], headers: list[tuple[bytes, bytes]] | None = None) -> list[Any]:

@@ -18,6 +18,7 @@ from pystate.common.text.bounded_text import shown
 from pystate.ops.jobmanager.dashboard.assets import INDEX, answer_asset
 from pystate.ops.jobmanager.dashboard.sessions import PAGE_KEY, SESSION_SECONDS, WATCH, DashboardSessions, page_key
 from pystate.ops.jobmanager.dashboard.watches import MOST_TARGETS, TooManyStreamsError, Watches, ask_app
+from pystate.ops.jobmanager.leadership import LEADS
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.parameters import text_or_none
 from pystate.ops.jobmanager.rest.rest_errors import Json, unauthorized
@@ -60,8 +61,10 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         targets = _targets(request)
         key = request.scope.get(PAGE_KEY)
 
+        leads = request.scope.get(LEADS, lambda: True)
+
         def is_allowed() -> bool:
-            return key is None or sessions.token(request.headers, key) is not None
+            return leads() and (key is None or sessions.token(request.headers, key) is not None)
 
         with ExitStack() as stack:
             try:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pystate.ops.jobmanager.high_availability.leader_election import Term
 from pystate.ops.jobmanager.high_availability.lease_files import host_and_port
-from pystate.ops.jobmanager.leadership import LeadershipLostError
+from pystate.ops.jobmanager.leadership import LEADS, LeadershipLostError
 from pystate.ops.jobmanager.rest.rest_errors import answer_error, unauthorized
 from pystate.ops.jobmanager.rest.status_answers import dashboard_config
 from pystate.ops.jobmanager.web.request_guard import RequestGuard
@@ -59,8 +59,12 @@ class LeaderGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         led = self._led
-        app = led[1] if led is not None and led[0].is_valid else self._standby
-        await app(scope, receive, send)
+        if led is None or not led[0].is_valid:
+            await self._standby(scope, receive, send)
+            return
+        term, app = led
+        # an answer without an end must not go on as the leader's when another one leads
+        await app({**scope, LEADS: lambda: self._led is led and term.is_valid}, receive, send)
 
     async def _answer_as_standby(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
