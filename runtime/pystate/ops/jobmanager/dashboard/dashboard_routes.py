@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pystate.common.errors import UsageError
 from pystate.common.text.bounded_text import shown
 from pystate.ops.jobmanager.dashboard.assets import INDEX, answer_asset
-from pystate.ops.jobmanager.dashboard.sessions import PAGE_KEY, SESSION_SECONDS, WATCH, DashboardSessions, page_key
+from pystate.ops.jobmanager.dashboard.sessions import PAGE_KEY, SESSION_SECONDS, DashboardSessions, page_key
 from pystate.ops.jobmanager.dashboard.watches import MOST_TARGETS, TooManyStreamsError, Watches, ask_app
 from pystate.ops.jobmanager.leadership import LEADS
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.parameters import text_or_none
 from pystate.ops.jobmanager.rest.rest_errors import Json, unauthorized
-from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES, read_body
+from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES, WATCH, read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
 SESSION = "/pystate/session"

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pystate.ops.jobmanager.web.request_guard import WATCH
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
 T = TypeVar("T")
@@ -25,7 +26,6 @@ CODE_SECONDS = 120.0
 MOST_SESSIONS = 256
 PAGE_HEADER = "pystate-dashboard"
 """The header with the page's key."""
-WATCH = "/pystate/watch"
 PAGE_PARAMETER = "page"
 """The page's key in the query of `WATCH`: browsers send no headers of a page's choice for streams."""
 PAGE_KEY = "pystate.page"

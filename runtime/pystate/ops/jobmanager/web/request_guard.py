@@ -29,6 +29,8 @@ _DISCARDED_BYTES = 8 << 20
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
 INSTANCE_HEADER = "pystate-instance"
+WATCH = "/pystate/watch"
+"""The path of answers that end only with their reader, or with the server."""
 
 
 class RequestTooLargeError(PystateError):

@@ -16,8 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from pystate.common.processes.control import OUT_OF_DESCRIPTORS
-from pystate.ops.jobmanager.dashboard.sessions import WATCH
-from pystate.ops.jobmanager.web.request_guard import MAX_HEADER_BYTES, MAX_TARGET_BYTES
+from pystate.ops.jobmanager.web.request_guard import MAX_HEADER_BYTES, MAX_TARGET_BYTES, WATCH
 from pystate.ops.jobmanager.web.request_heads import StrictHeads
 from pystate.ops.jobmanager.web.rest_connections import Accepted, RestConnections, Stage
 
