@@ -24,4 +24,4 @@ def test_json_has_address_and_code(manager, pystate):
 
 
 def logs_in(manager, code):
-    return manager.request("POST", "/pystate/session", {"code": code}, token=False)[0] == 204
+    return manager.request("POST", "/pystate/session", {"code": code}, token=False)[0] == 200
