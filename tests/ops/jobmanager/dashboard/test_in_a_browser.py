@@ -330,7 +330,7 @@ def test_a_name_is_text_that_can_not_turn_around_what_is_beside_it(pages: Pages,
 @pytest.mark.parametrize("hash_", ["/jobs/overview", "/jobs/%", "/jobs/..%2F..%2Foverview", "/jobs/x;reboot/log", "/jobs/"])
 def test_an_address_of_no_job_is_told(pages: Pages, hash_: str) -> None:
     page = pages.go(hash_)
-    expect(page.get_by_role("alert")).to_contain_text("not the id of a job")
+    expect(page.get_by_role("alert").filter(has_text="not the id of a job")).to_be_visible()
     page.get_by_role("link", name="Savepoints").click()
     expect(page.get_by_role("heading", name="Savepoints")).to_be_visible()
 

@@ -6,7 +6,6 @@ import hmac
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -16,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.ops.jobmanager.web.request_guard import WATCH
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
@@ -38,31 +38,27 @@ class _Expiring(Generic[T]):
     """Secrets with a value each, bounded in number and in time; the oldest ones go first."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
-        self._seconds = seconds
-        self._clock = clock
-        self._known: OrderedDict[str, tuple[float, T]] = OrderedDict()
+        self._known: BoundedDict[str, T] = BoundedDict(MOST_SESSIONS, seconds, clock)
         self._lock = threading.Lock()
 
     def add(self, value: T) -> str:
         """Return a new secret for a value."""
         secret = secrets.token_urlsafe(32)
         with self._lock:
-            self._known[secret] = (self._clock() + self._seconds, value)
-            while len(self._known) > MOST_SESSIONS:
-                self._known.popitem(last=False)
+            self._known.put(secret, value)
         return secret
 
     def get(self, secret: str) -> T | None:
         """Return the value of a secret; None if it is unknown or has expired."""
         with self._lock:
-            found = self._known.get(secret)
-        return None if found is None or self._clock() >= found[0] else found[1]
+            return self._known.get(secret)
 
     def pop(self, secret: str) -> T | None:
-        """Forget a secret; return its value."""
+        """Forget a secret; return its value, None if it was unknown or had expired."""
         with self._lock:
-            found = self._known.pop(secret, None)
-        return None if found is None or self._clock() >= found[0] else found[1]
+            value = self._known.get(secret)
+            self._known.pop(secret)
+        return value
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pystate.core.metrics.store import Figure, JobMetricStore, TaskMetricStore, figures
+from pystate.core.metrics.store import Figure, JobMetricStore, figures
 from pystate.runtime.rest.metric_messages import JobFigures
 
 _NO_WATERMARK = -(1 << 63)
 _END_OF_TIME = (1 << 63) - 1
+
+_Subtask = Mapping[str, Figure]
+"""The figures of one subtask, by name."""
 
 
 def job_figures(job_id: str, status: dict[str, Any], store: JobMetricStore) -> JobFigures:
@@ -21,6 +24,8 @@ def job_figures(job_id: str, status: dict[str, Any], store: JobMetricStore) -> J
         store: Its metrics.
     """
     of_job = figures(store.job)
+    tasks = {task.vertex_id: [figures(subtask.samples, task) for subtask in task.subtasks] for task in store.tasks}
+    subtasks = [subtask for found in tasks.values() for subtask in found]
     plan = status.get("plan") or []
     fed = {edge["id"] for node in plan for edge in node.get("inputs", ())}
     first = {node["id"] for node in plan if not node.get("inputs")}
@@ -28,11 +33,11 @@ def job_figures(job_id: str, status: dict[str, Any], store: JobMetricStore) -> J
     return JobFigures(
         jid=job_id,
         up=store.is_up,
-        records_in=sum(_given(task) for task in store.tasks if task.vertex_id in first),
-        records_out=_sum((task for task in store.tasks if task.vertex_id in last), "numRecordsOutPerSecond"),
-        busy=_most(store.tasks, "busyTimeMsPerSecond") / 1000,
-        back_pressured=_most(store.tasks, "backPressuredTimeMsPerSecond") / 1000,
-        watermark=_watermark(store.tasks),
+        records_in=sum(_given(found) for vertex, found in tasks.items() if vertex in first),
+        records_out=sum(_sum(found, "numRecordsOutPerSecond") for vertex, found in tasks.items() if vertex in last),
+        busy=_most(subtasks, "busyTimeMsPerSecond") / 1000,
+        back_pressured=_most(subtasks, "backPressuredTimeMsPerSecond") / 1000,
+        watermark=_watermark(subtasks),
         completed=_whole(of_job.get("numberOfCompletedCheckpoints")) or 0,
         failed=_whole(of_job.get("numberOfFailedCheckpoints")) or 0,
         last_checkpoint=_whole(of_job.get("lastCheckpointCompletedTimestamp")),
@@ -41,29 +46,28 @@ def job_figures(job_id: str, status: dict[str, Any], store: JobMetricStore) -> J
     )
 
 
-def _given(task: TaskMetricStore) -> float:
+def _given(task: Sequence[_Subtask]) -> float:
     """Return the records per second that come into the job at a first task: read by it, or made by its source."""
-    return _sum([task], "numRecordsInPerSecond") or _sum([task], "numRecordsOutPerSecond")
+    return _sum(task, "numRecordsInPerSecond") or _sum(task, "numRecordsOutPerSecond")
 
 
-def _values(tasks: Iterable[TaskMetricStore], name: str) -> Iterable[float]:
-    for task in tasks:
-        for subtask in task.subtasks:
-            value = figures(subtask.samples, task).get(name)
-            if isinstance(value, (int, float)):
-                yield value
+def _values(subtasks: Iterable[_Subtask], name: str) -> Iterable[float]:
+    for subtask in subtasks:
+        value = subtask.get(name)
+        if isinstance(value, (int, float)):
+            yield value
 
 
-def _sum(tasks: Iterable[TaskMetricStore], name: str) -> float:
-    return float(sum(_values(tasks, name)))
+def _sum(subtasks: Iterable[_Subtask], name: str) -> float:
+    return float(sum(_values(subtasks, name)))
 
 
-def _most(tasks: Iterable[TaskMetricStore], name: str) -> float:
-    return max(_values(tasks, name), default=0.0)
+def _most(subtasks: Iterable[_Subtask], name: str) -> float:
+    return max(_values(subtasks, name), default=0.0)
 
 
-def _watermark(tasks: Iterable[TaskMetricStore]) -> int | None:
-    known = [int(value) for value in _values(tasks, "currentOutputWatermark") if value > _NO_WATERMARK]
+def _watermark(subtasks: Iterable[_Subtask]) -> int | None:
+    known = [int(value) for value in _values(subtasks, "currentOutputWatermark") if value > _NO_WATERMARK]
     lowest = min(known, default=None)
     return None if lowest is None or lowest >= _END_OF_TIME else lowest
 

@@ -103,6 +103,19 @@ def text_or_none(name: str, value: Any) -> str | None:
     return value or None
 
 
+def required_text(name: str, value: Any) -> str:
+    """Return a string.
+
+    Raises:
+        UsageError: It is missing or empty, isn't a string, or is too long.
+    """
+    found = text_or_none(name, value)
+    if found is None:
+        message = f"The parameter {name!r} is missing."
+        raise UsageError(message)
+    return found
+
+
 def one_word(name: str, description: str, default: str, values: tuple[str, ...], what: str) -> Parameter[str]:
     """Return a parameter with an enumeration of values.
 

@@ -12,7 +12,7 @@ from pystate.core.queryable.kv_state_messages import MAX_ENTRIES
 from pystate.core.queryable.outcomes import Consistency, QueryOutcome
 from pystate.core.queryable.query_errors import query_error
 from pystate.ops.jobmanager.job_queries import JsonRead
-from pystate.ops.jobmanager.rest.parameters import MAX_TEXT, Parameter, number, one_word, text_or_none
+from pystate.ops.jobmanager.rest.parameters import MAX_TEXT, Parameter, number, one_word, required_text, text_or_none
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, Schema, array, nullable, record
 from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateAnswers, QueryableStates
@@ -27,14 +27,6 @@ _READ: Schema = record(
     {"namespace": {}, "limit": nullable(_LIMIT), "prefix": nullable(TEXT), "cursor": nullable(_CURSOR)},
 )
 _REFUSALS = (409, 413)
-
-
-def _required(name: str, value: Any) -> str:
-    found = text_or_none(name, value)
-    if found is None:
-        message = f"The parameter {name!r} is missing."
-        raise UsageError(message)
-    return found
 
 
 def _key(name: str, value: Any) -> str:
@@ -72,7 +64,7 @@ _CONSISTENCY = one_word(
     tuple(one.value for one in Consistency),
     "consistency",
 )
-_STATE = Parameter[str]("state", "The queryable name.", TEXT, _required, required=True)
+_STATE = Parameter[str]("state", "The queryable name.", TEXT, required_text, required=True)
 _KEY = Parameter[str](
     "key", "The key: a text as it is, a number, `true`, others as JSON, by the type of the keys.", TEXT, _key, required=True
 )
@@ -126,7 +118,7 @@ def _json_read(value: Any) -> JsonRead:
     if limit is not None and (type(limit) is not int or not 1 <= limit <= MAX_ENTRIES):
         message = f"The limit of a read must be a whole number from 1 to {MAX_ENTRIES}."
         raise UsageError(message)
-    state, prefix = _required("state", value["state"]), text_or_none("prefix", value.get("prefix"))
+    state, prefix = required_text("state", value["state"]), text_or_none("prefix", value.get("prefix"))
     cursor = _cursor("cursor", value.get("cursor"))
     return JsonRead(state, value["key"], False, value.get("namespace"), _PAGE if limit is None else limit, prefix, cursor)
 

@@ -23,32 +23,22 @@ from pystate.ops.catalog.snapshot_summary import SnapshotSummary, read_snapshot
 from pystate.ops.catalog.source_difference import compare_sources
 from pystate.ops.catalog.tree import version_forest
 from pystate.ops.catalog.verification import Verification
-from pystate.ops.jobmanager.rest.parameters import Parameter, directory, number, one_word, text_or_none
-from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.parameters import Parameter, directory, number, one_word, required_text, text_or_none
+from pystate.ops.jobmanager.rest.route import Handler, RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, nullable
 from pystate.runtime.job_folder.submission import SubmissionFile
 
 _PATH = "/pystate/savepoints"
 _MOST_ROWS = 1000
-_REFUSALS = (404, 422, 503)
 _MOST_VERIFIED = 1 << 30
 _MOST_OF_CELL = 1 << 16
-
-
-def _text(name: str, value: Any) -> str:
-    found = text_or_none(name, value)
-    if found is None:
-        message = f"The parameter {name!r} is missing."
-        raise UsageError(message)
-    return found
-
 
 _CHECKPOINTS = one_word("checkpoints", "Whether retained checkpoints are listed, too.", "false", ("true", "false"), "choice")
 _SNAPSHOT = directory("path", "The directory of the savepoint or checkpoint.", required=True)
 _BEFORE = directory("before", "The directory of the one before.", required=True)
 _AFTER = directory("after", "The directory of the one after.", required=True)
-_UID = Parameter[str]("uid", "The operator's uid.", TEXT, _text, required=True)
-_STATE = Parameter[str]("state", "The state's name.", TEXT, _text, required=True)
+_UID = Parameter[str]("uid", "The operator's uid.", TEXT, required_text, required=True)
+_STATE = Parameter[str]("state", "The state's name.", TEXT, required_text, required=True)
 _KEY = Parameter[str | None]("key", "Only this key; composite ones as JSON.", nullable(TEXT), text_or_none)
 _KEY_GROUP = number("key-group", "The key group.", 0, 0, (1 << 15) - 1)
 _OFFSET = number("offset", "How many rows to leave out.", 0)
@@ -154,82 +144,26 @@ def _cell(value: Any) -> str:
     return text if len(text) <= _MOST_OF_CELL else f"{text[:_MOST_OF_CELL]}… ({len(text)} characters)"
 
 
+def _route(name: str, handler: Handler, summary: str, *query: Parameter[Any]) -> RestRoute:
+    return RestRoute(
+        "GET",
+        _PATH + name,
+        handler,
+        summary,
+        Any,
+        query=query,
+        owner_only=True,
+        reads_storage=True,
+        refusals=(404, 422, 503),
+    )
+
+
 ROUTES = (
-    RestRoute(
-        "GET",
-        _PATH,
-        _list,
-        "The savepoints of the job manager and its jobs, as a tree of versions.",
-        Any,
-        query=(_CHECKPOINTS,),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/inspection",
-        _inspect,
-        "The operators, states and timers of a snapshot.",
-        Any,
-        query=(_SNAPSHOT,),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/key-groups",
-        _key_groups,
-        "The bytes of an operator's keyed state by key group.",
-        Any,
-        query=(_SNAPSHOT, _UID),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/keys",
-        _keys,
-        "The largest keys of a key group.",
-        Any,
-        query=(_SNAPSHOT, _UID, _STATE, _KEY_GROUP, _LIMIT),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/comparison",
-        _compare,
-        "What differs between two snapshots.",
-        Any,
-        query=(_BEFORE, _AFTER),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/verification",
-        _verify,
-        "Every byte of a snapshot read, and what is wrong with it.",
-        Any,
-        query=(_SNAPSHOT,),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
-    RestRoute(
-        "GET",
-        f"{_PATH}/rows",
-        _rows,
-        "The rows of a state, by page.",
-        Any,
-        query=(_SNAPSHOT, _UID, _STATE, _KEY, _OFFSET, _LIMIT),
-        owner_only=True,
-        reads_storage=True,
-        refusals=_REFUSALS,
-    ),
+    _route("", _list, "The savepoints of the job manager and its jobs, as a tree of versions.", _CHECKPOINTS),
+    _route("/inspection", _inspect, "The operators, states and timers of a snapshot.", _SNAPSHOT),
+    _route("/key-groups", _key_groups, "The bytes of an operator's keyed state by key group.", _SNAPSHOT, _UID),
+    _route("/keys", _keys, "The largest keys of a key group.", _SNAPSHOT, _UID, _STATE, _KEY_GROUP, _LIMIT),
+    _route("/comparison", _compare, "What differs between two snapshots.", _BEFORE, _AFTER),
+    _route("/verification", _verify, "Every byte of a snapshot read, and what is wrong with it.", _SNAPSHOT),
+    _route("/rows", _rows, "The rows of a state, by page.", _SNAPSHOT, _UID, _STATE, _KEY, _OFFSET, _LIMIT),
 )

@@ -58,10 +58,6 @@ export function time(ms) {
 
 export const clock = (ms) => new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).format(new Date(ms));
 
-export function shortId(id) {
-  return id ? id.slice(0, 8) : missing;
-}
-
 export const nameOfPath = (path) => path?.replace(/\/$/, "").split("/").pop() ?? missing;
 
 // What a terminal would act upon when it is pasted, quoted or not, and what hides how a command reads.
