@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from pystate.common import Types
-from pystate.common.errors import PystateError
+from pystate.common.errors import ControlError
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.operator_kind import OperatorKind
@@ -142,15 +144,62 @@ def test_an_idle_function_asks_for_no_epoch_and_pokes_the_driver_when_it_has_som
     one.close()
 
 
-def test_an_epoch_that_breaks_behind_what_it_took_fails_the_task(tmp_path):
+def test_an_attempt_that_dies_after_the_source_was_read_passes_the_epoch_on_to_the_next(tmp_path):
     coordinator = Coordinator()
     one = subtask(tmp_path, coordinator, NumberSequenceSource(1, 700))
     with pytest.raises(FencedError):
-        one.run(0, Asker(1, 0), lambda: None, broken)  # in front of it: nothing was taken
-    assert not coordinator.failures
-    run(one, 0, attempt=1)
+        one.run(0, Asker(1, 0), lambda: None, broken)  # nothing was read yet: it is run again
+    hung_up = []
+    one.run(0, Asker(1, 1), lambda: hung_up.append(1), no_rows)
     coordinator.outcomes[1] = TaskOutcome.FAILED
-    with pytest.raises(PystateError, match="can't be rolled back"):
-        run(one, 0, attempt=2)
+    kept = one.run(0, Asker(1, 2), lambda: None, broken)
+    assert kept.rows_by_tag == {1: 700}
+    assert hung_up == [1]
+    assert [(prepared.task_attempt_id, prepared.rows_out) for prepared in coordinator.prepared] == [(1, 700), (2, 700)]
+    with pytest.raises(ControlError, match="of task 1"):
+        one.finish_epoch(0, 1, None)
+    one.finish_epoch(0, 2, None)
+    assert not coordinator.failures
+    assert run(one, 1, attempt=3).rows_out == 0
+    one.close()
+
+
+def test_a_newer_attempt_waits_for_the_one_that_reads_the_source(tmp_path):
+    coordinator = Coordinator()
+    one = subtask(tmp_path, coordinator, Blocking(), type_info=Types.STRING())
+    entered, go_on, results = threading.Event(), threading.Event(), []
+    take = one.source.take
+
+    def slow(*args, **options):
+        take(*args, **options)
+        entered.set()
+        go_on.wait()
+
+    one.source.take = slow
+    first = threading.Thread(target=lambda: results.append(one.run(0, Asker(1, 1), go_on.set, no_rows)))
+    first.start()
+    entered.wait()
+    coordinator.outcomes[1] = TaskOutcome.FAILED
+    results.append(one.run(0, Asker(1, 2), lambda: None, broken))  # hangs up on the first, which ends
+    first.join()
+    assert results[0] is results[1]
+    one.finish_epoch(0, 2, None)
+    assert not coordinator.failures
+    one.close()
+
+
+def test_an_epoch_given_up_for_a_later_one_fails_the_task_that_has_read_a_source(tmp_path):
+    coordinator = Coordinator()
+    one = subtask(tmp_path, coordinator, NumberSequenceSource(1, 700))
+    flush = one.chain.flush_output
+
+    def fenced():
+        flush()
+        message = "the task attempt is killed"
+        raise FencedError(message)
+
+    one.chain.flush_output = fenced
+    with pytest.raises(FencedError):
+        run(one, 0)
     assert "can't be rolled back" in str(coordinator.failures[0][0])
     one.close()

@@ -19,6 +19,7 @@ class ClaimResult(Enum):
     RUN = "run"  # no attempt runs it: run it
     FENCE = "fence"  # an older attempt runs it: stop that one, then run it
     WAIT = "wait"  # another stage runs it: wait for its end, then ask again
+    SUCCEED = "succeed"  # an older attempt runs it, with rows that the subtask reads itself: hang up on that one, and wait
     PREPARED = "prepared"  # another attempt has prepared it: ask Spark for the outcome of that attempt
     REPLAY = "replay"  # it is finished, or prepared by this attempt: take the kept output
     STALE = "stale"  # a newer attempt of the same task runs or has run it
@@ -62,9 +63,12 @@ class EpochLedger:
 
     Args:
         finished: The epoch number of the restored state, -1 for none.
+        reads_itself: The subtask is that of a source that runs in slots: its rows don't come from the task attempt, so an
+            attempt that died takes none of them away. Its epoch isn't run again, but passed on to the next attempt.
     """
 
-    def __init__(self, finished: int = -1) -> None:
+    def __init__(self, finished: int = -1, *, reads_itself: bool = False) -> None:
+        self._reads_itself = reads_itself
         self.finished = finished
         self.begun = finished
         self.running: tuple[int, Asker] | None = None
@@ -85,7 +89,9 @@ class EpochLedger:
                 return ClaimResult.FENCE
             if asker.stage_id != runner.stage_id:
                 return ClaimResult.WAIT
-            return ClaimResult.FENCE if asker.is_newer_than(runner) else ClaimResult.STALE
+            if not asker.is_newer_than(runner):
+                return ClaimResult.STALE
+            return ClaimResult.SUCCEED if self._reads_itself else ClaimResult.FENCE
         if self.prepared is not None:
             return self._claim_prepared(epoch, asker, *self.prepared)
         if epoch == self.finished:
@@ -110,6 +116,13 @@ class EpochLedger:
             message = "no epoch is running"
             raise RuntimeError(message)
         self.prepared, self.running = self.running, None
+
+    def adopt(self, asker: Asker) -> bool:
+        """Pass the prepared epoch of an attempt that failed on to another one, if its rows were not that attempt's."""
+        if self.prepared is None or not self._reads_itself:
+            return False
+        self.prepared = (self.prepared[0], asker)
+        return True
 
     def finish(self) -> int:
         """Record that the prepared epoch is finished, and return it."""

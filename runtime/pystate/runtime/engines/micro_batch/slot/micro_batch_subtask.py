@@ -3,7 +3,8 @@
 An epoch has three phases. It is running while its rows arrive. It is prepared when it has the last row: its changes are
 still in the overlay, its output may continue to the next tasks. It is finished when the driver says so, once Spark counts
 the task attempt that sent the rows as successful; its changes then go to the backend, and its barrier is taken. An attempt
-that Spark doesn't count is rolled back as soon as a newer one requests the epoch.
+that Spark doesn't count is rolled back as soon as a newer one requests the epoch. A source that runs in slots sends itself
+the rows: what it has read doesn't depend on the attempt, and a newer one gets it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -106,7 +108,7 @@ class MicroBatchSubtask(Subtask):
         self._most_rows = get(PystateOptions.SOURCE_MAX_ROWS_PER_EPOCH) or sys.maxsize
         self._most_file_bytes = get(PystateOptions.SOURCE_MAX_BYTES_PER_EPOCH)
         self._epochs = epochs
-        self._ledger = EpochLedger(finished_epoch)
+        self._ledger = EpochLedger(finished_epoch, reads_itself=task.is_own_source)
         self._claim: _Claim | None = None  # of the running or prepared epoch
         self._prepared: PreparedEpoch | None = None
         self._run_ms = 0
@@ -301,6 +303,8 @@ class MicroBatchSubtask(Subtask):
             if outcome is TaskOutcome.SUCCEEDED:
                 return None  # a later task may have read the output
             if outcome is TaskOutcome.FAILED:
+                if self._adopt(before, asker, hang_up):
+                    return None
                 self._give_up(before)
                 continue
             deadline = deadline or PatientDeadline(OUTCOME_TIMEOUT_S)
@@ -319,11 +323,26 @@ class MicroBatchSubtask(Subtask):
         if result in (ClaimResult.STALE, ClaimResult.PAST, ClaimResult.UNCONFIRMED):
             message = f"Subtask {self.index} of {self.task.uid} does not run epoch {epoch} ({result.value})."
             raise FencedError(message)
-        if result is ClaimResult.FENCE and self._claim is not None and not self._claim.at_end:
-            self._claim.fenced = True
-            self.chain.interrupt()
+        if result in (ClaimResult.FENCE, ClaimResult.SUCCEED) and self._claim is not None and not self._claim.at_end:
+            if result is ClaimResult.FENCE:
+                self._claim.fenced = True
+                self.chain.interrupt()
             self._claim.hang_up()
         return result
+
+    def _adopt(self, prepared: PreparedEpoch, asker: Asker, hang_up: Callable[[], None]) -> bool:
+        """Make the prepared epoch of an attempt that Spark doesn't use another attempt's, if it was not fed by that one."""
+        with self._changed:
+            if self._prepared is not prepared or not self._ledger.adopt(asker):
+                return False
+            if self._claim is not None:
+                self._claim.hang_up()
+            self._claim = _Claim(hang_up)
+            self._claim.at_end = True
+            adopted = replace(prepared, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id)
+            self._prepared = adopted
+        self._epochs.epoch_prepared(self.task.uid, self.index, adopted)
+        return True
 
     def _give_up(self, prepared: PreparedEpoch) -> None:
         """Roll back a prepared epoch whose task attempt Spark doesn't use."""
