@@ -10,6 +10,7 @@ import pytest
 
 from pystate.common.files.home import new_job_id
 from pystate.runtime.job_folder.spare_messages import SpareReport, TakenJob, WarmUp
+from tests.waiting import wait_until
 
 PROGRAM = """
 import os, subprocess, sys
@@ -57,7 +58,7 @@ def warmed(spare, **configuration: str) -> SpareReport:
 
 def test_it_runs_the_job_that_it_is_given_in_the_jobs_environment(spare, tmp_path):
     assert warmed(spare).failure is None
-    assert list((tmp_path / "spare-drivers").iterdir()) == []
+    wait_until(lambda: list((tmp_path / "spare-drivers").iterdir()) == [])  # it goes once the report is on its way
     job = TakenJob("e" * 32, "/jobs/one.py", ["x"], {"OF_THE_JOB": "its own", "PATH": os.environ["PATH"]})
     spare[0].stdin.write(job.to_line())
     spare[0].stdin.close()
