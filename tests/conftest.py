@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
 def pytest_sessionfinish(session, exitstatus):
     files = session.config.stash[FILES]
     if files is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
-        session.config.add_cleanup(lambda: shutil.rmtree(files, ignore_errors=True))
+        # behind multiprocessing's own finalizers, of which that of its folder there (-100) can't do without it
+        Finalize(None, shutil.rmtree, args=(files,), kwargs={"ignore_errors": True}, exitpriority=-200)
 
 
 def pytest_collection_modifyitems(config, items):

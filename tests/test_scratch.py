@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -55,3 +56,23 @@ def test_what_a_killed_run_has_left_is_removed_and_nothing_else(tmp_path: Path) 
     assert folder is not None
     assert sorted(tmp_path.iterdir()) == sorted([*in_use, folder])
     assert list(folder.iterdir()) == []
+
+
+def test_a_run_ends_quietly_whose_tests_have_used_a_folder_of_multiprocessing(tmp_path: Path) -> None:
+    """Python removes that one at its end, and fails where it has gone with the run's own."""
+    lines = ("from multiprocessing.util import get_temp_dir", "def test_one():", "    print(get_temp_dir())")
+    (tmp_path / "test_one.py").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-qs", "-c", os.devnull]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+
+    run = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (run.returncode, run.stderr) == (0, ""), run.stdout
+    assert not Path(run.stdout.splitlines()[0].removesuffix(".")).exists()
