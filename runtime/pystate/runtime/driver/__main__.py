@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import SETTINGS_VARIABLE
-from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
 from pystate.common.errors import (
     DriverReplacedError,
     ExternalSystemError,
@@ -35,6 +34,7 @@ from pystate.core.api.job_graph import StreamGraph
 from pystate.runtime.driver.control_endpoint import ControlEndpoint
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.program.submitted_program import program_place, program_trace, submitted_configuration
 from pystate.runtime.driver.program_jobs import ProgramJob
 from pystate.runtime.driver.replicated_directory import job_directory
 from pystate.runtime.execution.outside_failures import may_pass
@@ -165,27 +165,6 @@ class DriverExecutor(LocalExecutor):
         self._endpoint.serve(master)
 
 
-def submitted_configuration(
-    settings: dict[str, str], parallelism: int | None, savepoint_path: str | None, *, allow_non_restored_state: bool
-) -> Configuration:
-    """Return the configuration of the submission: file and command line, overridden by the flags of `run`.
-
-    Args:
-        settings: File and command line.
-        parallelism: The value of `-p`.
-        savepoint_path: The value of `-s`.
-        allow_non_restored_state: Whether `-n` was given.
-    """
-    configuration = Configuration(settings)
-    if parallelism is not None:
-        configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism)
-    if savepoint_path is not None:
-        configuration.set(StateRecoveryOptions.SAVEPOINT_PATH, savepoint_path)
-    if allow_non_restored_state:
-        configuration.set(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE, True)
-    return configuration
-
-
 def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, status: JobStatusStore) -> int:
     """Run the program; return the exit code. A program that fails before its job starts results in a FAILED job."""
     sys.argv = [str(job_file), *arguments]
@@ -228,22 +207,6 @@ def run_program(job_file: Path, arguments: list[str], executor: DriverExecutor, 
             status.report_program_failure(failed)
         return 1
     return 0
-
-
-def program_trace(error: BaseException, job_file: Path) -> str:
-    """Return the stack trace from the program's own first frame on, without the frames that started it."""
-    if isinstance(error, PystateError):
-        return traceback.format_exc()
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != str(job_file):
-        trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
-
-
-def program_place(error: BaseException, job_file: Path) -> str:
-    """Return the program's file, with the line that raised, if there is one."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(job_file)]
-    return f"{job_file}, line {lines[-1]}" if lines else str(job_file)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -25,10 +25,10 @@ from pystate.common.job_execution_result import JobExecutionResult
 from pystate.core.api.executor import Executor, register_executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan
-from pystate.runtime.driver.__main__ import program_place, program_trace, submitted_configuration
 from pystate.runtime.driver.program.early_check import check_program
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import check_against
+from pystate.runtime.driver.program.submitted_program import program_place, program_trace, submitted_configuration
 from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism
 from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
 from pystate.runtime.execution.restore import load_snapshot
