@@ -130,6 +130,8 @@ $(CREATED):
 $(INSTALLED): requirements/build.lock requirements/dev.lock pyproject.toml $(CREATED)
 	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements/build.lock
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/dev.lock
+	@# until 0.1.0 the distribution had the name of somebody else's; left there, its connectors would be named twice
+	$(PIP) uninstall --quiet --yes pystate 2>/dev/null
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -1,6 +1,6 @@
 """Reads Kafka and writes Kafka and Parquet, exactly once: numbers the records of each key.
 
-    pip install 'pystate[kafka]'
+    pip install 'pystate-spark[kafka]'
     pystate run -Dspark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \
         examples/kafka_pipeline.py localhost:9092 words counts [/data/counts]
 

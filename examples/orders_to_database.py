@@ -2,8 +2,8 @@
 
     pystate run examples/orders_to_database.py DATABASE_URL [COUNT]
 
-`sqlite:////tmp/shop.db` needs nothing but `pip install 'pystate[sql]'`; `postgresql://user:password@host/database` needs
-`pystate[postgres]`. Missing tables are created.
+`sqlite:////tmp/shop.db` needs nothing but `pip install 'pystate-spark[sql]'`;
+`postgresql://user:password@host/database` needs `pystate-spark[postgres]`. Missing tables are created.
 """
 
 import sys

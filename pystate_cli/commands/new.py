@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from pystate.common.distribution import pip_install
 from pystate.common.errors import UsageError
 from pystate.connectors.project_template import ProjectTemplate
 from pystate_cli.arguments.completions import Completion, offered
@@ -71,7 +72,7 @@ def new(
             raise UsageError(message, where=str(target)) from error
         session.console.info(f"  {folder.name}/{path}")
     first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)})
-    for line in ("", f"cd {name}", "pip install 'pystate[test]'", "python -m pytest", *first_run.splitlines()):
+    for line in ("", f"cd {name}", pip_install("test"), "python -m pytest", *first_run.splitlines()):
         session.console.info(line)
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})

@@ -12,6 +12,7 @@ from typing import Any
 from pystate.common.configuration.keys_without_effect import why_without_effect
 from pystate.common.configuration.options import canonical_key, is_known, option_of
 from pystate.common.configuration.refused_keys import refusal_of
+from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError, UsageError
 
 FLAT_NAME = "flink-conf.yaml"
@@ -105,7 +106,7 @@ def read_nested(text: str, where: str) -> dict[str, str]:
         yaml: Any = importlib.import_module("yaml")
     except ModuleNotFoundError as error:
         message = "Flink 2's config.yaml is standard YAML, and no parser of it is installed."
-        raise ConfigurationError(message, where=where, hint='pip install "pystate[yaml]"') from error
+        raise ConfigurationError(message, where=where, hint=pip_install("yaml")) from error
     try:
         data = yaml.load(text, Loader=_plain_loader(yaml))  # noqa: S506 - a subclass of the safe loader
     except (yaml.YAMLError, ValueError) as error:  # the latter of its numbers and times

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pystate.common.distribution import FOREIGN_NAME, NAME
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.processes.machine_load import core_count
 from pystate.connectors.finding import Finding, fail, ok, warn
@@ -38,7 +39,7 @@ PACKAGES = (
     "anyio",
 )
 _OLDEST_PYTHON = (3, 10)
-_OLDEST_SPARK = 4
+_OLDEST_SPARK = (4, 1)
 _NO_SPACE = 200 << 20
 _RELEASED = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
 _SPARK_SECONDS = 180
@@ -82,6 +83,10 @@ def check_packages() -> Finding:
         return fail(
             "packages", f"not installed: {', '.join(missing)}", f"{sys.executable} -m pip install {' '.join(missing)}"
         )
+    if _version(FOREIGN_NAME):
+        text = f"the distribution {FOREIGN_NAME!r} is installed, which is not ours and writes to the same folders"
+        again = f"{sys.executable} -m pip install --force-reinstall --no-deps {NAME}"
+        return fail("packages", text, f"{sys.executable} -m pip uninstall {FOREIGN_NAME}, then {again}")
     return ok("packages", f"{len(PACKAGES)} packages are installed")
 
 
@@ -101,8 +106,8 @@ def check_spark(*, start: bool) -> Finding:
     version = _version("pyspark")
     if not version:
         return fail("spark", "PySpark is not installed", f"{sys.executable} -m pip install pyspark")
-    if int(version.partition(".")[0]) < _OLDEST_SPARK:
-        return fail("spark", f"PySpark {version} is too old", f"{sys.executable} -m pip install 'pyspark>=4'")
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_SPARK:
+        return fail("spark", f"PySpark {version} is too old", f"{sys.executable} -m pip install 'pyspark>=4.1'")
     if not start:
         return ok("spark", f"PySpark {version}")
     with tempfile.TemporaryDirectory(prefix="pystate-doctor-") as folder:

@@ -24,7 +24,7 @@ _README = """
 
 A pystate job: `{module}.py` {about}.
 
-    pip install 'pystate[test]'             # pytest
+    pip install 'pystate-spark[test]' # pytest
     python -m pytest                        # its parts, without Spark
     pystate doctor                          # can jobs run here?
 {commands}

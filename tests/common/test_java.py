@@ -99,7 +99,7 @@ def test_no_java_at_all_is_an_error_with_the_remedy(home: PystateHome) -> None:
     with pytest.raises(JavaNotFoundError) as caught:
         find_java(home, _environ())
     assert "JAVA_HOME is not set" in caught.value.message
-    assert 'pip install "pystate[java]"' in str(caught.value.hint)
+    assert "pip install 'pystate-spark[java]'" in str(caught.value.hint)
     assert "make java" in str(caught.value.hint)
 
 

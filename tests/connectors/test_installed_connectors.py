@@ -76,7 +76,7 @@ def test_an_installation_without_entry_points_is_told_from_one_without_connector
 
     with pytest.raises(ConnectorError, match="'pystate.connectors' are missing") as failed:
         connectors()
-    assert "install pystate again" in str(failed.value.hint)
+    assert "pip install --force-reinstall --no-deps pystate-spark" in str(failed.value.hint)
 
 
 def test_all_works_without_the_clients_of_systems(tmp_path):
@@ -101,6 +101,6 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
 
     assert done.stdout.splitlines() == [
         "3 files kafka",
-        "kafka writing: pip install 'pystate[kafka]'",
-        "sql databases: pip install 'pystate[sql]', and your database's driver",
+        "kafka writing: pip install 'pystate-spark[kafka]'",
+        "sql databases: pip install 'pystate-spark[sql]', and your database's driver",
     ], done.stderr

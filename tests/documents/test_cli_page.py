@@ -85,6 +85,7 @@ def plain(text: str, tmp_path: Any) -> str:
     text = re.sub(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}", "savepoint-<id>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(?:[+-]\d\d:\d\d|Z)", "<time>", text)
     text = re.sub(r"\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: \w+)?", "<time>", text)
+    text = re.sub(r"(?m)^(pystate [\d.]+) \([0-9a-f]{12}\)$", r"\1 (<commit>)", text)
     text = re.sub(r"\b\d+(?:\.\d+)? m?s\b", "<length>", text)
     return re.sub(r"127\.0\.0\.1:\d+", "<address>", text)
 

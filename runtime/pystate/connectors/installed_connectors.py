@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from pystate.common.distribution import NAME
 from pystate.common.errors import ConnectorError
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.connectors.connector import Connector
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "pystate.connectors"
-_OURS = "pystate"
 _LOOK = "pystate doctor looks at each connector"
 
 T = TypeVar("T")
@@ -67,9 +67,9 @@ def connector_entry_points() -> list[EntryPoint]:
     from importlib.metadata import entry_points  # many modules, for processes that never ask
 
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    if not any(_distribution(point) == _OURS for point in points):
+    if not any(_distribution(point) == NAME for point in points):
         message = f"The installation of pystate names no connectors: its entry points of the group {GROUP!r} are missing."
-        hint = "install pystate again (in its source tree: pip install --no-deps -e .)"
+        hint = f"pip install --force-reinstall --no-deps {NAME} (in its source tree: pip install --no-deps -e .)"
         raise ConnectorError(message, hint=hint)
     for first, second in _neighbours(points):
         if first.name == second.name:
@@ -109,4 +109,4 @@ def _distribution(point: EntryPoint) -> str:
 
 
 def _other(first: EntryPoint, second: EntryPoint) -> str:
-    return next((name for name in map(_distribution, (first, second)) if name != _OURS), _distribution(second))
+    return next((name for name in map(_distribution, (first, second)) if name != NAME), _distribution(second))

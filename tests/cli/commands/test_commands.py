@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from pystate import __version__
+from pystate.common.build import commit
 from pystate.common.errors import UsageError
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate_cli.commands.cancel import split_arguments
@@ -518,7 +520,9 @@ def test_wrong_calls_are_one_sentence_and_exit_code_2(pystate):
 
 
 def test_version_and_help(pystate):
-    assert pystate("version") == pystate("--version") == (0, "pystate 0.1.0\n", "")
+    outcome = pystate("version")
+    assert outcome == pystate("--version") == (0, f"pystate {__version__} ({commit()})\n", "")
+    assert json.loads(pystate("version", "--json").out) == {"version": __version__, "commit": commit()}
     assert pystate("--help").code == 0
     assert pystate().code == 2
     assert "Usage: pystate [OPTIONS] COMMAND" in pystate().out

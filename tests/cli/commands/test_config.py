@@ -305,7 +305,7 @@ def test_without_a_yaml_parser_the_extra_is_named(tmp_path, pystate, monkeypatch
     code, _, err = pystate("config", "import", "config.yaml")
 
     assert code == 1
-    assert err.endswith('  try: pip install "pystate[yaml]"\n')
+    assert err.endswith("  try: pip install 'pystate-spark[yaml]'\n")
 
 
 def test_files_of_any_other_name_are_known_by_their_content(tmp_path):

@@ -28,7 +28,7 @@ def test_the_test_of_a_new_project_passes(pystate, tmp_path):
     project = tmp_path / "word-count"
     assert (code, out) == (0, f"{project}\n")
     assert "  word-count/word_count.py\n" in err
-    assert "\ncd word-count\npip install 'pystate[test]'\npython -m pytest\n" in err, (
+    assert "\ncd word-count\npip install 'pystate-spark[test]'\npython -m pytest\n" in err, (
         "what the next command needs comes first"
     )
     done = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")

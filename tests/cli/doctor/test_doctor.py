@@ -118,6 +118,17 @@ def test_python_packages_and_spark(monkeypatch):
     monkeypatch.setattr(machine, "_version", lambda name: "" if name == "rich" else "3.5.1")
     assert machine.check_packages().text == "not installed: rich"
     assert machine.check_spark(start=False).text == "PySpark 3.5.1 is too old"
+    monkeypatch.setattr(machine, "_version", lambda name: "4.0.5")
+    assert machine.check_spark(start=False).health is Health.FAIL
+
+
+def test_a_foreign_distribution_of_our_import_name_is_found(monkeypatch):
+    assert machine.check_packages().health is Health.OK
+    monkeypatch.setattr(machine, "_version", lambda name: "0.0.2")
+    found = machine.check_packages()
+    assert found.health is Health.FAIL
+    assert "-m pip uninstall pystate, then" in found.hint
+    assert found.hint.endswith("--no-deps pystate-spark")
 
 
 def test_no_java(monkeypatch, tmp_path):

@@ -117,8 +117,8 @@ def test_options_that_name_places_refuse_it_too(key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "package", "command"),
     [
-        ("s3://bucket/x", "s3fs", "pip install 'pystate[s3]'"),
-        ("hdfs://without-a-package:8020/x", "requests", "pip install 'pystate[hdfs]'"),
+        ("s3://bucket/x", "s3fs", "pip install 'pystate-spark[s3]'"),
+        ("hdfs://without-a-package:8020/x", "requests", "pip install 'pystate-spark[hdfs]'"),
     ],
 )
 def test_a_missing_package_is_one_sentence_with_the_command(text: str, package: str, command: str, monkeypatch: Any) -> None:

@@ -54,7 +54,7 @@ class StorageOptions:
 
 
 class S3Options:
-    """S3, for places that begin with s3:// (also s3a://, s3n://, s3p://). Needs pip install 'pystate[s3]'.
+    """S3, for places that begin with s3:// (also s3a://, s3n://, s3p://). Needs pip install 'pystate-spark[s3]'.
 
     What is not set here comes from where the AWS tools look: the environment, ~/.aws, the machine's role.
     """
@@ -130,7 +130,7 @@ class S3Options:
 
 
 class HdfsOptions:
-    """HDFS, for places that begin with hdfs://. Needs a Hadoop with its libhdfs here, or pip install 'pystate[hdfs]'."""
+    """HDFS, for places that begin with hdfs://. Needs a Hadoop with its libhdfs, or pip install 'pystate-spark[hdfs]'."""
 
     HADOOP_CONF_DIR = ConfigOption[str | None](
         "env.hadoop.conf.dir",

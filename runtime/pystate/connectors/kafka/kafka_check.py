@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
+from pystate.common.distribution import pip_install
 from pystate.connectors.finding import Finding, ok, warn
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def check_kafka(configuration: Configuration) -> Finding:
     """Check that the settings name a fitting version of Spark's connector, and that the client is installed."""
     client = "writing: confluent-kafka is installed"
     if importlib.util.find_spec("confluent_kafka") is None:
-        client = "writing: pip install 'pystate[kafka]'"
+        client = f"writing: {pip_install('kafka')}"
     spark = importlib.util.find_spec("pyspark")
     if spark is None:
         return ok("kafka", f"no Spark, so nothing to read with; {client}")

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as AnswerTimeoutError
 from typing import Any, TypeVar
 
+from pystate.common.distribution import pip_install
 from pystate.common.errors import JobExecutionError, JobGraphError
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def kafka_client(module: str = "confluent_kafka") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         message = f"Kafka's client is not installed here: {error}."
-        raise JobGraphError(message, hint="pip install 'pystate[kafka]', on every machine where slots run") from error
+        raise JobGraphError(message, hint=f"{pip_install('kafka')}, on every machine where slots run") from error
 
 
 def client_settings(properties: Mapping[str, str], **own: Any) -> dict[str, Any]:

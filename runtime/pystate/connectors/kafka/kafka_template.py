@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pystate.common.distribution import pip_install
 from pystate.connectors.project_template import ProjectTemplate
 
 _JOB = '''
@@ -146,7 +147,7 @@ TEMPLATE = ProjectTemplate(
     test=_TEST,
     files={},
     commands=(
-        ("pip install 'pystate[kafka]'", "the client that writes"),
+        (pip_install("kafka"), "the client that writes"),
         ("pystate run {module}.py --servers localhost:9092", "the topics are words and counts"),
         ("pystate run -d {module}.py --servers localhost:9092", "the same, detached"),
     ),

@@ -1,4 +1,4 @@
-"""Connectors to databases through SQLAlchemy: a sink, look-ups, and a bounded source (`pip install 'pystate[sql]'`)."""
+"""Connectors to databases through SQLAlchemy: a sink, look-ups, a bounded source (`pip install 'pystate-spark[sql]'`)."""
 
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.execution import SqlExecutionOptions

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.sensitive_keys import HIDDEN
+from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.connectors.sql.jdbc_url import from_jdbc
 
@@ -86,7 +87,7 @@ class SqlConnectionOptions:
         named = url.drivername.partition("+")[2]
         if extra is not None and importlib.util.find_spec(named) is None:
             message = f"{url.get_backend_name()} needs the driver {named}, which is not installed."
-            raise ConfigurationError(message, where=self._place(), hint=f"pip install 'pystate[{extra}]'")
+            raise ConfigurationError(message, where=self._place(), hint=pip_install(extra))
         return url
 
     def shown(self) -> str:
@@ -157,7 +158,7 @@ def _sqlalchemy() -> Any:
         import sqlalchemy.exc
     except ImportError as error:
         message = "Databases need SQLAlchemy 2, which is not installed."
-        raise ConfigurationError(message, hint="pip install 'pystate[sql]'") from error
+        raise ConfigurationError(message, hint=pip_install("sql")) from error
     return sqlalchemy
 
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree  # noqa: S405 - reads the operator's own setti
 
 from pystate.common.configuration.file_system_options import HdfsClient, HdfsOptions
 from pystate.common.configuration.file_system_settings import HdfsSettings
+from pystate.common.distribution import pip_install
 from pystate.common.errors import SnapshotError, StorageError
 
 CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
@@ -53,7 +54,7 @@ def _make(authority: str, settings: HdfsSettings) -> Any:
         from pystate.core.file_systems.webhdfs import WebHdfsFileSystem
     except ImportError as error:
         message = f"There is no way to HDFS. libhdfs: {why_not_libhdfs}. WebHDFS: a package isn't installed: {error}."
-        raise SnapshotError(message, hint="pip install 'pystate[hdfs]'") from error
+        raise SnapshotError(message, hint=pip_install("hdfs")) from error
     return WebHdfsFileSystem(
         addresses=_webhdfs_addresses(authority, settings),
         user=os.environ.get("HADOOP_USER_NAME"),

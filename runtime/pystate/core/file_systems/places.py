@@ -12,6 +12,7 @@ from fsspec.registry import known_implementations, registry
 
 from pystate.common.configuration.file_system_settings import current_settings
 from pystate.common.configuration.sensitive_keys import HIDDEN
+from pystate.common.distribution import pip_install
 from pystate.common.errors import PystateError, SnapshotError, StorageError
 from pystate.common.text.place_text import check_place
 from pystate.core.file_systems.file_info import scheme_of
@@ -120,7 +121,7 @@ def _s3() -> Any:
         from pystate.core.file_systems.s3 import s3_file_system
     except ImportError as error:
         message = f"s3:// needs a package that isn't installed: {error}."
-        raise SnapshotError(message, hint="pip install 'pystate[s3]'") from error
+        raise SnapshotError(message, hint=pip_install("s3")) from error
     return s3_file_system(current_settings().s3)
 
 
