@@ -1,0 +1,282 @@
+"""How fast the dashboard's pages are with much to show: time, bytes, elements, long tasks, memory.
+
+    python benchmarks/dashboard.py [--before TREE] [--rounds N] [--updates N]
+
+Jobs without slots, which answer by the code of real drivers, in a process of their own; a job manager in another one;
+Debian's Chromium, headless, logged in. *checkpoints*: the page of 1,000 checkpoints of 200 subtasks of a running job;
+*ended*: the same of a job that has ended. *jobs*: the list of 200 jobs, scrolled for five seconds while it follows.
+*memory*: the list of 20 jobs and the checkpoints of one of them, each for as many answers as an hour has seconds, at a
+higher rate: the heap after forced collections, ten times on the way. With `--before` the pages of another checkout,
+which has `tests/ops/jobmanager/harness.py`, are measured in turn with these, and ratios are of the same round.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "runtime"), str(ROOT)]
+
+from tests.servers.chromium import browser  # noqa: E402
+
+JOB = f"{1:032x}"
+CHECKPOINTS = {"jobs": 1, "subtasks": 200, "checkpoints": 1000}
+SERVE = """
+import functools, sys
+from pathlib import Path
+from pystate.ops.jobmanager.dashboard import dashboard_routes
+from pystate.ops.jobmanager.dashboard.watches import Watches
+from tests.ops.jobmanager.harness import ManagerThread
+dashboard_routes.Watches = functools.partial(Watches, interval=float(sys.argv[2]))
+manager = ManagerThread(Path(sys.argv[1])).start()
+print(manager.port, flush=True)
+sys.stdin.read()
+manager.stop()
+"""
+WATCH = """
+window.found = { long: [], first: null, wanted: WANTED };
+new PerformanceObserver((list) => list.getEntries().forEach((one) => window.found.long.push(one.duration)))
+  .observe({ type: "longtask", buffered: true });
+new MutationObserver(() => {
+  if (window.found.first !== null || !document.querySelector(window.found.wanted)) return;
+  requestAnimationFrame(() => { window.found.first ??= performance.now(); });
+}).observe(document, { childList: true, subtree: true });
+"""
+COUNT_ANSWERS = """async (paths) => {
+  window.taken = 0;
+  const { tap } = await import(new URL("ui/app/rest.js", location.href));
+  for (const path of paths) tap(path, () => { window.taken += 1; });
+}"""
+SCROLL = """async () => {
+  window.found.long = [];
+  const until = performance.now() + 5000;
+  let down = true;
+  while (performance.now() < until) {
+    window.scrollBy(0, down ? 60 : -60);
+    if (window.scrollY + innerHeight >= document.documentElement.scrollHeight - 2) down = false;
+    if (window.scrollY <= 0) down = true;
+    await new Promise(requestAnimationFrame);
+  }
+  return window.found.long;
+}"""
+
+
+class Side:
+    """A checkout of pystate with a job manager over hosted jobs.
+
+    Args:
+        tree: The checkout.
+        hosted: What `tests/ops/jobmanager/hosted_jobs.py` is to host.
+        interval: Seconds between two answers.
+    """
+
+    def __init__(self, tree, hosted, interval=1.0):
+        self._folder = tempfile.TemporaryDirectory()
+        home = str(Path(self._folder.name) / "home")
+        hosts = str(ROOT / "tests/ops/jobmanager/hosted_jobs.py")
+        environment = {**os.environ, "PYTHONPATH": f"{tree / 'runtime'}:{tree}"}
+        self._hosts = self._begin([sys.executable, hosts, home, json.dumps(hosted)], environment)
+        assert self._hosts.stdout.readline() == b"ready\n"
+        self._manager = self._begin([sys.executable, "-c", SERVE, home, str(interval)], environment)
+        self.root = f"http://127.0.0.1:{int(self._manager.stdout.readline())}/"
+        self._token = (Path(home) / "token").read_text().strip()
+        self.processes = {"jobs": self._hosts.pid, "job manager": self._manager.pid}
+
+    def _begin(self, words, environment):
+        with open(Path(self._folder.name) / "log", "ab") as log:
+            return subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+
+    def code(self):
+        """Return a code that logs a page in."""
+        address = f"{self.root}pystate/login-codes"
+        headers = {"Authorization": f"Bearer {self._token}"}
+        request = urllib.request.Request(address, method="POST", headers=headers)  # noqa: S310 - always http
+        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
+            return json.loads(answer.read())["code"]
+
+    def close(self):
+        """End the processes."""
+        for process in (self._manager, self._hosts):
+            process.stdin.close()
+            process.wait()
+            process.stdout.close()
+        self._folder.cleanup()
+
+
+class Opened:
+    """A page that is logged in and shows nothing much yet."""
+
+    def __init__(self, chromium, side, wanted):
+        self.context = chromium.new_context(viewport={"width": 1300, "height": 900}, locale="en-GB")
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(180_000)
+        self.session = self.context.new_cdp_session(self.page)
+        self.page.goto(f"{side.root}#login={side.code()}")
+        self.page.get_by_role("button", name="Log out").wait_for()
+        self.page.add_init_script(WATCH.replace("WANTED", json.dumps(wanted)))
+        self._root = side.root
+
+    def show(self, hash_):
+        """Load a page anew, and return the milliseconds until it has shown what is wanted."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self._root}#{hash_}")
+        self.wait_until("window.found?.first !== null")
+        return self.page.evaluate("window.found.first")
+
+    def wait_until(self, condition):
+        """Wait for a condition; the page's policy lets no script wait for one that is text."""
+        until = time.monotonic() + 900
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < until, condition
+            self.page.wait_for_timeout(50)
+
+    @property
+    def elements(self):
+        return self.page.evaluate("document.querySelectorAll('*').length")
+
+    def heap(self):
+        """Return the bytes in use after forced collections, elements in documents, and listeners."""
+        self.session.send("HeapProfiler.enable")
+        for _ in range(2):
+            self.session.send("HeapProfiler.collectGarbage")
+        counted = self.session.send("Memory.getDOMCounters")
+        used = self.session.send("Runtime.getHeapUsage")["usedSize"]
+        return used, counted["nodes"], counted["jsEventListeners"]
+
+
+def ticks(pid):
+    """Return the processor seconds of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_checkpoints(chromium, tree, ended):
+    side = Side(tree, {**CHECKPOINTS, "ended": ended, "every": 0 if ended else 1})
+    try:
+        opened = Opened(chromium, side, "td button[aria-expanded]")
+        shown = opened.show(f"/jobs/{JOB}/checkpoints")
+        long = opened.page.evaluate("window.found.long")
+        before = {name: ticks(pid) for name, pid in side.processes.items()}
+        opened.page.wait_for_timeout(5000)
+        spent = {name: (ticks(pid) - before[name]) / 5 for name, pid in side.processes.items()}
+        later = max(opened.page.evaluate("window.found.long")[len(long) :], default=0)
+        found = {
+            "shown, ms": shown,
+            "longest task at first, ms": max(long, default=0),
+            "longest task later, ms": later,
+            "elements": opened.elements,
+            "job manager, % of a core": 100 * spent["job manager"],
+            "drivers, % of a core": 100 * spent["jobs"],
+        }
+        opened.context.close()
+        return found
+    finally:
+        side.close()
+
+
+def measure_list(chromium, tree):
+    side = Side(tree, {"jobs": 200, "subtasks": 4, "checkpoints": 3, "every": 5})
+    try:
+        opened = Opened(chromium, side, "tr.pick")
+        shown = opened.show("/")
+        opened.page.wait_for_timeout(4000)
+        before = {name: ticks(pid) for name, pid in side.processes.items()}
+        long = opened.page.evaluate(SCROLL)
+        spent = {name: (ticks(pid) - before[name]) / 5 for name, pid in side.processes.items()}
+        found = {
+            "shown, ms": shown,
+            "longest task while scrolling, ms": max(long, default=0),
+            "long tasks while scrolling": len(long),
+            "elements": opened.elements,
+            "job manager, % of a core": 100 * spent["job manager"],
+            "drivers, % of a core": 100 * spent["jobs"],
+        }
+        opened.context.close()
+        return found
+    finally:
+        side.close()
+
+
+def measure_memory(chromium, tree, hash_, wanted, updates):
+    """Return the heap after each tenth of the updates, and what the page had at the end."""
+    side = Side(tree, {"jobs": 20, "subtasks": 20, "checkpoints": 10, "every": 0.2}, interval=0.02)
+    try:
+        opened = Opened(chromium, side, wanted)
+        opened.show(hash_)
+        watched = ["/pystate/jobs/figures", "/jobs/overview", f"/jobs/{JOB}/checkpoints"]
+        opened.page.evaluate(COUNT_ANSWERS, watched)
+        found = []
+        for tenth in range(1, 11):
+            opened.wait_until(f"window.taken >= {updates * tenth // 10}")
+            found.append(opened.heap())
+        opened.context.close()
+        return found
+    finally:
+        side.close()
+
+
+def table(title, trees, rounds, measured):
+    """Print medians of rounds, and the ratio of each round's two sides."""
+    found = {name: [] for name in trees}
+    for _ in range(rounds):
+        for name, tree in trees.items():
+            found[name].append(measured(tree))
+    print(f"\n{title}\n\n| | {' | '.join(trees)} |{' now over before |' if len(trees) > 1 else ''}")
+    print(f"|---|{'---|' * (len(trees) + (len(trees) > 1))}")
+    for figure in found["now"][0]:
+        values = {name: [one[figure] for one in rows] for name, rows in found.items()}
+        cells = [f"{statistics.median(each):,.0f}" for each in values.values()]
+        if len(trees) > 1:
+            ratios = [now / before for now, before in zip(values["now"], values["before"], strict=True) if before]
+            cells.append(f"{statistics.median(ratios):.2f}" if ratios else "")
+        print(f"| {figure} | {' | '.join(cells)} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--before", type=Path, help="another checkout")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--updates", type=int, default=3600)
+    parser.add_argument("--only", choices=("checkpoints", "ended", "jobs", "memory"))
+    given = parser.parse_args()
+    trees = {**({"before": given.before.resolve()} if given.before else {}), "now": ROOT}
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
+
+    def wants(name):
+        return given.only in (None, name)
+
+    with browser() as chromium:
+        if wants("checkpoints"):
+            table(
+                "1,000 checkpoints of 200 subtasks, running",
+                trees,
+                given.rounds,
+                lambda tree: measure_checkpoints(chromium, tree, False),
+            )
+        if wants("ended"):
+            table(
+                "The same, of a job that has ended",
+                trees,
+                given.rounds,
+                lambda tree: measure_checkpoints(chromium, tree, True),
+            )
+        if wants("jobs"):
+            table("200 jobs", trees, given.rounds, lambda tree: measure_list(chromium, tree))
+        for name, hash_, wanted in (
+            (("list", "/", "tr.pick"), ("checkpoints", f"/jobs/{JOB}/checkpoints", "td button")) if wants("memory") else ()
+        ):
+            heaps = measure_memory(chromium, ROOT, hash_, wanted, given.updates)
+            sizes = ", ".join(f"{used / 1e6:.2f}" for used, _, _ in heaps)
+            print(f"\nHeap of the {name} after each tenth of {given.updates} answers, MB: {sizes};", end=" ")
+            print(f"elements {heaps[0][1]} to {heaps[-1][1]}, listeners {heaps[0][2]} to {heaps[-1][2]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
