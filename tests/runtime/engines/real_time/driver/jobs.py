@@ -130,7 +130,9 @@ class RealTimeJob:
         os.kill(self.master.slot_pids[index], signal.SIGKILL)
 
     def savepoint(self, **how):
-        return self.master.savepoint(None, **{"stop": False, "cancel": False, **how}).result(60).path
+        future = self.master.savepoint(None, **{"stop": False, "cancel": False, **how})
+        wait_until(future.done, 60)
+        return future.result().path
 
     def end(self):
         assert ends(self.thread, 90), self.said
