@@ -102,23 +102,23 @@ def test_epochs_up_to_the_restored_one_are_not_run_again():
     assert ledger.claim(42, FIRST) is ClaimResult.RUN
 
 
-def test_a_newer_attempt_succeeds_the_older_where_the_subtask_reads_its_rows_itself():
+def test_a_newer_attempt_takes_over_where_the_subtask_reads_its_rows_itself():
     ledger = EpochLedger(reads_itself=True)
     ledger.claim(0, FIRST)
-    assert ledger.claim(0, RETRY) is ClaimResult.SUCCEED
+    assert ledger.claim(0, RETRY) is ClaimResult.TAKE_OVER
     assert ledger.claim(0, OTHER_ACTION) is ClaimResult.WAIT
     assert ledger.claim(1, RETRY) is ClaimResult.FENCE
     ledger.prepare()
-    assert ledger.adopt(RETRY)
+    assert ledger.take_over(RETRY)
     assert ledger.claim(0, FIRST) is ClaimResult.STALE
     assert ledger.claim(0, RETRY) is ClaimResult.REPLAY
     assert ledger.finish() == 0
-    assert not ledger.adopt(OTHER_ACTION)
+    assert not ledger.take_over(OTHER_ACTION)
 
 
 def test_only_rows_that_the_subtask_reads_itself_outlive_their_attempt():
     ledger = EpochLedger()
     ledger.claim(0, FIRST)
     ledger.prepare()
-    assert not ledger.adopt(RETRY)
+    assert not ledger.take_over(RETRY)
     assert ledger.claim(0, FIRST) is ClaimResult.REPLAY

@@ -19,7 +19,7 @@ class ClaimResult(Enum):
     RUN = "run"  # no attempt runs it: run it
     FENCE = "fence"  # an older attempt runs it: stop that one, then run it
     WAIT = "wait"  # another stage runs it: wait for its end, then ask again
-    SUCCEED = "succeed"  # an older attempt runs it, with rows that the subtask reads itself: hang up on that one, and wait
+    TAKE_OVER = "take over"  # an older attempt runs what the subtask reads itself: hang up on that one, and wait
     PREPARED = "prepared"  # another attempt has prepared it: ask Spark for the outcome of that attempt
     REPLAY = "replay"  # it is finished, or prepared by this attempt: take the kept output
     STALE = "stale"  # a newer attempt of the same task runs or has run it
@@ -91,7 +91,7 @@ class EpochLedger:
                 return ClaimResult.WAIT
             if not asker.is_newer_than(runner):
                 return ClaimResult.STALE
-            return ClaimResult.SUCCEED if self._reads_itself else ClaimResult.FENCE
+            return ClaimResult.TAKE_OVER if self._reads_itself else ClaimResult.FENCE
         if self.prepared is not None:
             return self._claim_prepared(epoch, asker, *self.prepared)
         if epoch == self.finished:
@@ -117,7 +117,7 @@ class EpochLedger:
             raise RuntimeError(message)
         self.prepared, self.running = self.running, None
 
-    def adopt(self, asker: Asker) -> bool:
+    def take_over(self, asker: Asker) -> bool:
         """Pass the prepared epoch of an attempt that failed on to another one, if its rows were not that attempt's."""
         if self.prepared is None or not self._reads_itself:
             return False

@@ -303,10 +303,11 @@ class MicroBatchSubtask(Subtask):
             if outcome is TaskOutcome.SUCCEEDED:
                 return None  # a later task may have read the output
             if outcome is TaskOutcome.FAILED:
-                if self._adopt(before, asker, hang_up):
-                    return None
-                self._give_up(before)
-                continue
+                taken = self._take_from(before, asker, hang_up)
+                if taken is None:
+                    continue
+                self._epochs.epoch_prepared(self.task.uid, self.index, taken)
+                return None
             deadline = deadline or PatientDeadline(OUTCOME_TIMEOUT_S)
             if deadline.has_passed():
                 message = f"Spark does not say what became of task {before.task_attempt_id}, which has run epoch {epoch}."
@@ -323,36 +324,33 @@ class MicroBatchSubtask(Subtask):
         if result in (ClaimResult.STALE, ClaimResult.PAST, ClaimResult.UNCONFIRMED):
             message = f"Subtask {self.index} of {self.task.uid} does not run epoch {epoch} ({result.value})."
             raise FencedError(message)
-        if result in (ClaimResult.FENCE, ClaimResult.SUCCEED) and self._claim is not None and not self._claim.at_end:
+        if result in (ClaimResult.FENCE, ClaimResult.TAKE_OVER) and self._claim is not None and not self._claim.at_end:
             if result is ClaimResult.FENCE:
                 self._claim.fenced = True
                 self.chain.interrupt()
             self._claim.hang_up()
         return result
 
-    def _adopt(self, prepared: PreparedEpoch, asker: Asker, hang_up: Callable[[], None]) -> bool:
-        """Make the prepared epoch of an attempt that Spark doesn't use another attempt's, if it was not fed by that one."""
+    def _take_from(self, prepared: PreparedEpoch, asker: Asker, hang_up: Callable[[], None]) -> PreparedEpoch | None:
+        """End what a task attempt that Spark doesn't use has prepared.
+
+        Returns:
+            The epoch as the newer attempt's own, if its rows were not the older one's; None if it was rolled back.
+        """
         with self._changed:
-            if self._prepared is not prepared or not self._ledger.adopt(asker):
-                return False
+            if self._prepared is not prepared:
+                return None
             if self._claim is not None:
                 self._claim.hang_up()
-            self._claim = _Claim(hang_up)
-            self._claim.at_end = True
-            adopted = replace(prepared, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id)
-            self._prepared = adopted
-        self._epochs.epoch_prepared(self.task.uid, self.index, adopted)
-        return True
-
-    def _give_up(self, prepared: PreparedEpoch) -> None:
-        """Roll back a prepared epoch whose task attempt Spark doesn't use."""
-        with self._changed:
-            if self._prepared is prepared:
-                if self._claim is not None:
-                    self._claim.hang_up()
-                self._roll_back()
-                self.checkpoints.deliver(self._has_failed)
-                self._changed.notify_all()
+            if self._ledger.take_over(asker):
+                self._claim = _Claim(hang_up)
+                self._claim.at_end = True
+                self._prepared = replace(prepared, stage_id=asker.stage_id, task_attempt_id=asker.task_attempt_id)
+                return self._prepared
+            self._roll_back()
+            self.checkpoints.deliver(self._has_failed)
+            self._changed.notify_all()
+            return None
 
     def _process(self, claim: _Claim, epoch: int, batches: Generator[tuple[int, pa.RecordBatch], None, int]) -> int:
         """Run the functions over all batches; return the number of rows that the attempt has read."""
