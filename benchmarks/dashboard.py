@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT)]
 
+from tests.security.process_usage import processor_seconds  # noqa: E402
 from tests.servers.chromium import browser  # noqa: E402
 
 JOB = f"{1:032x}"
@@ -87,7 +88,7 @@ class Side:
         self._manager = self._begin([sys.executable, "-c", SERVE, home, str(interval)], environment)
         self.root = f"http://127.0.0.1:{int(self._manager.stdout.readline())}/"
         self._token = (Path(home) / "token").read_text().strip()
-        self.processes = {"jobs": self._hosts.pid, "job manager": self._manager.pid}
+        self.processes = {"drivers": self._hosts.pid, "job manager": self._manager.pid}
 
     def _begin(self, words, environment):
         with open(Path(self._folder.name) / "log", "ab") as log:
@@ -151,57 +152,50 @@ class Opened:
         return used, counted["nodes"], counted["jsEventListeners"]
 
 
-def ticks(pid):
-    """Return the processor seconds of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def measure(chromium, hosted, wanted, hash_, figures):
+    """Return what a page's first show and some seconds after it cost.
+
+    Args:
+        chromium: The browser.
+        hosted: A `Side`; it is closed.
+        wanted: The selector of what counts as shown.
+        hash_: The page.
+        figures: Called with the page: lets some seconds pass, and returns figures of its own.
+    """
+    try:
+        opened = Opened(chromium, hosted, wanted)
+        found = {"shown, ms": opened.show(hash_)}
+        before = {name: processor_seconds(pid) for name, pid in hosted.processes.items()}
+        began = time.monotonic()
+        found.update(figures(opened.page))
+        found["elements"] = opened.elements
+        for name, pid in hosted.processes.items():
+            found[f"{name}, % of a core"] = 100 * (processor_seconds(pid) - before[name]) / (time.monotonic() - began)
+        opened.context.close()
+        return found
+    finally:
+        hosted.close()
 
 
 def measure_checkpoints(chromium, tree, ended):
+    def figures(page):
+        at_first = page.evaluate("window.found.long")
+        page.wait_for_timeout(5000)
+        later = page.evaluate("window.found.long")[len(at_first) :]
+        return {"longest task at first, ms": max(at_first, default=0), "longest task later, ms": max(later, default=0)}
+
     side = Side(tree, {**CHECKPOINTS, "ended": ended, "every": 0 if ended else 1})
-    try:
-        opened = Opened(chromium, side, "td button[aria-expanded]")
-        shown = opened.show(f"/jobs/{JOB}/checkpoints")
-        long = opened.page.evaluate("window.found.long")
-        before = {name: ticks(pid) for name, pid in side.processes.items()}
-        opened.page.wait_for_timeout(5000)
-        spent = {name: (ticks(pid) - before[name]) / 5 for name, pid in side.processes.items()}
-        later = max(opened.page.evaluate("window.found.long")[len(long) :], default=0)
-        found = {
-            "shown, ms": shown,
-            "longest task at first, ms": max(long, default=0),
-            "longest task later, ms": later,
-            "elements": opened.elements,
-            "job manager, % of a core": 100 * spent["job manager"],
-            "drivers, % of a core": 100 * spent["jobs"],
-        }
-        opened.context.close()
-        return found
-    finally:
-        side.close()
+    return measure(chromium, side, "td button[aria-expanded]", f"/jobs/{JOB}/checkpoints", figures)
 
 
 def measure_list(chromium, tree):
+    def figures(page):
+        page.wait_for_timeout(4000)
+        long = page.evaluate(SCROLL)
+        return {"longest task while scrolling, ms": max(long, default=0), "long tasks while scrolling": len(long)}
+
     side = Side(tree, {"jobs": 200, "subtasks": 4, "checkpoints": 3, "every": 5})
-    try:
-        opened = Opened(chromium, side, "tr.pick")
-        shown = opened.show("/")
-        opened.page.wait_for_timeout(4000)
-        before = {name: ticks(pid) for name, pid in side.processes.items()}
-        long = opened.page.evaluate(SCROLL)
-        spent = {name: (ticks(pid) - before[name]) / 5 for name, pid in side.processes.items()}
-        found = {
-            "shown, ms": shown,
-            "longest task while scrolling, ms": max(long, default=0),
-            "long tasks while scrolling": len(long),
-            "elements": opened.elements,
-            "job manager, % of a core": 100 * spent["job manager"],
-            "drivers, % of a core": 100 * spent["jobs"],
-        }
-        opened.context.close()
-        return found
-    finally:
-        side.close()
+    return measure(chromium, side, "tr.pick", "/", figures)
 
 
 def measure_memory(chromium, tree, hash_, wanted, updates):
@@ -253,20 +247,12 @@ def main():
         return given.only in (None, name)
 
     with browser() as chromium:
-        if wants("checkpoints"):
-            table(
-                "1,000 checkpoints of 200 subtasks, running",
-                trees,
-                given.rounds,
-                lambda tree: measure_checkpoints(chromium, tree, False),
-            )
-        if wants("ended"):
-            table(
-                "The same, of a job that has ended",
-                trees,
-                given.rounds,
-                lambda tree: measure_checkpoints(chromium, tree, True),
-            )
+        for name, title, ended in (
+            ("checkpoints", "1,000 checkpoints of 200 subtasks, running", False),
+            ("ended", "The same, of a job that has ended", True),
+        ):
+            if wants(name):
+                table(title, trees, given.rounds, lambda tree, ended=ended: measure_checkpoints(chromium, tree, ended))
         if wants("jobs"):
             table("200 jobs", trees, given.rounds, lambda tree: measure_list(chromium, tree))
         for name, hash_, wanted in (

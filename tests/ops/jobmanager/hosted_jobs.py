@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +13,7 @@ from pystate.common.configuration.execution_options import ExecutionEngine
 from pystate.common.files.home import JobDirectory, PystateHome, write_file_atomically
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import new_secret
+from pystate.common.time import current_time_ms
 from pystate.core.metrics.sample import MetricSample, counter, gauge
 from pystate.core.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
 from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
@@ -46,10 +46,10 @@ class HostedJob:
         EmbeddedProgramFile.of_this_process(job_id).write_to(self.directory.embedded)
         write_file_atomically(self.directory.secret, new_secret())
         self.subtasks = subtasks
-        self.tracker = CheckpointStatsTracker(history, now)
+        self.tracker = CheckpointStatsTracker(history, current_time_ms)
         self.tracker.describe_tasks([COUNT])
         self.status = JobStatusStore(self.directory, name)
-        self._began = now()
+        self._began = current_time_ms()
         self._taken = 0
         self._endpoint = ControlEndpoint(self.directory, self.status)
         self._endpoint.start()
@@ -80,7 +80,7 @@ class HostedJob:
 
     def metrics(self) -> DriverMetrics:
         """Return what a driver tells, with other rates at each moment."""
-        seconds = (now() - self._began) / 1000
+        seconds = (current_time_ms() - self._began) / 1000
         subtasks = [
             SubtaskMetricStore(index, "here", task_samples(index, seconds, self.status.state))
             for index in range(self.subtasks)
@@ -93,7 +93,7 @@ class HostedJob:
         """Take further checkpoints, the last of them now."""
         for left in reversed(range(checkpoints)):
             self._taken += 1
-            at = now() - every * left
+            at = current_time_ms() - every * left
             pending = PendingCheckpoint(
                 self._taken,
                 self._taken,
@@ -127,12 +127,8 @@ def task_samples(subtask: int, seconds: float, state: JobStatus) -> list[MetricS
         gauge("busyTimeMsPerSecond", int(rate) % 400),
         gauge("backPressuredTimeMsPerSecond", 0),
         gauge("lastCheckpointStateSize", 5000 * (subtask + 1)),
-        gauge("currentInputWatermark", now() - 1500),
+        gauge("currentInputWatermark", current_time_ms() - 1500),
     ]
-
-
-def now() -> int:
-    return int(time.time() * 1000)
 
 
 def main() -> None:
