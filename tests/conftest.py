@@ -76,7 +76,7 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
 def pytest_sessionfinish(session, exitstatus):
     files = session.config.stash[FILES]
     if files is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
-        # behind multiprocessing's own finalizers, of which that of its folder there (-100) can't do without it
+        # after multiprocessing's own finalizers: that of its folder in there (-100) needs it
         Finalize(None, shutil.rmtree, args=(files,), kwargs={"ignore_errors": True}, exitpriority=-200)
 
 
