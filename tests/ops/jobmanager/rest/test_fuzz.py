@@ -87,6 +87,8 @@ def with_ids_of_ours(case: schemathesis.Case) -> None:
             case.path_parameters[name] = known[number // 8 % len(known)]
     if "state" in case.query and zlib.crc32(str(case.query).encode("utf-8", "surrogatepass")) % 8:
         case.query.update(QUERIED)
+    if isinstance(case.body, dict) and "reads" in case.body and zlib.crc32(repr(case.body).encode()) % 2:
+        case.body = {**case.body, "reads": [QUERIED]}
 
 
 def described() -> dict[str, schemathesis.APIOperation]:
@@ -129,7 +131,7 @@ def test_every_answer_is_one_that_the_document_describes(label: str, mode: Gener
         answer = case.call(headers=headers)
         statuses[answer.status_code] += 1
         assert answer.status_code < 500 or answer.status_code == 503, answer.text
-        too_long = [negative_data_rejection] if answer.status_code == 414 else []  # a refusal that this check doesn't know
+        too_long = [negative_data_rejection] if answer.status_code in {413, 414} else []  # refusals this check doesn't know
         case.validate_response(answer, excluded_checks=[not_a_server_error, positive_data_acceptance, *too_long])
 
     with contextlib.suppress(Unsatisfiable):  # there is nothing wrong that a request without parameters could have
