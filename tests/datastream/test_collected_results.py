@@ -100,6 +100,20 @@ def test_closing_behind_the_last_element_leaves_a_job_that_has_ended_alone():
     assert job.cancels == 0
 
 
+def test_an_interrupt_while_the_program_waits_closes_the_iterator():
+    """A notebook keeps the frames of the cell, so nothing else would."""
+    queue, job = ResultQueue(), Job()
+
+    def interrupted(deadline=None):
+        raise KeyboardInterrupt
+
+    queue.take = interrupted
+    elements = CloseableIterator(queue, job)
+    with pytest.raises(KeyboardInterrupt):
+        next(elements)
+    assert job.cancels == 1
+
+
 class Collecting(Executor):
     """Hands over the elements of the collection that the job reads."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,15 +12,19 @@ import pyarrow as pa
 from pystate.common.errors import JobGraphError
 from pystate.core.api.collected_results import CloseableIterator, ResultQueue
 from pystate.core.api.job_graph import (
-    KeyByTransformation,
     SinkKind,
     SinkTransformation,
     SourceTransformation,
+    StreamGraph,
     Transformation,
+    copied_upstream,
+    detach_unread,
     element_type,
+    without_key,
 )
 from pystate.core.records.codec import RecordCodec
 from pystate.datastream.execution_environment import ExecutionEnvironment
+from pystate.datastream.preview import Preview, PreviewEnd
 from pystate.datastream.step_settings import StepSettings
 
 if TYPE_CHECKING:
@@ -63,9 +68,7 @@ class CollectableStream(StepSettings):
         Raises:
             PystateError: The job can't be started; or, with a limit, failed.
         """
-        queue, step = ResultQueue(), self._transformation
-        while isinstance(step, KeyByTransformation):  # a key has no effect at the end of a stream
-            step = step.parent
+        queue, step = ResultQueue(), without_key(self._transformation)  # a key has no effect at the end of a stream
         SinkTransformation("Collect", (step,), kind=SinkKind.COLLECT, function=queue)
         job = self._collecting.start(job_execution_name or "DataStream Collect", queue)
         elements: CloseableIterator[Any] = CloseableIterator(queue, job)
@@ -73,6 +76,44 @@ class CollectableStream(StepSettings):
             return elements
         with elements:
             return list(itertools.islice(elements, limit))
+
+    def preview(self, n: int = 10, *, seconds: float = 60.0) -> Preview:
+        """Run the stream alone until it has given some elements, end the job, and return the elements as a table.
+
+        The program's other steps and its sinks don't run, and stay for `execute()`; what was built for the preview alone
+        doesn't. The job takes no checkpoints, starts from no savepoint and isn't restarted.
+
+        Args:
+            n: The maximum number of elements.
+            seconds: How long to wait for them from now on, the start of Spark included.
+
+        Raises:
+            JobGraphError: A limit isn't positive.
+            PystateError: The job can't be started, or failed.
+        """
+        if n < 1 or seconds <= 0:
+            message = f"preview({n}, seconds={seconds}): both limits are positive numbers."
+            raise JobGraphError(message)
+        queue, deadline = ResultQueue(), time.monotonic() + seconds
+        read = without_key(self._transformation)
+        step, sources = copied_upstream(read)
+        SinkTransformation("Preview", (step,), kind=SinkKind.COLLECT, function=queue)
+        detach_unread(self._transformation)
+        name = f"preview of {read.name}"
+        elements: list[Any] = []
+        ended = PreviewEnd.ENOUGH
+        with CloseableIterator[Any](queue, self._collecting.start_trial(StreamGraph(sources), name, queue)):
+            while len(elements) < n:
+                try:
+                    batch = queue.take(deadline)
+                except TimeoutError:
+                    ended = PreviewEnd.TIME_IS_OVER
+                    break
+                if batch is None:
+                    ended = PreviewEnd.END_OF_INPUT
+                    break
+                elements += batch
+        return Preview(elements[:n], element_type(step.output_type), ended, seconds)
 
     def to_data_frame(self) -> DataFrame:
         """Run the job over its bounded input, and return the elements of this stream as a DataFrame, for Spark SQL.

@@ -39,6 +39,7 @@ from pystate.core.api.job_graph import (
     UnionTransformation,
     check_same_type,
     element_type,
+    without_key,
 )
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
@@ -50,7 +51,7 @@ from pystate.datastream.connectors.base import SupportsPreprocessing
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.interval_joins import IntervalJoin
 from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
-from pystate.datastream.partitionable_stream import PartitionableStream, checked_function, without_key
+from pystate.datastream.partitionable_stream import PartitionableStream, checked_function
 from pystate.datastream.queryable_state_stream import (
     DiscardingSink,
     QueryableStateFunction,

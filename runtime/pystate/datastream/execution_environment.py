@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.options import (
+    CheckpointingOptions,
+    RestartStrategyOptions,
+    RestartStrategyType,
+    StateRecoveryOptions,
+)
 from pystate.common.errors import JobGraphError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
@@ -200,6 +206,24 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             return self._executor.execute_async(graph.copy(), self._configuration.copy(), name, results)
         finally:
             graph.detach()
+
+    def start_trial(self, graph: StreamGraph, job_name: str, results: ResultQueue) -> JobClient:
+        """Start a job that is there to be looked at: without state to start from, checkpoints and restarts.
+
+        Args:
+            graph: The steps, which are none of the program's next job.
+            job_name: The name of the job.
+            results: The stream of results that the program reads.
+
+        Raises:
+            PystateError: The program can't be run.
+        """
+        configuration = self._configuration.copy()
+        for option in (CheckpointingOptions.CHECKPOINTING_INTERVAL, StateRecoveryOptions.SAVEPOINT_PATH):
+            configuration.remove_config(option.key)
+        configuration.set(CheckpointingOptions.EVERY_EPOCH, False)
+        configuration.set(RestartStrategyOptions.RESTART_STRATEGY, RestartStrategyType.NONE)
+        return self._executor.execute_async(graph, configuration, job_name, results)
 
     def _job(self, job_name: str | None) -> tuple[StreamGraph, str]:
         graph = self._graph()

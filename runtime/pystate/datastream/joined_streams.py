@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.functions import KeySelector
-from pystate.core.api.job_graph import OneInputTransformation, UnionTransformation
+from pystate.core.api.job_graph import OneInputTransformation, UnionTransformation, without_key
 from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.window.assigners import WindowAssigner
@@ -24,7 +24,6 @@ from pystate.core.api.window.evictors import Evictor
 from pystate.core.api.window.triggers import Trigger
 from pystate.datastream.connected_streams import InputStream, Key
 from pystate.datastream.interval_joins import refuse_checkpointed
-from pystate.datastream.partitionable_stream import without_key
 from pystate.datastream.windowed_stream import WindowedStream
 from pystate.datastream.wrong_functions import shown
 

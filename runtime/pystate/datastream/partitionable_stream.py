@@ -14,6 +14,7 @@ from pystate.core.api.job_graph import (
     Partitioning,
     PartitionTransformation,
     Transformation,
+    without_key,
 )
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.wrong_functions import shown, way_of
@@ -98,8 +99,3 @@ def checked_function(function: Any, expected: type[Function], what: str) -> Any:
         return function
     message = f"{what}() takes a function or a {expected.__name__}, not {shown(function)}."
     raise JobGraphError(message, hint=way_of(function))
-
-
-def without_key(step: Transformation) -> Transformation:
-    """Return the input of a key_by(): another partitioning makes the key irrelevant."""
-    return without_key(step.parent) if isinstance(step, KeyByTransformation) else step

@@ -50,6 +50,9 @@ class Master:
 class Status:
     state = JobStatus.RUNNING
 
+    def update(self, state):
+        self.state = state
+
 
 @pytest.fixture
 def log():
@@ -113,9 +116,28 @@ def test_an_interrupt_in_front_of_a_jobs_turn_waits_for_no_other_job(job, log):
     with pytest.raises(KeyboardInterrupt):
         jobs.run(second)
     assert not first.has_ended
-    first._master.told.set()
     with pytest.raises(JobCancelledError):
         second.wait()
+    first._master.told.set()
+    assert first.wait()
+    assert log == ["a begins", "a ends"]
+
+
+def test_a_job_that_is_cancelled_before_its_turn_ends_at_once(job, log):
+    jobs, results, first = ProgramJobs(), ResultQueue(), job("a")
+    second = job("b", results)
+    jobs.start(first)
+    jobs.start(second)
+    second.cancel()
+
+    with pytest.raises(JobCancelledError):
+        results.take()
+    with pytest.raises(JobCancelledError):
+        second.wait()
+    assert second._status.state is JobStatus.CANCELED
+    assert not first.has_ended
+    first._master.told.set()
+    assert first.wait()
 
 
 def test_a_program_hears_of_the_failure_of_the_job_that_it_waits_for_and_nobody_else_does(job, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -57,15 +58,22 @@ class ResultQueue:
             self._ended, self._error = True, error
             self._changed.notify_all()
 
-    def take(self) -> Sequence[Any] | None:
+    def take(self, deadline: float | None = None) -> Sequence[Any] | None:
         """Wait for the next batch; None after the last one.
 
+        Args:
+            deadline: Until when, on the monotonic clock; None for as long as it takes.
+
         Raises:
+            TimeoutError: There is none by then.
             Exception: What the job failed with.
         """
         with self._changed:
             while not self._batches and not self._ended and not self._closed:
-                self._changed.wait()
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError
+                self._changed.wait(left)
             if self._closed:
                 return None
             if self._batches:
@@ -113,7 +121,11 @@ class CloseableIterator(Generic[T]):
         while True:
             for element in self._batch:
                 return element  # type: ignore[no-any-return]
-            batch = self._queue.take()
+            try:
+                batch = self._queue.take()
+            except KeyboardInterrupt:  # a notebook keeps the frame of a cell that was interrupted, and with it the iterator
+                self.close()
+                raise
             if batch is None:
                 raise StopIteration
             self._batch = iter(batch)

@@ -520,6 +520,36 @@ class StreamGraph:
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
 
 
+def copied_upstream(step: Transformation) -> tuple[Transformation, list[SourceTransformation]]:
+    """Return a copy of a step with copies of all that it reads, and the sources among these; the program's graph stays."""
+    copies: dict[int, Transformation] = {}
+
+    def copied(one: Transformation) -> Transformation:
+        if id(one) not in copies:
+            parents = tuple(copied(parent) for parent in one.parents)
+            made = copies[id(one)] = copy(one)
+            made.parents, made.children, made.detached = parents, [], False
+            for parent in parents:
+                parent.children.append(made)
+        return copies[id(one)]
+
+    end = copied(step)
+    sources = [made for made in copies.values() if isinstance(made, SourceTransformation)]
+    for source in sources:
+        source.follow_timestamps(copies)
+    return end, sources
+
+
+def detach_unread(step: Transformation) -> None:
+    """Detach a step that nothing reads, and what only it reads, until something is built on them."""
+    if step.children or step.detached:
+        return
+    step.detached = True
+    for parent in dict.fromkeys(step.parents):
+        parent.children = [child for child in parent.children if child is not step]
+        detach_unread(parent)
+
+
 def is_read_by_spark(step: Transformation) -> bool:
     """Return whether a step is a source that doesn't run in slots."""
     return isinstance(step, SourceTransformation) and not isinstance(step, OwnSourceTransformation)
@@ -533,6 +563,11 @@ def as_written(parent: Transformation) -> Transformation:
 def live_children(step: Transformation) -> list[Transformation]:
     """Return the children, each as often as it reads this step, without virtual steps that nothing reads."""
     return [child for child in step.children if not isinstance(child, VirtualTransformation) or live_children(child)]
+
+
+def without_key(step: Transformation) -> Transformation:
+    """Return the input of a key_by(): another partitioning makes the key irrelevant."""
+    return without_key(step.parent) if isinstance(step, KeyByTransformation) else step
 
 
 def check_same_type(first: Transformation, second: Transformation) -> None:

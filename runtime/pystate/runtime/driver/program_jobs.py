@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.completable_future import CompletableFuture, completed
@@ -49,6 +49,25 @@ class ProgramJob(JobClient):
         self.has_begun = False
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()
+        self._beginning = threading.Lock()
+        self._given_up: Future[None] = Future()  # done when it is cancelled before its turn
+
+    def await_turn(self, before: Sequence[ProgramJob]) -> bool:
+        """Wait until other jobs have ended; return False if the job was cancelled meanwhile, which ends it."""
+        for other in before:
+            either: list[Future[Any]] = [other._result, self._given_up]  # noqa: SLF001 - of the same class
+            wait(either, return_when=FIRST_COMPLETED)
+        with self._beginning:
+            self.has_begun = not self._given_up.done()
+        if self.has_begun:
+            return True
+        self._status.update(JobStatus.CANCELED)
+        message = "The job was cancelled before its turn."
+        error = JobCancelledError(message)
+        self._result.set_exception(error)
+        if self._results is not None:
+            self._results.end(error)
+        return False
 
     def run(self) -> JobExecutionResult:
         """Run the job to its end.
@@ -92,7 +111,7 @@ class ProgramJob(JobClient):
         """Cancel the job because the program doesn't take its results any more."""
         if self._results is not None and not self.has_ended:
             self._results.close()
-            self._master.cancel()
+            self.cancel()
 
     def get_job_id(self) -> JobID:
         """Return the job's id."""
@@ -103,8 +122,12 @@ class ProgramJob(JobClient):
         return completed(self._status.state)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; does nothing if it has ended."""
-        if not self.has_ended:
+        """Cancel the job; does nothing if it has ended. One that waits for its turn ends at once."""
+        with self._beginning:
+            begun = self.has_begun
+            if not begun and not self._given_up.done():
+                self._given_up.set_result(None)
+        if begun and not self.has_ended:
             self._master.cancel()
         return completed(None)
 
@@ -162,8 +185,7 @@ class ProgramJobs:
                 if not job.has_ended:
                     sys.stderr.write(f"Job {job.get_job_id()} is cancelled; a second interrupt doesn't wait for it.\n")
                     job.cancel()
-                    if job.has_begun:  # else it ends when its turn comes
-                        _end_of(job)
+                    _end_of(job)
                 raise
 
     def start(self, job: ProgramJob, *, tell: bool = True) -> None:
@@ -182,8 +204,8 @@ class ProgramJobs:
 
         def run() -> None:
             take_properties()
-            for other in before:
-                _end_of(other)
+            if not job.await_turn(before):
+                return
             try:
                 job.run()
             except JobCancelledError:
