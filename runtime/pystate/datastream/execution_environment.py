@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -27,7 +28,14 @@ from pystate.connectors.source import Source, SourceFunction
 from pystate.connectors.source_operator import SourceOperator
 from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.executor import current_executor, for_widest_step
-from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph, element_type
+from pystate.core.api.job_graph import (
+    OwnSourceTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    StreamGraph,
+    drop_replaced,
+    element_type,
+)
 from pystate.core.api.json_plan import json_plan
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.execution_settings import ExecutionSettings
@@ -297,6 +305,11 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         """Do nothing: a program's Spark ends with the program."""
 
     def _graph(self) -> StreamGraph:
+        for step in drop_replaced(source for source in self._sources if not source.detached):
+            if isinstance(step, SinkTransformation):
+                place = "" if step.place is None else f" ({step.place})"
+                what = f"{step.name!r}{place} was built on what a cell has replaced that was run again"
+                sys.stderr.write(f"WARNING: {what}: it is left out. Run its cell again, too.\n")
         return StreamGraph([source for source in self._sources if not source.detached], self._notices)
 
     def _add_source(self, step: SourceTransformation) -> StreamT:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.user_code.notebook import CellRun, current_cell
 from pystate.common.user_code.taken import Taken, take
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
@@ -62,6 +63,7 @@ class Transformation:
         detached: A job has taken the step, and no step built since reads it: it isn't part of any graph.
         place: The line of the program that added it, as "FILE, line N"; None if unknown.
         taken: The program's objects that are sent to where the step runs, by field, as they were when the step was added.
+        cell: The notebook's cell that added it; None outside of notebooks.
     """
 
     SENT: ClassVar[tuple[str, ...]] = ()
@@ -79,6 +81,7 @@ class Transformation:
     detached: bool = field(default=False, init=False, repr=False)
     place: str | None = field(default=None, repr=False)
     taken: dict[str, Taken] = field(default_factory=dict, repr=False)
+    cell: CellRun | None = field(default_factory=current_cell, repr=False)
 
     def __post_init__(self) -> None:
         """Record the program's line, capture the user objects, and add the step to its parents.
@@ -192,6 +195,7 @@ class SourceTransformation(Transformation):
                 (self,),
                 self.output_type,
                 place=self.place,
+                cell=self.cell,
                 taken={"function": self.taken["watermark_strategy"]},
                 kind=OperatorKind.ASSIGN_TIMESTAMPS,
                 function=self.watermark_strategy,
@@ -538,6 +542,36 @@ def copied_upstream(step: Transformation) -> tuple[Transformation, list[SourceTr
     for source in sources:
         source.follow_timestamps(copies)
     return end, sources
+
+
+def drop_replaced(sources: Iterable[SourceTransformation]) -> list[Transformation]:
+    """Detach the steps of cells of a notebook that were run again since, with all that was built on them.
+
+    Returns:
+        The steps among these whose own cell was not run again.
+    """
+    steps, stack = dict[int, Transformation](), list[Transformation](sources)
+    while stack:
+        step = stack.pop()
+        if id(step) not in steps:
+            steps[id(step)] = step
+            stack += step.children
+    newest: dict[str, int] = {}
+    for step in steps.values():
+        if step.cell is not None:
+            newest[step.cell.cell] = max(step.cell.execution, newest.get(step.cell.cell, 0))
+    replaced = [one for one in steps.values() if one.cell is not None and one.cell.execution < newest[one.cell.cell]]
+    dropped, stack = dict[int, Transformation](), list(replaced)
+    while stack:
+        step = stack.pop()
+        if id(step) not in dropped:
+            dropped[id(step)] = step
+            stack += step.children
+    for step in steps.values():
+        step.children = [] if id(step) in dropped else [child for child in step.children if id(child) not in dropped]
+    for step in dropped.values():
+        step.detached, step.cell = True, None
+    return [step for step in dropped.values() if all(step is not one for one in replaced)]
 
 
 def detach_unread(step: Transformation) -> None:

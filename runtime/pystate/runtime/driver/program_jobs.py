@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.completable_future import CompletableFuture, completed
@@ -18,7 +19,9 @@ from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.job_id import JobID
 from pystate.common.job_status import JobStatus
+from pystate.common.user_code.notebook import after_this_cell
 from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.driver.job_view import JobFacts, JobView
 from pystate.runtime.execution.status import JobStatusStore
 
 if TYPE_CHECKING:
@@ -99,6 +102,11 @@ class ProgramJob(JobClient):
         return self._result.result()
 
     @property
+    def is_collected(self) -> bool:
+        """Whether the program takes its results."""
+        return self._results is not None
+
+    @property
     def has_ended(self) -> bool:
         """Whether it has ended completely."""
         return self._result.done()
@@ -112,6 +120,12 @@ class ProgramJob(JobClient):
         if self._results is not None and not self.has_ended:
             self._results.close()
             self.cancel()
+
+    def end_with_cell(self, interrupted: bool) -> None:
+        """Cancel the job if the notebook's cell that has started it was interrupted, and wait for its end."""
+        if interrupted:
+            self.take_no_more()
+            _end_of(self)
 
     def get_job_id(self) -> JobID:
         """Return the job's id."""
@@ -148,6 +162,37 @@ class ProgramJob(JobClient):
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return the job's result."""
         return CompletableFuture(self._result)
+
+    def __repr__(self) -> str:
+        """Return the id and the status."""
+        return f"<job {self._job_id}: {self._status.state.value}>"
+
+    def _repr_html_(self) -> str:
+        self._view.sample()
+        return self._view.html()
+
+    def _ipython_display_(self) -> None:
+        self._view.sample()
+        self._view.display()
+
+    @cached_property
+    def _view(self) -> JobView:
+        return JobView(self._job_id, self._facts, lambda seconds: bool(wait([self._result], seconds).done))
+
+    def _facts(self) -> JobFacts:
+        status, progress = self._status.snapshot(), self._master.engine.progress()
+        failure = status.get("failure")
+        return JobFacts(
+            name=status["name"],
+            state=self._status.state,
+            attempt=status["attempt"],
+            records_in=progress["records_in"],
+            records_out=progress["records_out"],
+            under_way=progress.get("epoch_running") is not None,
+            watermark=self._master.event_time().get("watermark"),
+            checkpoints=self._master.coordinator.statistics(),
+            failure=failure["message"] if failure else None,
+        )
 
     def _savepoint(self, directory: str | None, *, stop: bool, drain: bool) -> CompletableFuture[str]:
         if self.has_ended:
@@ -200,6 +245,8 @@ class ProgramJobs:
             before = list(self._jobs)
             self._jobs.append(job)
 
+        if job.is_collected:
+            after_this_cell(job.end_with_cell)
         take_properties = _taking_properties()
 
         def run() -> None:
