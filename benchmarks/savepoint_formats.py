@@ -30,10 +30,10 @@ from pystate.core.snapshot.metadata import (
     write_metadata,
 )
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.ops.catalog.garbage import named_files
-from pystate.ops.catalog.inspection import inspect_operators
 
 PARALLELISM = 2
 GB = 1e9

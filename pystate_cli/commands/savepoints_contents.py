@@ -153,8 +153,8 @@ def _plain(key: Any) -> Any:
 
 
 def _inspected(session: Session, text: str) -> Inspection:
+    from pystate.core.snapshot.reading.inspection import inspect_operators
     from pystate.core.snapshot.storage.ownership import claimant
-    from pystate.ops.catalog.inspection import inspect_operators
     from pystate.ops.catalog.snapshot_sources import snapshot_sources
     from pystate.ops.catalog.snapshot_summary import SnapshotSummary
 

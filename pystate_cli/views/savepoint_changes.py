@@ -16,8 +16,8 @@ from pystate_cli.views.savepoint_details import Inspection, kind_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pystate.core.snapshot.reading.inspection import StateFigures
     from pystate.ops.catalog.difference import Change, OperatorDifference, StateDifference
-    from pystate.ops.catalog.inspection import StateFigures
     from pystate.ops.catalog.source_difference import SourceDifference
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "same": "=", "alike": "?"}

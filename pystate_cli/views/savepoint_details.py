@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pystate.core.snapshot.metadata import CheckpointMetadata
-    from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
+    from pystate.core.snapshot.reading.inspection import OperatorFigures, StateFigures
+    from pystate.core.snapshot.reading.timer_figures import TimerFigures
     from pystate.ops.catalog.snapshot_summary import SnapshotSummary
-    from pystate.ops.catalog.timer_figures import TimerFigures
     from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from pystate.common import Types
 from pystate.core.api.state import ValueStateDescriptor
+from pystate.core.snapshot.reading.inspection import OperatorFigures, StateFigures
 from pystate.core.snapshot.storage.ownership import claim
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.difference import compare
-from pystate.ops.catalog.inspection import OperatorFigures, StateFigures
 from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered

@@ -137,8 +137,8 @@ def test_a_look_of_watch():
 
 
 def test_savepoints(tmp_path):
+    from pystate.core.snapshot.reading.inspection import inspect_operators
     from pystate.ops.catalog.difference import compare
-    from pystate.ops.catalog.inspection import inspect_operators
     from pystate.ops.catalog.listing import find_snapshots
     from pystate.ops.catalog.snapshot_summary import read_snapshot
     from pystate.ops.catalog.source_difference import compare_sources

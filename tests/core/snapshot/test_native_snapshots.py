@@ -14,11 +14,11 @@ from pystate.common.type_info import Types
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata, write_metadata
 from pystate.core.snapshot.reading import keyed_files
+from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader
 from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.garbage import named_files
-from pystate.ops.catalog.inspection import inspect_operators
 from pystate.ops.catalog.verification import Verification
 from pystate.state_processor.splits import keyed_splits
 from tests.fixtures.restoring import restored_all_kinds

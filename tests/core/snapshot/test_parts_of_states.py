@@ -31,6 +31,7 @@ from pystate.core.snapshot.metadata import (
     write_metadata,
 )
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend
@@ -38,7 +39,6 @@ from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.values.value_format import pack
-from pystate.ops.catalog.inspection import inspect_operators
 from pystate.ops.catalog.verification import Verification
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator

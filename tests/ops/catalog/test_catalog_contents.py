@@ -21,10 +21,10 @@ from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.snapshot.metadata import write_metadata
+from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.contents import ContentComparison
 from pystate.ops.catalog.difference import Change, SnapshotState, compare, key_changes, state_path
-from pystate.ops.catalog.inspection import inspect_operators
 from pystate.ops.catalog.snapshot_summary import read_snapshot
 from pystate.ops.catalog.source_difference import compare_sources
 from pystate.ops.catalog.verification import Verification

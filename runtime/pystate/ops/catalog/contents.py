@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.reading.inspection import StateFigures
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateMode, OperatorStateReader
 from pystate.ops.catalog.difference import SnapshotState, key_changes
-from pystate.ops.catalog.inspection import StateFigures
 
 _DIGEST_BYTES = 16
 

@@ -15,12 +15,12 @@ from typing import Any, Generic, TypeVar
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.reading.inspection import OperatorFigures, StateFigures, canonical_reader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.state_schema import namespace_end
 from pystate.core.state.files.canonical import CanonicalReader, Entry, StateMetaInfoSnapshot
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.kinds.list_parts import unpack_part
-from pystate.ops.catalog.inspection import OperatorFigures, StateFigures, canonical_reader
 
 F = TypeVar("F")
 

@@ -10,9 +10,9 @@ from pystate.common.errors import SnapshotError
 from pystate.common.text.json_text import json_text
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.reading.inspection import canonical_reader
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.ops.catalog.inspection import canonical_reader
 
 
 @dataclass

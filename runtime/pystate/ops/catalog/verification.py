@@ -13,6 +13,7 @@ from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedSta
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.reading.inspection import canonical_reader, native_meta
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.state_schema import common_schema
 from pystate.core.state.base.timer_schema import schema_of
@@ -21,7 +22,6 @@ from pystate.core.state.operator.format import OperatorStateReader
 from pystate.core.state.operator.raw_state import RAW_KEYED_FORMAT, RAW_OPERATOR_FORMAT, read_raw_state
 from pystate.core.state.values.serializers import serializer_from_snapshot
 from pystate.ops.catalog.decoding import keyed_problems, operator_problems
-from pystate.ops.catalog.inspection import canonical_reader, native_meta
 
 Progress = Callable[[int], object]
 """Is told how many bytes have been checked."""

@@ -10,12 +10,12 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CheckpointingOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.json_text import json_text
+from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
 from pystate.core.snapshot.storage.snapshot_location import parse_location, resolve_snapshot
 from pystate.ops.catalog.contents import ContentComparison
 from pystate.ops.catalog.difference import compare
-from pystate.ops.catalog.inspection import inspect_operators
 from pystate.ops.catalog.key_groups import heaviest_keys, key_group_sizes
 from pystate.ops.catalog.listing import find_snapshots
 from pystate.ops.catalog.snapshot_sources import snapshot_sources

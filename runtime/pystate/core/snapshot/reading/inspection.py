@@ -14,6 +14,7 @@ from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHan
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.plain import unsound
 from pystate.core.snapshot.reading.keyed_files import key_type_of
+from pystate.core.snapshot.reading.timer_figures import TimerFigures, timers_of
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.timer_schema import schema_of
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
@@ -21,7 +22,6 @@ from pystate.core.state.keys.keys import key_type_name
 from pystate.core.state.operator.format import OperatorStateInfo, OperatorStateMode, OperatorStateReader
 from pystate.core.state.rocksdb.native_snapshot import ROCKSDB_FORMAT, NativeMeta
 from pystate.core.state.values.serializers import serializer_from_snapshot
-from pystate.ops.catalog.timer_figures import TimerFigures, timers_of
 
 CANONICAL = "canonical"
 _RAW = "raw bytes"
