@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pystate.core.api.window.assigners import WindowAssigner
 from pystate.core.records.codec import RecordCodec
 from pystate.core.snapshot.metadata import CheckpointMetadata
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader
+from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder, readable_key_type, value_decoder
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
@@ -35,10 +37,12 @@ from pystate.state_processor.entry_arrays import batches_of_entries, raw_batches
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
 from pystate.state_processor.processor_functions import KeyedStateReaderFunction
+from pystate.state_processor.snapshot_tree import SnapshotTree
 from pystate.state_processor.splits import SPLIT_BYTES, KeyedSplit, SplitSource, frame_of, keyed_splits, tasks_of
 from pystate.state_processor.window_reader import WindowSavepointReader
 
 if TYPE_CHECKING:
+    from pandas import DataFrame as PandasDataFrame
     from pyspark.sql import DataFrame, SparkSession
 
 _OPERATORS = "uid string, name string, parallelism int, max_parallelism int, key_type string, state_size long"
@@ -51,22 +55,30 @@ _FUNCTION_BATCH = 2048
 class SavepointReader:
     """A reader of one savepoint or checkpoint. Create it with `SavepointReader.read`."""
 
-    def __init__(self, spark: SparkSession, snapshot: SnapshotReader) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession | None, snapshot: SnapshotReader) -> None:
+        self._session = spark
         self._snapshot = snapshot
 
     @staticmethod
-    def read(spark: SparkSession, path: str) -> SavepointReader:
-        """Open a savepoint.
+    def read(spark: SparkSession | None, path: str) -> SavepointReader:
+        """Open a savepoint. A notebook shows it as its tree of operators and states.
 
         Args:
-            spark: The session that reads; its workers must reach the path.
+            spark: The session that reads; its workers must reach the path. None to look at the tree and read with
+                `to_pandas` without Spark.
             path: The directory of the savepoint or checkpoint, or its `_metadata`.
 
         Raises:
             SnapshotError: It doesn't exist, or is damaged.
         """
         return SavepointReader(spark, SnapshotReader(path))
+
+    @property
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            message = "The savepoint was opened without a Spark session, which a DataFrame of Spark's needs."
+            raise SnapshotError(message, hint="SavepointReader.read(env.spark, path), or to_pandas(uid, state)")
+        return self._session
 
     @property
     def metadata(self) -> CheckpointMetadata:
@@ -87,6 +99,37 @@ class SavepointReader:
             for operator in self.metadata.operators
         ]
         return self._spark.createDataFrame(rows, _OPERATORS)
+
+    def to_pandas(self, uid: str, state: str, *, key: str | None = None, limit: int = 100_000) -> PandasDataFrame:
+        """Return a state of any kind as a DataFrame of pandas, read in this process without Spark.
+
+        A row is a value, an element of a list or an entry of a map; the columns are those of `pystate state read`.
+
+        Args:
+            uid: The operator.
+            state: The name of the state.
+            key: The only key to read, as text in the form of its type; the map key of broadcast state.
+            limit: The maximum number of rows.
+
+        Raises:
+            SnapshotError: There is no such operator or state, a file is damaged, or there are more rows than the limit.
+            UsageError: The text isn't a key, or the state has no keys.
+        """
+        import pandas as pd
+
+        table = state_table(select_state(self._snapshot, uid, state, key))
+        rows = list(itertools.islice(table.rows, limit + 1))
+        if len(rows) > limit:
+            message = f"State {state!r} of operator {uid!r} has more than {limit:,} rows."
+            raise SnapshotError(message, hint="give a higher limit, or read_keyed_state(...) with a Spark session")
+        return pd.DataFrame([list(row) for row in rows], columns=list(table.columns))
+
+    def __repr__(self) -> str:
+        """Return the tree of operators and states as text."""
+        return SnapshotTree(self._snapshot).text()
+
+    def _repr_html_(self) -> str:
+        return SnapshotTree(self._snapshot).html()
 
     def keyed_states(self, uid: str) -> DataFrame:
         """Return a row per keyed state of an operator: name, kind, types, whether values have timestamps, sizes.
