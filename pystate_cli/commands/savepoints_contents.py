@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystate.common.errors import PystateError
+from pystate.common.text.figures import format_count, format_size
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import SnapshotArgument, find_snapshot
 from pystate_cli.console.console import Console
-from pystate_cli.console.formats import format_count, format_size, printable
+from pystate_cli.console.formats import printable
 from pystate_cli.session import Session
 from pystate_cli.views.savepoint_changes import change_lines, change_parts, key_line
 from pystate_cli.views.savepoint_details import Inspection, details_parts, plain_details

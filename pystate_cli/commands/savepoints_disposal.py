@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from pystate.common.errors import PystateError, UsageError
+from pystate.common.text.figures import format_size
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.operation_messages import DisposalResult, TriggerResponse
 from pystate.runtime.rest.request_bodies import SavepointDisposalRequest
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotArgument, directories, find_snapshot
 from pystate_cli.client.rest_client import NoJobManagerError
-from pystate_cli.console.formats import format_size
 from pystate_cli.running.waiting import await_operation
 from pystate_cli.session import Session
 from pystate_cli.views.orphan_list import ORPHANS

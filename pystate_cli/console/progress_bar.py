@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import format_size
+from pystate.common.text.figures import format_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from pystate.common.text.figures import format_size
 from pystate.runtime.rest.cluster_messages import DiskInfo, DisksInfo
 from pystate_cli.client.rest_client import RestClient, RestError
-from pystate_cli.console.formats import format_size
 
 
 def low_disks(client: RestClient) -> list[str]:

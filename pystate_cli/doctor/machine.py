@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pystate.common.distribution import FOREIGN_NAME, NAME
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.processes.machine_load import core_count
+from pystate.common.text.figures import format_size
 from pystate.connectors.finding import Finding, fail, ok, warn
-from pystate_cli.console.formats import format_size
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration

@@ -6,11 +6,11 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from pystate.core.metrics.rate_meter import RateMeter
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.job_detail_messages import JobDetailsInfo, JobVertexDetails
 from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.sampling.rates import RateMeter
 
 _KEPT = 240
 """How many looks are remembered; no terminal is wider."""

@@ -6,10 +6,11 @@ import threading
 import time
 
 from pystate.common.errors import PystateError
+from pystate.core.metrics.rate_meter import RateMeter
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.client.rest_client import RestClient
-from pystate_cli.sampling.rates import RateMeter, RunSample
+from pystate_cli.sampling.run_sample import RunSample
 
 _INTERVAL_SECONDS = 0.5
 _CHECKPOINTS_EVERY = 2

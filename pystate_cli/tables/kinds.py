@@ -6,16 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pystate_cli.console.formats import (
-    UNKNOWN,
-    format_count,
-    format_iso,
-    format_millis,
-    format_moment,
-    format_size,
-    format_watermark,
-    printable,
-)
+from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_moment, format_size, format_watermark
+from pystate_cli.console.formats import format_iso, printable
 
 _TIME_LENGTH = len("08:56:52")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pystate.common.text.figures import UNKNOWN, format_millis, format_moment, format_size
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.checkpoint_messages import (
     CheckpointStatistics,
@@ -14,7 +15,7 @@ from pystate.runtime.rest.checkpoint_messages import (
     StatsSummaryDto,
     TaskCheckpointStatisticsWithSubtaskDetails,
 )
-from pystate_cli.console.formats import UNKNOWN, format_millis, format_moment, format_size, known_epoch, printable
+from pystate_cli.console.formats import known_epoch, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing, labelled
 from pystate_cli.tables.fitted_table import shortened

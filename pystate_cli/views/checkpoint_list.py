@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pystate.common.text.figures import UNKNOWN, format_millis
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.checkpoint_messages import CheckpointCounts, CheckpointStatistics, RestoredCheckpointStatistics
-from pystate_cli.console.formats import UNKNOWN, format_millis, waiting_text
+from pystate_cli.console.formats import waiting_text
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, MILLIS, NUMBER, TEXT, Look

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_millis, format_size
+from pystate.common.text.figures import UNKNOWN, format_millis, format_size
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import TEXT, Kind

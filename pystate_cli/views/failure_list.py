@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pystate.common.text.figures import format_moment
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.job_detail_messages import RootExceptionInfo
 from pystate_cli.client.program_end import exception_of
-from pystate_cli.console.formats import format_moment, printable
+from pystate_cli.console.formats import printable
 from pystate_cli.console.word_wrap import wrapped
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import INSTANT, NUMBER, TEXT

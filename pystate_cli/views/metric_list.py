@@ -7,17 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_moment, format_size, format_watermark
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.metric_messages import JobMetric, JobMetrics
-from pystate_cli.console.formats import (
-    UNKNOWN,
-    format_count,
-    format_millis,
-    format_moment,
-    format_size,
-    format_watermark,
-    printable,
-)
+from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind
 from pystate_cli.tables.table_spec import TableSpec

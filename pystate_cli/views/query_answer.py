@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import PystateError
+from pystate.common.text.figures import format_millis
 from pystate.common.text.json_text import json_text
 from pystate.core.queryable.query_errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
 from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateVersion
-from pystate_cli.console.formats import format_millis, known_epoch
+from pystate_cli.console.formats import known_epoch
 from pystate_cli.views.state_rows import write_table
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, printable
+from pystate.common.text.figures import UNKNOWN
+from pystate_cli.console.formats import printable
 from pystate_cli.console.json_keys import camel_case
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import NUMBER, TEXT, Kind, Look

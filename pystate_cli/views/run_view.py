@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.own_job_messages import RestoreProgress
-from pystate_cli.console.formats import UNKNOWN, format_count, format_millis, format_size, known_epoch, printable
-from pystate_cli.sampling.rates import RunSample
+from pystate_cli.console.formats import known_epoch, printable
+from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.tables.facts import flowing
 from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 from pystate_cli.views.job_list import STATE_STYLES

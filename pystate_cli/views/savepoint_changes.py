@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, printable
+from pystate.common.text.figures import UNKNOWN
+from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.tables.kinds import COUNT, PHRASE, SIZE, TEXT, Kind, Look

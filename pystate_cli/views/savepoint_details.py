@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate_cli.console.formats import UNKNOWN, format_iso, format_size, local_time, printable
+from pystate.common.text.figures import UNKNOWN, format_size, local_time
+from pystate_cli.console.formats import format_iso, printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import flowing
 from pystate_cli.tables.kinds import COUNT, SIZE, TEXT, Kind

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pystate_cli.console.formats import UNKNOWN, printable
+from pystate.common.text.figures import UNKNOWN
+from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, LIST, NUMBER, SIZE, TEXT

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pystate_cli.console.formats import format_size, local_time, printable
+from pystate.common.text.figures import format_size, local_time
+from pystate_cli.console.formats import printable
 from pystate_cli.tables.fitted_table import shortened
 
 if TYPE_CHECKING:

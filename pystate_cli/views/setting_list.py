@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration.sensitive_keys import HIDDEN, is_sensitive
-from pystate_cli.console.formats import UNKNOWN, printable
+from pystate.common.text.figures import UNKNOWN
+from pystate_cli.console.formats import printable
 from pystate_cli.tables.column import Column
 from pystate_cli.tables.kinds import TEXT, Kind, Look
 from pystate_cli.tables.table_spec import TableSpec

@@ -7,17 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size, format_watermark
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.own_job_messages import JobProgress
-from pystate_cli.console.formats import (
-    UNKNOWN,
-    format_count,
-    format_millis,
-    format_size,
-    format_watermark,
-    known_epoch,
-    printable,
-)
+from pystate_cli.console.formats import known_epoch, printable
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing

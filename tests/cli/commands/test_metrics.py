@@ -12,8 +12,8 @@ import pytest
 
 from pystate.common.files.home import read_json
 from pystate.common.job_status import JobStatus
+from pystate.common.text.figures import format_moment
 from pystate.runtime.rest.metric_messages import JobMetrics
-from pystate_cli.console.formats import format_moment
 from pystate_cli.views.metric_list import METRICS, SUBTASKS, MetricRow, head_line, matching, measured_subtasks, subtask_table
 from tests.core.metrics.metrics_answer import WATERMARKS
 from tests.runtime.checkpoint.stats.statistics import Statistics

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.own_job_messages import JobProgress
-from pystate_cli.sampling.rates import RateMeter, RunSample
+from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.views.run_view import run_view
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, rendered
 from tests.rest_messages import message
@@ -70,56 +70,6 @@ def test_no_line_is_wider_than_the_terminal(width):
 
 def test_a_terminal_without_unicode():
     assert view(RunSample(JOB, progress(), 1.0, 1.0, CHECKPOINTS), 80, "ascii").isascii()
-
-
-def test_a_rate_is_taken_over_the_last_seconds():
-    meter = RateMeter(5.0)
-    assert meter.rate is None
-    meter.add(10.0, 100)
-    assert meter.rate is None
-    meter.add(12.0, 300)
-    assert meter.rate == 100
-    for moment in range(13, 30):
-        meter.add(moment, 300)
-    assert meter.rate == 0
-
-
-def test_bursts_are_levelled():
-    meter = RateMeter(5.0)
-    for second in range(60):
-        meter.add(float(second), second // 5 * 500)
-
-    assert meter.rate == 100
-
-
-def test_while_an_epoch_runs_the_rate_stays_and_is_that_of_whole_epochs():
-    meter = RateMeter(5.0)
-    meter.add(0.0, 0)
-    for second in range(1, 60):
-        ended = second // 20  # each takes 20 s and has 1000 rows
-        meter.add(float(second), ended * 1000, under_way=True)
-        assert meter.rate == (None if second < 20 else 50)
-    for second in range(60, 80):  # nothing comes any more
-        meter.add(float(second), 2000)
-    assert meter.rate == 0
-
-
-def test_a_counter_that_begins_anew_gives_no_negative_rate():
-    meter = RateMeter(5.0)
-    meter.add(1.0, 1000)
-    meter.add(2.0, 10)
-    assert meter.rate is None
-    meter.add(3.0, 20)
-    assert meter.rate == 10
-
-
-def test_samples_without_a_count_are_left_out():
-    meter = RateMeter()
-    meter.add(1.0, None)
-    meter.add(1.0, 5)
-    meter.add(1.0, 6)
-
-    assert meter.rate is None
 
 
 def test_a_restore_shows_how_far_it_is():

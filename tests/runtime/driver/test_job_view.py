@@ -50,7 +50,7 @@ def job():
 
 @pytest.fixture
 def view(job):
-    return JobView("a" * 32, job.look, job.wait, job.clock)
+    return JobView("a" * 32, job.look, job.wait, job.clock, lambda: 1_700_000_001_500)
 
 
 def test_it_tells_rates_watermark_and_checkpoints(job, view):
@@ -61,7 +61,7 @@ def test_it_tells_rates_watermark_and_checkpoints(job, view):
 
     assert "RUNNING" in text
     assert "200 (100/s)" in text
-    assert "2023-11-14 22:13:20 UTC" in text
+    assert "1.5 s behind" in text
     assert "3 completed, 1 failed" in text
     assert "4, 1.5 s, 2.00 KB" in text
 
@@ -110,6 +110,25 @@ def test_a_display_is_kept_up_to_date_until_the_jobs_end_without_holding_up_the_
     assert "RUNNING" in display.shown[0]["text/html"]
     assert "FINISHED" in display.shown[-1]["text/html"]
     assert "500 (100/s)" in display.shown[-1]["text/plain"]
+
+
+def test_a_display_that_is_made_while_the_job_ends_has_its_last_state(job, view, monkeypatch):
+    """The updating thread may have listed the displays just before this one was added."""
+    display = Display()
+
+    def shown(bundle, *, raw, display_id):
+        if not display.shown:  # the thread has its last look meanwhile, and knows nothing of this display
+            job.ends_after = 1
+            view._run()
+        return Display.display(display, bundle, raw=raw, display_id=display_id)
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown))
+    monkeypatch.setattr(view, "follow", lambda: None)
+    view.display()
+
+    assert "RUNNING" in display.shown[0]["text/html"]
+    assert "FINISHED" in display.shown[-1]["text/html"]
 
 
 def test_a_terminal_shows_the_text_once(job, view, monkeypatch, capsys):

@@ -7,18 +7,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
 from pystate.common.job_status import JobStatus
-from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size
+from pystate.common.text.figures import format_count, format_millis, format_size, format_watermark
 from pystate.common.text.html_view import html_table, plain_table, svg_plot
+from pystate.common.time import current_time_ms
 from pystate.common.user_code.notebook import live_display
 from pystate.core.metrics.rate_meter import RateMeter
 
 _KEPT = 120
 _LOOK_S = 1.0
-_MIN_WATERMARK, _MAX_WATERMARK = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class JobView:
         look: Returns the job's facts.
         wait_for_end: Waits so many seconds for the job's end, and returns whether it has come.
         clock: The monotonic clock in seconds.
+        now: The processing time, ms since 1970.
     """
 
     def __init__(
@@ -64,13 +64,15 @@ class JobView:
         look: Callable[[], JobFacts],
         wait_for_end: Callable[[float], bool],
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], int] = current_time_ms,
     ) -> None:
         self._job_id = job_id
-        self._look, self._wait_for_end, self._clock = look, wait_for_end, clock
+        self._look, self._wait_for_end, self._clock, self._now = look, wait_for_end, clock, now
         self._meters = (RateMeter(), RateMeter())
         self._rates: tuple[deque[float | None], ...] = (deque(maxlen=_KEPT), deque(maxlen=_KEPT))
         self._displays: list[Callable[[str, str], None]] = []
         self._thread: threading.Thread | None = None
+        self._over = False
         self._lock = threading.Lock()
         self._facts = look()
 
@@ -94,10 +96,14 @@ class JobView:
     def display(self) -> None:
         """Show the job in the cell that is executed, and keep what is shown up to date."""
         update = live_display(self.html(), self.text())
-        if update is not None:
-            with self._lock:
-                self._displays.append(update)
-            self.follow()
+        if update is None:
+            return
+        with self._lock:
+            self._displays.append(update)
+            over = self._over
+        if over:  # the last update may have come between the two
+            update(self.html(), self.text())
+        self.follow()
 
     def html(self) -> str:
         """Return the table and the plot."""
@@ -126,7 +132,7 @@ class JobView:
             self.sample()
             html, text = self.html(), self.text()
             with self._lock:
-                displays = list(self._displays)
+                self._over, displays = over, list(self._displays)
             for update in displays:
                 update(html, text)
 
@@ -137,7 +143,7 @@ class JobView:
         rows = [
             ("rows read", _rows_text(facts.records_in, self._rates[0])),
             ("rows written", _rows_text(facts.records_out, self._rates[1])),
-            ("watermark", _watermark_text(facts.watermark)),
+            ("watermark", format_watermark(facts.watermark, self._now())),
             ("checkpoints", f"{counts.get('completed', 0)} completed, {counts.get('failed', 0)} failed"),
         ]
         if latest:
@@ -153,14 +159,3 @@ class JobView:
 def _rows_text(count: int | None, rates: deque[float | None]) -> str:
     rate = rates[-1] if rates else None
     return format_count(count) + ("" if rate is None else f" ({rate:,.0f}/s)")
-
-
-def _watermark_text(watermark: int | None) -> str:
-    if watermark is None or watermark == _MIN_WATERMARK:
-        return UNKNOWN
-    if watermark == _MAX_WATERMARK:
-        return "the end of event time"
-    try:
-        return f"{datetime.fromtimestamp(watermark / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return f"{watermark} ms"

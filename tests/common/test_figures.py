@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate_cli.console.formats import format_millis, format_moment, format_size
+from pystate.common.text.figures import format_millis, format_moment, format_size
 
 DAY = 86_400_000
 NOON = 1_795_262_400_000  # 2026-11-21 12:00 UTC

@@ -1,13 +1,9 @@
-"""Rates of a job's counters over time."""
+"""Rates of a counter over time."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import NamedTuple
-
-from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
-from pystate.runtime.rest.own_job_messages import JobProgress
 
 _WINDOW_SECONDS = 5.0
 
@@ -53,22 +49,3 @@ class RateMeter:
             return None
         first, last = self._samples[0], self._samples[-1]
         return (last.rows - first.rows) / (last.moment - first.moment) if last.moment > first.moment else None
-
-
-@dataclass(frozen=True)
-class RunSample:
-    """A sample of a job at one point in time.
-
-    Attributes:
-        job_id: The job.
-        progress: The answer to GET /pystate/jobs/:id/progress.
-        rate_in: Rows read per second.
-        rate_out: Rows written per second.
-        statistics: The answer to GET /jobs/:id/checkpoints; None before there is one.
-    """
-
-    job_id: str
-    progress: JobProgress
-    rate_in: float | None
-    rate_out: float | None
-    statistics: CheckpointingStatistics | None
