@@ -26,7 +26,7 @@ from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
 from tests.slow_selection import SlowSelection, read_selection
-from tests.waiting import ends
+from tests.waiting import LONGEST_S, ends
 
 TEST_CORES = 40
 """Enough for two times parallelism 3 and two more, and for what an ended job leaves running for a moment."""
@@ -125,7 +125,7 @@ class RunningJob(LocalExecutor):
 
     @property
     def master(self) -> JobMaster:
-        assert self._started.wait(60), "the program never called execute()"
+        assert self._started.wait(LONGEST_S), "the program never called execute()"
         assert self._master is not None
         return self._master
 
@@ -150,7 +150,7 @@ class RunningJob(LocalExecutor):
         self._thread = threading.Thread(target=run, name="job", daemon=True)
         self._thread.start()
 
-    def wait_for(self, condition: Callable[[], object], timeout: float = 120) -> None:
+    def wait_for(self, condition: Callable[[], object], timeout: float = LONGEST_S) -> None:
         deadline = PatientDeadline(timeout)
         while not condition():
             if self.error is not None:
@@ -161,10 +161,10 @@ class RunningJob(LocalExecutor):
     def wait_running(self) -> None:
         self.wait_for(lambda: self.status["state"] == "RUNNING")
 
-    def savepoint(self, target: Path, *, stop: bool = False, cancel: bool = False, timeout: float = 60) -> str:
+    def savepoint(self, target: Path, *, stop: bool = False, cancel: bool = False, timeout: float = LONGEST_S) -> str:
         return self.master.savepoint(str(target), stop=stop, cancel=cancel).result(timeout).path
 
-    def result(self, timeout: float = 90) -> None:
+    def result(self, timeout: float = LONGEST_S) -> None:
         """Wait for the end; raises what the job raised."""
         assert self._thread is not None
         assert ends(self._thread, timeout), f"the job did not end: {self.status}"
@@ -175,7 +175,7 @@ class RunningJob(LocalExecutor):
         if self._thread is not None and self._thread.is_alive():
             if self._master is not None:
                 self._master.cancel()
-            self._thread.join(60)
+            self._thread.join(LONGEST_S)
 
 
 @pytest.fixture

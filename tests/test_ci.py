@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.slow_selection import BUDGET_S, read_selection
+from tests.waiting import LONGEST_S
 
 REPOSITORY = Path(__file__).parents[1]
 FAKE_MAKE = """#!/bin/sh
@@ -39,7 +40,7 @@ def ci(tmp_path, monkeypatch):
             target = {"fast": "test", "slow": SLOW}[name]
             (tmp_path / f"{target}.out").write_text(text)
             (tmp_path / f"{target}.code").write_text(str(code))
-        done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, timeout=60, cwd="/")
+        done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, timeout=LONGEST_S, cwd="/")
         return done.returncode, done.stdout.splitlines(), (tmp_path / "calls").read_text().splitlines()
 
     return run
@@ -98,7 +99,7 @@ def test_the_selection_fits_into_its_time():
 def test_each_test_of_the_selection_is_there_and_slow():
     files = sorted({name.partition("::")[0] for name in read_selection()})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--slow-in-ci", "1", *files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=REPOSITORY)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, cwd=REPOSITORY)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -131,7 +132,7 @@ def selected(tmp_path):
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         command = [sys.executable, "-m", "pytest", "-v", "-rs", "-p", "no:cacheprovider", "."]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, cwd=tmp_path, env=environment)
         return done.returncode, done.stdout + done.stderr
 
     return run

@@ -11,11 +11,13 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from pystate.common.processes.machine_load import PatientDeadline
+from tests.waiting import LONGEST_S
 
 _ESCAPE = re.compile(r"\x1b(\[[?0-9;]*[A-Za-z]|[=>])")
 _SAVED = "buffer"
@@ -101,9 +103,9 @@ class InteractiveShell:
         os.write(self._master, keys.encode())
 
     def _read_until(self, is_done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = PatientDeadline(LONGEST_S)
         while not is_done():
-            assert time.monotonic() < deadline, f"the shell does not answer:\n{self._output}"
+            assert not deadline.has_passed(), f"the shell does not answer:\n{self._output}"
             self._read(0.1)
         while self._read(0.1):
             pass

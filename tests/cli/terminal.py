@@ -10,8 +10,10 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Callable, Mapping
+
+from pystate.common.processes.machine_load import PatientDeadline
+from tests.waiting import LONGEST_S
 
 TERM = "xterm-256color"
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
@@ -99,21 +101,21 @@ class TerminalCommand:
         self.raw: list[str] = []
         self._undecoded = b""
 
-    def wait_for(self, check: Callable[[str], object], seconds: float = 20) -> None:
+    def wait_for(self, check: Callable[[str], object]) -> None:
         """Read until the screen shows it."""
-        deadline = time.monotonic() + seconds
+        deadline = PatientDeadline(LONGEST_S)
         while not check(self.screen.text):
-            assert time.monotonic() < deadline, f"it is not on the screen:\n{self.screen.text}"
+            assert not deadline.has_passed(), f"it is not on the screen:\n{self.screen.text}"
             self._read(0.1)
 
     def press(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
-    def end(self, seconds: float = 20) -> int:
+    def end(self) -> int:
         """Read until the command has ended; return its exit code."""
-        deadline = time.monotonic() + seconds
+        deadline = PatientDeadline(LONGEST_S)
         while self.process.poll() is None:
-            assert time.monotonic() < deadline, f"it does not end:\n{self.screen.text}"
+            assert not deadline.has_passed(), f"it does not end:\n{self.screen.text}"
             self._read(0.1)
         while self._read(0):
             pass

@@ -13,6 +13,7 @@ import pytest
 from pystate.common.files.home import read_json
 from tests.core.snapshot.snapshots import write_savepoint
 from tests.ops.jobmanager.harness import REPOSITORY, eventually
+from tests.waiting import LONGEST_S
 
 OPS = REPOSITORY / "examples" / "ops"
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -36,7 +37,7 @@ def script(manager, tmp_path, monkeypatch) -> Script:
 
     def run(name: str, *words: object) -> subprocess.CompletedProcess[str]:
         command = [str(OPS / name), *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
 
     return run
 
@@ -290,7 +291,7 @@ def test_two_nightly_savepoints_at_once_are_one(manager, script, tmp_path):
 
     assert second.returncode == 1
     assert "Another run is at work" in second.stderr
-    first.communicate(timeout=30)
+    first.communicate(timeout=LONGEST_S)
     assert first.returncode == 0
     assert not list(directory.glob(".*lock"))
 

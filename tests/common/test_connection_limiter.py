@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from pystate.common.processes.connection_limiter import ConnectionLimiter, peer_name, places
+from tests.waiting import LONGEST_S
 
 
 class Limited(ConnectionLimiter[str]):
@@ -59,7 +60,7 @@ def test_the_next_one_waits_while_the_oldest_has_time_for_itself():
     thread.start()
     assert not taken.is_set()
     assert limiter.remove("a1")  # it has proven itself, and its place is free at once
-    assert taken.wait(10)
+    assert taken.wait(LONGEST_S)
     thread.join()
     assert limiter.gone == []
 

@@ -8,6 +8,7 @@ import pytest
 
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer, connect
+from tests.waiting import LONGEST_S
 
 SECRET, OTHER = b"a" * 64, b"b" * 64
 
@@ -43,7 +44,7 @@ def test_who_knows_the_secret_is_answered(server):
 
 def test_who_does_not_know_the_secret_is_refused(server):
     with pytest.raises(ControlError, match="does not share our secret"):
-        connect((server.host, server.port), OTHER, timeout=5)
+        connect((server.host, server.port), OTHER, timeout=LONGEST_S)
 
 
 def test_a_server_that_does_not_know_the_secret_is_told_nothing():

@@ -19,6 +19,7 @@ from pystate.common.processes import control
 from pystate.common.processes.connection_limiter import ConnectionLimiter
 from pystate.common.processes.control import ControlClient, ControlServer, connect
 from tests.ops.jobmanager.harness import eventually
+from tests.waiting import LONGEST_S
 
 SECRET = b"a" * 64
 PLACES = 16
@@ -50,7 +51,7 @@ def silent():
     made = []
 
     def knock(server, said=b""):
-        made.append(socket.create_connection((server.host, server.port), timeout=10))
+        made.append(socket.create_connection((server.host, server.port), timeout=LONGEST_S))
         with contextlib.suppress(ConnectionError):
             made[-1].sendall(said)
         return made[-1]
@@ -228,7 +229,7 @@ def test_an_impostor_who_talks_nonsense_is_named(monkeypatch):
 
         threading.Thread(target=talk, daemon=True).start()
         with pytest.raises(ControlError):
-            connect(impostor.getsockname(), SECRET, timeout=5)
+            connect(impostor.getsockname(), SECRET, timeout=LONGEST_S)
 
 
 def test_a_message_that_is_none_ends_its_connection_only(served, caplog):

@@ -26,6 +26,7 @@ from pystate.runtime.job_folder.content import DamagedFileError
 from pystate.runtime.job_folder.job_record import JobRecord
 from pystate.runtime.job_folder.small_files import DriverAddressFile
 from tests.memory import least_peak
+from tests.waiting import LONGEST_S
 
 
 def _sparse(path: Path) -> None:
@@ -144,5 +145,5 @@ def test_no_command_hangs_over_pipes_in_a_home(tmp_path: Path) -> None:
     for words in (["list"], ["cluster", "status"], ["cluster", "stop"]):
         command = [sys.executable, "-m", "pystate_cli", *words]
         environment = {**os.environ, "PYSTATE_HOME": str(tmp_path)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False)
         assert "No job manager is running" in done.stderr + done.stdout, done

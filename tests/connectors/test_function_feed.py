@@ -16,7 +16,7 @@ from pystate.connectors.source_operator import SourceOperator
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK
 from pystate.testing import SourceTestHarness
 from tests.connectors.own_sources import Blocking, Counter, InOneHold, MovesFirst, Raising, Timed
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 LONG = Types.LONG()
 
@@ -96,7 +96,7 @@ def test_a_function_that_never_pauses_waits_for_the_epochs():
         seen += elements.take(40)
     assert [number for number, _ in seen] == list(range(len(seen)))
     elements.close()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert stopped
     assert stopped[0] <= len(seen) + 101
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.spark_cluster import ROOT, Host
 from tests.faults.processes import children, descendants, kill
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Machine:
@@ -40,7 +40,7 @@ class Machine:
         inside = ["nsenter", "--target", str(self.first), "--pid", "--mount", "--net", "--", *command]
         return subprocess.Popen(inside, env=self.environment, text=True, cwd=ROOT, **options)
 
-    def pystate(self, *words: object, timeout: float = 200) -> tuple[int, str, str]:
+    def pystate(self, *words: object, timeout: float = LONGEST_S) -> tuple[int, str, str]:
         """Call `pystate`; return exit code, stdout and stderr."""
         words = (sys.executable, "-m", "pystate_cli", *map(str, words))
         process = self.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

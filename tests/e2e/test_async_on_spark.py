@@ -65,5 +65,5 @@ def test_a_job_that_waits_for_a_call_is_cancelled(run_job, engine, tmp_path, hol
     job.wait_for(called.exists)
     job.master.cancel()
     with pytest.raises(JobCancelledError):
-        job.result(40)
+        job.result()
     assert set(sink.rows) <= ({("quick",)} if engine == REAL_TIME else set()), "an epoch's results come at its end"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
+from tests.waiting import LONGEST_S
 
 JOB_ID = re.compile(r"[0-9a-f]{32}\n")
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ COUNT_WORDS = Path(__file__).with_name("count_words.py")
 class Shell:
     """Runs commands as an operator would, in a home of its own."""
 
-    def __init__(self, tmp_path, timeout=120):
+    def __init__(self, tmp_path, timeout=LONGEST_S):
         self.timeout = timeout
         self.home = tmp_path / "a home with spaces"
         self.folder = tmp_path / "in"
@@ -155,7 +156,7 @@ def test_an_attached_run_prints_to_stdout_and_ends_with_its_job(shell):
 def test_a_job_file_runs_as_plain_python(shell):
     shell.add("1.txt", ["hello", "world", "hello"])
     command = [sys.executable, str(shell.program), str(shell.folder), "bounded"]
-    done = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=LONGEST_S, check=True)
     assert sorted(line.split("> ")[-1] for line in done.stdout.splitlines()) == [
         "('hello', 1)",
         "('hello', 2)",

@@ -130,7 +130,7 @@ def test_an_epoch_of_a_million_rows_is_one_transaction(run_job, spark, tmp_path)
         env.execute("a million")
 
     job = run_job(run, {"pystate.output.memory-size": "1 mb"})
-    job.wait_for(lambda: sizes, timeout=100)
+    job.wait_for(lambda: sizes)
     assert sizes[0] == 1_000_000
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     assert state_in(path) == {f"w{n}": 1000 for n in range(1000)}

@@ -21,6 +21,7 @@ from tests.engines import REAL_TIME, on_micro_batch, slowly_on_real_time
 from tests.faults.workload import COUNTED as KEPT
 from tests.faults.workload import RECOVERING, Keeping, Sink, kept_in
 from tests.spark_lines import lines_by_spark
+from tests.waiting import LONGEST_S
 
 WORD = Types.STRING()
 COUNTED = Types.TUPLE([WORD, Types.LONG(), Types.LONG()])
@@ -203,7 +204,7 @@ def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_
     resumed = run_job(counting(folder, first, second), resumed_options)
     folder.add(["w0,40000"])
     resumed.wait_for(out(36_000))
-    saved = resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
+    saved = resumed.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(LONGEST_S)
     resumed.result()
     assert kept(saved.path) == expected(folder.lines), "draining lets all windows fire, each once"
     golden = Sink(), Sink()
@@ -249,13 +250,13 @@ def test_two_sources_are_drained_with_a_barrier_on_every_epoch_though_a_drain_be
     blocked = tmp_path / "a file"
     blocked.touch()
     with pytest.raises(PystateError):
-        job.master.savepoint(str(blocked / "in it"), stop=True, cancel=False, drain=True).result(60)
+        job.master.savepoint(str(blocked / "in it"), stop=True, cancel=False, drain=True).result(LONGEST_S)
     right.add(random_lines(3, 40, 11_000, 9_000) + ["w1,23000"])
     job.wait_for(lambda: set(expected(left.lines + right.lines, 18_000)[0]) <= set(first.rows))
     assert job.status["attempt"] == 0, "the job has gone on as if nobody had asked"
     saved = job.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True)
     with pytest.raises(CheckpointFailedError, match="being drained already"):
         job.master.savepoint(None, stop=True, cancel=False, drain=True)
-    assert saved.result(60).path.startswith((tmp_path / "drained").as_uri().replace("file://", "file:"))
+    assert saved.result(LONGEST_S).path.startswith((tmp_path / "drained").as_uri().replace("file://", "file:"))
     job.result()
     assert (first.rows, second.rows) == expected(left.lines + right.lines)

@@ -19,6 +19,7 @@ from pystate.datastream.connectors.file_system import FileSource
 from tests.faults.workload import Sink
 from tests.servers import nginx
 from tests.testing.test_examples import example
+from tests.waiting import LONGEST_S
 
 MARCH = datetime(2026, 3, 1, tzinfo=timezone.utc)
 SHIPPED_LOG = Path(__file__).parents[2] / "examples" / "data" / "access.log"
@@ -72,7 +73,7 @@ def test_requests_per_minute_of_a_log_that_nginx_writes(run_job, tmp_path):
     paths = [f"/{chosen.choice(['orders/1?a=b', 'orders', 'users/2', ''])}" for _ in range(60)]
     with nginx.running_nginx(tmp_path, server, port):
         for path in paths:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10).close()  # noqa: S310 - ours
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=LONGEST_S).close()  # noqa: S310 - ours
 
     def program():
         env = StreamExecutionEnvironment.get_execution_environment()

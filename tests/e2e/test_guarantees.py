@@ -13,7 +13,7 @@ from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from tests.connectors.appending_sink import AppendingSink
 from tests.connectors.folder_sink import FolderSink
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 OPTIONS = {
     "execution.checkpointing.interval": "1 h",  # the test says when
@@ -91,7 +91,7 @@ def test_one_pipeline_keeps_what_it_is_told_to_promise(run_job, tmp_path):
             job.wait_for(lambda: set(lines) <= held().keys() and set(lines) <= at_least.lines().keys())
 
         def checkpoint(expected):
-            job.master.coordinator.trigger_checkpoint().result(60)
+            job.master.coordinator.trigger_checkpoint().result(LONGEST_S)
             job.wait_for(lambda: sum(at_most.lines().values()) == expected)
 
         run("1.txt", before, 1)

@@ -50,11 +50,11 @@ def test_windows_of_a_union_fire_though_one_source_is_idle(run_job, tmp_path, ha
 
         return out
 
-    job.wait_for(fed_until(6_000), 60)
+    job.wait_for(fed_until(6_000))
     # it takes part again: what is behind the watermark is late, and its newest element has a window
     newest = 9_000 + 100 * busy.files
     silent.add(["s,1500", f"s,{newest}"])
     found = ("s", newest // SMALL * SMALL, 1)
-    job.wait_for(lambda: found in first.rows or fed_until(9_000)() is None, 60)
+    job.wait_for(lambda: found in first.rows or fed_until(9_000)() is None)
     assert not [row for row in first.rows if row[:2] == ("s", 0) and row[2] > 1]
     assert job.status["attempt"] == 0

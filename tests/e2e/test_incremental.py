@@ -31,13 +31,13 @@ INCREMENTAL = {
 
 def wait_for_checkpoint(job):
     seen = job.master.coordinator.statistics()["counts"]["completed"]
-    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > seen, 120)
+    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > seen)
 
 
 def kill_a_slot(job):
     before = job.status["attempt"]
     kill(wait_until(lambda: job.master.slot_pids)[1])
-    job.wait_for(lambda: job.status["attempt"] > before and job.status["state"] == "RUNNING", 180)
+    job.wait_for(lambda: job.status["attempt"] > before and job.status["state"] == "RUNNING")
 
 
 def cancelled(job):
@@ -64,7 +64,7 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     watched.add(6)
     local = {"execution.checkpointing.local-backup.enabled": "true"}
     job = run_job(counting(watched, sink), {**INCREMENTAL, **local})
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
     wait_for_checkpoint(job)
     wait_for_checkpoint(job)
     latest = job.master.coordinator.statistics()["latest"]["completed"]
@@ -73,7 +73,7 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     assert {path.suffix.partition("-")[0] for path in copies.rglob("*.sst-*")} == {".sst"}
     watched.add(6)
     kill_a_slot(job)
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
     wait_for_checkpoint(job)
     cancelled(job)
     wait_until(lambda: not copies.exists())
@@ -85,14 +85,14 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     other = run_job(
         counting(watched, sink), {**INCREMENTAL, "parallelism.default": "3", "execution.state-recovery.path": path}
     )
-    other.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    other.wait_for(lambda: set(sink.rows) >= watched.pairs)
     wait_for_checkpoint(other)
     assert shared_files(directory) == referred, "a job that was started from a checkpoint deletes none of its files"
     shutil.rmtree(directory)
     watched.add(3)
     kill_a_slot(other)
     job_end = other.savepoint(tmp_path / "savepoints")
-    other.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    other.wait_for(lambda: set(sink.rows) >= watched.pairs)
     final = other.savepoint(tmp_path / "savepoints")
     cancelled(other)
     assert os.path.exists(job_end.removeprefix("file:"))

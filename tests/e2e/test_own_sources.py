@@ -22,6 +22,7 @@ from tests.connectors.own_sources import Counter, Raising
 from tests.e2e.test_event_time import Folder
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, on_micro_batch, slowly_on_real_time
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, kept_in
+from tests.waiting import LONGEST_S
 
 LONG = Types.LONG()
 
@@ -232,7 +233,7 @@ def test_an_idle_source_runs_no_epochs_and_wakes_the_job_and_is_drained(run_job,
         sign.touch()
         job.wait_for(lambda number=number: seen.rows[("came",)] == number)
     assert job.master.engine.progress()["epoch"] - before <= 4  # none but those that it woke
-    job.master.savepoint(str(tmp_path / "savepoints"), stop=True, cancel=False, drain=True).result(60)
+    job.master.savepoint(str(tmp_path / "savepoints"), stop=True, cancel=False, drain=True).result(LONGEST_S)
     job.result()
     assert job.status["state"] == "FINISHED"
 

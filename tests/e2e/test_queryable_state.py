@@ -23,7 +23,7 @@ from pystate.queryable import Consistency, KvStateRequest, QueryableStateClient,
 from tests.engines import on_both_engines
 from tests.servers import nginx
 from tests.testing.test_examples import example
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 KEYS = 10
 
@@ -32,7 +32,7 @@ def test_the_average_of_the_example_is_read_while_the_job_runs(run_job, tmp_path
     monkeypatch.setenv("PYSTATE_HOME", str(tmp_path / "home"))
     module, found = example("queryable_average"), []
     job = run_job(lambda: found.append(module.main(nginx.free_port(), pause=0.2)))
-    job.result(120)
+    job.result()
     assert found[0][-1] == (1, 2)
     assert set(found[0]) <= {(1, 3), (1, 7), (1, 2)}
     printed = capfd.readouterr().out.splitlines()
@@ -139,11 +139,11 @@ class Reader:
         """Wait until answers show more than now."""
         seen = len(self.counts[consistency])
         before = max(self.counts[consistency], default=0)
-        wait_until(lambda: self.error or max(self.counts[consistency][seen:], default=0) > before, 90)
+        wait_until(lambda: self.error or max(self.counts[consistency][seen:], default=0) > before)
 
     def end(self):
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(LONGEST_S)
         assert self.error is None, self.error
         assert self.wrong == []
 
@@ -165,7 +165,7 @@ def test_two_states_of_a_key_agree_in_every_answer_over_a_killed_slot_another_pa
     job_id = first.job_id
     first.wait_running()
     token = (tmp_path / "home" / "token").read_text().strip()
-    with QueryableStateClient("127.0.0.1", port, token=token, timeout=90) as client:
+    with QueryableStateClient("127.0.0.1", port, token=token, timeout=LONGEST_S) as client:
         reader = Reader(client, job_id)
         reader.progress(Consistency.LIVE)
         reader.progress(Consistency.CHECKPOINTED)

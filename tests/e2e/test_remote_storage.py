@@ -17,6 +17,7 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.faults.workload import RECOVERING, Sink, Watched, counting
 from tests.servers.hdfs_cluster import hdfs_cluster, missing_libhdfs
 from tests.servers.s3_server import SECRET_KEY, s3_server
+from tests.waiting import LONGEST_S
 
 __all__ = ["hdfs_cluster", "s3_server"]
 
@@ -68,11 +69,11 @@ def test_a_job_lives_on_remote_storage(run_job, tmp_path, place, capfd):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(3)
     job = run_job(counting(watched, sink), options)
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
-    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] >= 2, 120)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] >= 2)
     latest = job.master.coordinator.statistics()["latest"]["completed"]["external_path"]
     assert latest.startswith(f"{root}/checkpoints/{job.job_id}/chk-")
-    savepoint = job.master.savepoint(None, stop=False, cancel=True).result(120).path
+    savepoint = job.master.savepoint(None, stop=False, cancel=True).result(LONGEST_S).path
     with pytest.raises(JobCancelledError):
         job.result()
     assert savepoint.startswith(f"{root}/savepoints/savepoint-")
@@ -85,7 +86,7 @@ def test_a_job_lives_on_remote_storage(run_job, tmp_path, place, capfd):
     resumed = run_job(
         counting(watched, again), {**options, "execution.state-recovery.path": savepoint, "parallelism.default": "1"}
     )
-    resumed.wait_for(lambda: set(again.rows) >= watched.pairs - before, 180)
+    resumed.wait_for(lambda: set(again.rows) >= watched.pairs - before)
     assert set(again.rows) == watched.pairs - before, "what the savepoint holds is not read again"
     resumed.cancel()
     with pytest.raises(JobCancelledError):

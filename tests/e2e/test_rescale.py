@@ -14,6 +14,7 @@ from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment,
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.engines.micro_batch.driver.rehearsal import Rehearsal
 from tests.engines import MICRO_BATCH, on_micro_batch, slowly_on_real_time
+from tests.waiting import LONGEST_S
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 
@@ -130,7 +131,7 @@ def test_a_savepoint_right_after_a_resume_waits_for_no_epoch(run_job, tmp_path, 
 
     def slowly(rehearsal):
         rehearse(rehearsal)
-        rehearsed.wait(60)
+        rehearsed.wait(LONGEST_S)
 
     watched, sink = Watched(tmp_path), Sink()
     watched.add(3)
@@ -226,7 +227,7 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     (watched.folder / "slow.txt").write_text("slow")
 
     def hold_back(word):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LONGEST_S
         while word == "slow" and not gate.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         if word != "slow":
@@ -248,7 +249,7 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     job.wait_for(fast.exists)
     time.sleep(2)  # what the other partition waits
     gate.touch()
-    future.result(60)
+    future.result(LONGEST_S)
     (latest,) = coordinator.statistics()["history"]
     assert latest["alignment_duration"] >= 1000
     assert latest["start_delay"] >= 1000

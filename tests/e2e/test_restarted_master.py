@@ -14,7 +14,7 @@ from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, bare_python, librar
 from tests.e2e.test_run_on_a_cluster import Operator
 from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 
@@ -97,7 +97,7 @@ def test_a_job_goes_on_when_the_master_was_restarted(cluster, pystate, start, tm
     watched = Watched(tmp_path)
     watched.add(3)
     job = start(watched)
-    wait_until(lambda: seen(tmp_path) >= watched.pairs, 120)
+    wait_until(lambda: seen(tmp_path) >= watched.pairs)
     wait_until(lambda: list(tmp_path.glob("checkpoints/*/chk-*/_metadata")))
     before = pystate.status(job)
     driver, executors = pystate.driver(job), cluster.executor_pids()
@@ -105,18 +105,18 @@ def test_a_job_goes_on_when_the_master_was_restarted(cluster, pystate, start, tm
 
     cluster.kill_master()
     watched.add(1)
-    wait_until(lambda: seen(tmp_path) >= watched.pairs, 60)  # nobody needs a master who has all it needs
+    wait_until(lambda: seen(tmp_path) >= watched.pairs)  # nobody needs a master who has all it needs
     cluster.start_master()
     if not remembers:
-        wait_until(lambda: not set(executors) & set(cluster.executor_pids()), 90)
-        wait_until(lambda: pystate.status(job)["application_id"] != before["application_id"], 150)
+        wait_until(lambda: not set(executors) & set(cluster.executor_pids()))
+        wait_until(lambda: pystate.status(job)["application_id"] != before["application_id"])
         assert "not known to the Spark master any more" in pystate.status(job)["failures"][0]["message"]
     else:
-        wait_until(lambda: "Recovery complete" in (cluster.root / "master.log").read_text(), 90)
+        wait_until(lambda: "Recovery complete" in (cluster.root / "master.log").read_text())
     counted = dict(watched.words)
     watched.add(3)
     added = {(word, count) for word, count in watched.words.items() if count != counted.get(word)}
-    wait_until(lambda: seen(tmp_path) >= added, 150)
+    wait_until(lambda: seen(tmp_path) >= added)
     after = pystate.status(job)
     savepoint = pystate("cancel", "-s", tmp_path / "savepoints", job)
     assert state_in(savepoint) == dict(watched.words)
@@ -134,15 +134,15 @@ def test_cores_that_another_application_holds_are_named_in_seconds(cluster, pyst
     command = [sys.executable, "-c", HOLDER, cluster.url, str(done)]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, env=cluster.environment, cwd=ROOT)
     try:
-        wait_until(done.exists, 120)  # the master gives its cores away as it registers an application
+        wait_until(done.exists)  # the master gives its cores away as it registers an application
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(start, watched)
             held = f"the Spark master {cluster.url} has 8 cores, none free: another application holds them (holder (app-"
             logs = pystate.home.root.joinpath("jobs")
-            wait_until(lambda: any(held in log.read_text() for log in logs.glob("*/job.log")), 110)
+            wait_until(lambda: any(held in log.read_text() for log in logs.glob("*/job.log")))
             assert not started.done(), "it still waits for them"
-            holder.communicate(timeout=60)  # the end of its input ends it
-            job = started.result(150)
+            holder.communicate(timeout=LONGEST_S)  # the end of its input ends it
+            job = started.result(LONGEST_S)
     finally:
         for pid in [*descendants(holder.pid), holder.pid]:
             kill(pid)

@@ -15,7 +15,7 @@ from tests.e2e.networks import hosts_or_skip
 from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
 from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc
 from tests.faults.workload import Watched, state_in
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 
@@ -98,7 +98,7 @@ class Operator:
 
     def python(self, *words: object) -> subprocess.CompletedProcess[str]:
         command = [*self.host.prefix, sys.executable, *map(str, words)]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=200, cwd=ROOT)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LONGEST_S, cwd=ROOT)
 
     def status(self, job_id: str) -> dict:
         return read_json(self.home.job(job_id).status) or {"state": None, "attempt": -1}
@@ -108,7 +108,7 @@ class Operator:
 
     def wait_for(self, job_id: str, text: str) -> None:
         log = self.home.job(job_id).log
-        wait_until(lambda: text in log.read_text(), 120)
+        wait_until(lambda: text in log.read_text())
 
     def close(self) -> None:
         addresses = [self.home.root / "jobmanager.json", *self.home.root.glob("jobs/*/driver.json")]
@@ -187,7 +187,7 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
 
     assert len(cluster.executor_pids()) == 2
     kill(cluster.executor_pids()[0])
-    wait_until(lambda: pystate.status(first)["attempt"] >= 1 and pystate.status(first)["state"] == "RUNNING", 120)
+    wait_until(lambda: pystate.status(first)["attempt"] >= 1 and pystate.status(first)["state"] == "RUNNING")
     watched.add(3)
     word, count = watched.words.most_common(1)[0]
     pystate.wait_for(first, f"({word},{count})")

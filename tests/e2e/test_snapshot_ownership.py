@@ -21,6 +21,7 @@ from tests.e2e.test_incremental import (
 )
 from tests.faults.processes import needs_proc
 from tests.faults.workload import Sink, Watched, counting, state_in
+from tests.waiting import LONGEST_S
 
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
 
@@ -34,7 +35,7 @@ def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)
     first = run_job(counting(watched, sink), INCREMENTAL)
-    first.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    first.wait_for(lambda: set(sink.rows) >= watched.pairs)
     wait_for_checkpoint(first)
     cancelled(first)
     old = tmp_path / "checkpoints" / first.job_id
@@ -42,7 +43,7 @@ def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run
 
     claiming = {"execution.state-recovery.path": path, "execution.state-recovery.claim-mode": "CLAIM"}
     second = run_job(counting(watched, sink), {**INCREMENTAL, **claiming, "execution.checkpointing.interval": "1 h"})
-    second.wait_for(lambda: second.status["state"] == "RUNNING", 180)
+    second.wait_for(lambda: second.status["state"] == "RUNNING")
     assert claimant(SnapshotLocation(path)) == second.job_id
     rival = run_job(counting(watched, Sink()), {**INCREMENTAL, **claiming})
     with pytest.raises(RestoreError, match=f"Job {second.job_id} has claimed"):
@@ -50,8 +51,8 @@ def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run
     kill_a_slot(second)
     assert Path(path).exists(), "it is all there is to go back to"
     watched.add(3)
-    second.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
-    second.master.coordinator.trigger_checkpoint().result(60)
+    second.wait_for(lambda: set(sink.rows) >= watched.pairs)
+    second.master.coordinator.trigger_checkpoint().result(LONGEST_S)
     latest, named = retained(tmp_path / "checkpoints" / second.job_id)
     assert named & referred, "it goes on with the old files"
     assert not Path(path).exists(), "its own checkpoint has taken the place"
@@ -59,7 +60,7 @@ def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run
     assert not (set(referred) - named) & state_files(old)
     kill_a_slot(second)
     watched.add(3)
-    second.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    second.wait_for(lambda: set(sink.rows) >= watched.pairs)
     final = second.savepoint(tmp_path / "savepoints")
     cancelled(second)
     assert state_in(final) == dict(watched.words)
@@ -70,9 +71,9 @@ def test_a_native_savepoint_is_moved_and_resumed_at_another_parallelism(run_job,
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)
     job = run_job(counting(watched, sink), INCREMENTAL)
-    job.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    job.wait_for(lambda: set(sink.rows) >= watched.pairs)
     wait_for_checkpoint(job)
-    taken = job.master.savepoint(None, stop=True, cancel=False, format=SavepointFormatType.NATIVE).result(60)
+    taken = job.master.savepoint(None, stop=True, cancel=False, format=SavepointFormatType.NATIVE).result(LONGEST_S)
     job.result()
     assert taken.metadata.format is SavepointFormatType.NATIVE
     assert taken.metadata.shared_files == []
@@ -84,7 +85,7 @@ def test_a_native_savepoint_is_moved_and_resumed_at_another_parallelism(run_job,
     watched.add(3)
     starting = {"execution.state-recovery.path": moved, "state.backend.type": "rocksdb"}
     wider = run_job(counting(watched, sink), {**starting, "parallelism.default": "3"})
-    wider.wait_for(lambda: set(sink.rows) >= watched.pairs, 180)
+    wider.wait_for(lambda: set(sink.rows) >= watched.pairs)
     final = wider.savepoint(tmp_path / "savepoints")
     cancelled(wider)
     assert state_in(final) == dict(watched.words)

@@ -23,7 +23,7 @@ class SpareShell(Shell):
 
     def spare(self):
         """Wait for one that is ready; return its process and its JVM's."""
-        wait_until(lambda: json.loads(self("cluster", "status", "--json").stdout)["spareDrivers"]["ready"], seconds=120)
+        wait_until(lambda: json.loads(self("cluster", "status", "--json").stdout)["spareDrivers"]["ready"])
         taken = {json.loads(path.read_text())["pid"] for path in self.home.glob("jobs/*/driver.json")}
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             said = words(pid)
@@ -75,7 +75,7 @@ def test_jobs_restart_and_start_in_spare_drivers(shell, tmp_path):
     spare, _ = shell.spare()
 
     os.kill(shell.driver(job), signal.SIGKILL)
-    wait_until(lambda: shell.driver(job) == spare, seconds=60)
+    wait_until(lambda: shell.driver(job) == spare)
     shell.add("2.txt", ["hello"])
     shell.wait_for_log(job, "('hello', 3)")
     assert "('a', 1)" not in shell.log(job), "what the spare has practised with is no output of the job"

@@ -20,7 +20,7 @@ from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.security.all_ports import given_away, is_refusal, sockets_below
 from tests.security.other_user import OtherUser
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
 
@@ -46,7 +46,7 @@ class Executor(LocalExecutor):
 
     def follow(self, master):
         for line in sys.stdin:
-            path = master.savepoint(line.strip(), stop=False, cancel=True).result(60).path
+            path = master.savepoint(line.strip(), stop=False, cancel=True).result().path
             print("savepoint", path, flush=True)
 
 home, folder, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
@@ -102,7 +102,7 @@ class Driver:
     def errors(self) -> str:
         return (self.root / "stderr").read_text()
 
-    def wait_for(self, condition, seconds: float = 90):
+    def wait_for(self, condition, seconds: float = LONGEST_S):
         def checked():
             assert self.process.poll() is None, self.errors
             return condition()
@@ -113,7 +113,7 @@ class Driver:
         self.process.stdin.write(f"{folder}\n")
         self.process.stdin.flush()
         path = self.process.stdout.readline().split(" ", 1)[1].strip()
-        self.process.wait(60)
+        self.process.wait(LONGEST_S)
         return path
 
     def stop(self) -> None:
@@ -232,22 +232,22 @@ def test_rows_whose_shuffle_files_vanish_under_a_running_job_are_neither_lost_no
     }
     job = start(watched, **options)
     watched.add(3, words_per_file=3000, different=300)
-    job.wait_for(lambda: job.seen >= watched.pairs, 180)
+    job.wait_for(lambda: job.seen >= watched.pairs)
 
     with Deleter(cluster.executors()[0]) as deleter:
         while deleter.deleted < 40:
             watched.add(6, words_per_file=3000, different=300)
             before = deleter.deleted
-            job.wait_for(lambda before=before: deleter.deleted >= before + 20 or job.seen >= watched.pairs, 120)
+            job.wait_for(lambda before=before: deleter.deleted >= before + 20 or job.seen >= watched.pairs)
     assert deleter.deleted >= 40
-    job.wait_for(lambda: job.seen >= watched.pairs, 240)
+    job.wait_for(lambda: job.seen >= watched.pairs)
 
     # an executor dies while epochs run
     watched.add(12, words_per_file=3000, different=300)
     attempt, seen = job.status["attempt"], len(job.seen)
     job.wait_for(lambda: len(job.seen) > seen)
     kill(cluster.executor_pids()[0])
-    job.wait_for(lambda: job.status["attempt"] > attempt and job.seen >= watched.pairs, 240)
+    job.wait_for(lambda: job.status["attempt"] > attempt and job.seen >= watched.pairs)
     assert state_in(job.savepoint(tmp_path / "savepoints")) == dict(watched.words)
     assert job.seen == watched.pairs
 
@@ -258,7 +258,7 @@ def test_a_cluster_with_too_few_cores_is_refused_in_a_sentence(cluster, start, t
     cluster.start(cores=2)
     # long enough for the executor to come: without it the master has given none
     driver = start(Watched(tmp_path), **{"parallelism.default": "2", "pystate.slot.startup-timeout": "30 s"})
-    assert driver.process.wait(180) == 1
+    assert driver.process.wait(LONGEST_S) == 1
     assert "Parallelism 2 needs 6 cores (2 x parallelism + 2)" in driver.errors
     assert "has given this application 2, none are free; 4 are missing." in driver.errors
     assert "(workers of the cluster, and spark.cores.max where it is set)" in driver.errors
@@ -274,7 +274,7 @@ def test_the_second_real_time_job_on_a_cluster_is_told_how_many_cores_are_missin
     first = start(watched, **options, **{"execution.checkpointing.interval": "500 ms"})
     first.wait_for(lambda: first.seen >= watched.pairs)
     second = start(watched, **options, **{"pystate.slot.startup-timeout": "20 s"})  # executors know the master
-    assert second.process.wait(90) == 1
+    assert second.process.wait(LONGEST_S) == 1
     assert second.status["state"] == "FAILED"
     needs = "Parallelism 2 needs 6 cores (2 for slots and 4 for relays, one for each subtask of the real-time engine)"
     assert needs in second.errors
@@ -305,7 +305,7 @@ def test_a_python_of_executors_that_can_not_run_the_job_is_refused_in_a_sentence
     ):
         # parallelism 2 takes the cores of both executors, so that both are there when they are looked at
         driver = start(watched, **{"parallelism.default": "2", "python.executable": str(python)})
-        assert driver.process.wait(90) == 1
+        assert driver.process.wait(LONGEST_S) == 1
         assert sentence in driver.errors
         assert driver.status["state"] == "FAILED"
 
@@ -322,7 +322,7 @@ def test_on_a_cluster_that_asks_for_a_proof_nobody_gets_more_than_a_workers_pid(
     watched.add(3)
     asking = {"spark.authenticate": "true", "spark.authenticate.secret": secret}
     driver = start(watched, **asking, **{"parallelism.default": "1", "execution.checkpointing.interval": "500 ms"})
-    driver.wait_for(lambda: driver.seen >= watched.pairs, 300)
+    driver.wait_for(lambda: driver.seen >= watched.pairs)
 
     below = [driver.process.pid, *cluster.executor_pids()]
     sockets = [found for pid in below for found in sockets_below(pid)]
@@ -333,7 +333,7 @@ def test_on_a_cluster_that_asks_for_a_proof_nobody_gets_more_than_a_workers_pid(
     shown = other_user.act("shown_by_processes", needles=[secret])
     assert shown == [], "the secret stands in no command line"
     watched.add(3)
-    driver.wait_for(lambda: driver.seen >= watched.pairs, 300)
+    driver.wait_for(lambda: driver.seen >= watched.pairs)
     assert driver.status["attempt"] == 0
     assert secret not in driver.errors
     assert "spark.authenticate is not true" not in driver.errors

@@ -18,7 +18,7 @@ from tests.e2e.spark_cluster import ROOT, Cluster
 from tests.faults.processes import command_of, is_gone, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -50,7 +50,7 @@ def bucket(hosts, tmp_path):
         command = [*hosts[0].prefix, sys.executable, "-m", "moto.server", "-H", address, "-p", str(port)]
         server = subprocess.Popen(command, stdout=log, stderr=log)
     url = f"http://{address}:{port}"
-    subprocess.run([*hosts[0].prefix, sys.executable, "-c", _MAKE_BUCKET, f"{url}/shared"], check=True, timeout=60)
+    subprocess.run([*hosts[0].prefix, sys.executable, "-c", _MAKE_BUCKET, f"{url}/shared"], check=True, timeout=LONGEST_S)
     yield "s3://shared", url
     server.kill()
     server.wait()
@@ -141,7 +141,7 @@ def test_two_machines_take_a_job_over_from_each_other(machines, tmp_path: Path):
     watched = Watched(tmp_path)
     watched.add(3)
     one("cluster", "start")
-    wait_until(lambda: role_of(one) == "leader", 60)
+    wait_until(lambda: role_of(one) == "leader")
     two("cluster", "start")
     assert role_of(two) == "standby"
     job_id = one("run", "-d", "-p", 2, ROOT / "tests" / "e2e" / "count_words.py", watched.folder, 500)
@@ -153,21 +153,21 @@ def test_two_machines_take_a_job_over_from_each_other(machines, tmp_path: Path):
     (old_driver,) = drivers(one)
 
     one.stop()
-    wait_until(lambda: role_of(two) == "leader", 60)
+    wait_until(lambda: role_of(two) == "leader")
     watched.add(2)
     wait_for_last_word(two, job_id, watched)
     there = job_on(two, job_id)
     assert (there["state"], len(drivers(two))) == ("RUNNING", 1)
     one.go_on()
-    wait_until(lambda: is_gone(old_driver), 60)
-    wait_until(lambda: role_of(one) == "standby", 60)
+    wait_until(lambda: is_gone(old_driver))
+    wait_until(lambda: role_of(one) == "standby")
     wait_until(lambda: "has taken the job over" in driver_log(one, job_id))  # the log's writer may outlive the driver
     assert drivers(one) == []
 
     watched.add(2)
     wait_for_last_word(two, job_id, watched)
     two.kill()
-    wait_until(lambda: role_of(one) == "leader", 60)
+    wait_until(lambda: role_of(one) == "leader")
     watched.add(2)
     wait_for_last_word(one, job_id, watched)
     assert job_on(one, job_id)["state"] == "RUNNING"

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.e2e.test_command_line import JOB_ID, ROOT, Shell
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 FILES, LINES = 30, 20
 KEYS = 7
@@ -113,7 +113,7 @@ def test_upgrade_mends_a_bug_without_losing_or_doubling_anything(shell, tmp_path
         "RUN_OPTIONS": "-p 3",
     }
     command = [ROOT / "examples" / "ops" / "upgrade.sh", "prices", new, shell.folder, sink]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     assert JOB_ID.fullmatch(done.stdout)
     feeder.join()

@@ -27,6 +27,7 @@ from typing import Any
 
 from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
 from tests.faults.commit_process import UNKNOWN, WAITS, Settings, main, state_of
+from tests.waiting import LONGEST_S
 
 STEPS = ("taken", "begun", "produced", "marked", "flushed", "noted", "committed")
 MONTH_MS = 30 * 24 * 3_600_000
@@ -141,7 +142,7 @@ class CommitsCampaign:
         self.report.processes += 1
         process = self._forks.Process(target=main, args=(settings,))
         process.start()
-        process.join(300)
+        process.join(LONGEST_S)
         code = process.exitcode
         process.kill()
         assert code in (0, WAITS, UNKNOWN, -signal.SIGKILL), f"a process of {settings} ended with {code}"

@@ -42,6 +42,7 @@ from tests.faults.pairs_job import SINKS
 from tests.faults.pairs_readers import Finding, Outside, Snapshots, UpsertReader
 from tests.faults.processes import kill
 from tests.faults.workload import state_in
+from tests.waiting import LONGEST_S
 
 STEPS = (
     Step.ELEMENT, Step.PREPARED, Step.FINISH, Step.SYNC, Step.FROZEN, Step.UPLOAD, Step.ACKNOWLEDGE, Step.ACKNOWLEDGED,
@@ -219,7 +220,7 @@ class PairsCampaign:
                 self.report.records[word.partition("-")[0]] += count
             self.report.looks += self._outside.looks
             self.report.seconds = time.monotonic() - started
-        reader.join(60)
+        reader.join(LONGEST_S)
         return self.report
 
     def _play(self, card: str) -> None:

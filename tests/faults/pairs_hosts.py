@@ -124,7 +124,7 @@ class DetachedHost:
 
     def left(self) -> list[str]:
         """Look for processes of its drivers and folders of its slots."""
-        wait_until(lambda: all(is_gone(pid) for pid in self._drivers), 30)
+        wait_until(lambda: all(is_gone(pid) for pid in self._drivers))
         processes = [f"process {pid}: {command_of(pid)}" for driver in self._drivers for pid in descendants(driver)]
         return processes + [folder for job in self._ids for folder in temporary_folders(folder_prefix(job))]
 

@@ -18,6 +18,7 @@ from pystate.common.errors import PystateError
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.faults.pairs_job import COUNTS, UPSERTS
 from tests.faults.workload import state_in
+from tests.waiting import LONGEST_S
 
 LOST, DOUBLED, EARLY, DISORDER, GONE, LEFT = "lost", "doubled", "early", "out of order", "gone", "left"
 UPSERTED = "noted_upserts"
@@ -152,7 +153,7 @@ class KafkaReader:
                 "log_level": 0,
             }
             self._consumer = Consumer(settings)
-            partitions = self._consumer.list_topics(self._topic, timeout=5).topics[self._topic].partitions
+            partitions = self._consumer.list_topics(self._topic, timeout=LONGEST_S).topics[self._topic].partitions
             self._next = dict.fromkeys(sorted(partitions), 0)
         # assigned anew, it says again where the ends are
         self._consumer.assign([TopicPartition(self._topic, number, at) for number, at in self._next.items()])

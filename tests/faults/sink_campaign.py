@@ -189,7 +189,7 @@ class SinkCampaign:
             self._reader.look()
         self._faults.disarm()
         is_all = self._feed.rest()
-        self._job.wait_for(lambda: is_all(self._reader.look()), timeout=120)
+        self._job.wait_for(lambda: is_all(self._reader.look()))
         path = self._end(stop=True)
         assert self._reader.look() == Counter(state_in(path)), "a stop makes all visible"
         assert is_all(self._reader.seen), "what the source gave is not what is visible"
@@ -248,7 +248,7 @@ class SinkCampaign:
             self._reader.look()
             return any(self._faults.struck(step) for step in self._steps)
 
-        self._job.wait_for(has_struck, timeout=60)
+        self._job.wait_for(has_struck)
 
     def _options(self) -> dict[str, str]:
         return {

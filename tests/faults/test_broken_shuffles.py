@@ -107,7 +107,7 @@ def test_an_epoch_whose_shuffle_files_break_while_it_reads_them_counts_whole(run
     shuffle = sorted(set(files.by_shuffle()) - known)[level - 1]
     assert files.damage(shuffle, damage) > 1
     gate.unlink()
-    job.wait_for(lambda: sum(rows.values()) >= words.total(), timeout=120)
+    job.wait_for(lambda: sum(rows.values()) >= words.total())
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     with pytest.raises(JobCancelledError):
         job.result()
@@ -160,7 +160,7 @@ def test_rows_that_a_shuffle_of_the_sources_own_loses_without_an_error_are_misse
     job.wait_for(lambda: gate.with_name("entered").exists())
     assert files.damage(min(set(files.by_shuffle()) - known), Damage.EMPTIED) > 1
     gate.unlink()
-    job.wait_for(lambda: epochs, timeout=120)
+    job.wait_for(lambda: epochs)
     assert "the shuffles of the sources' DataFrames have written 3600 rows" in job.status["failures"][0]["message"]
     path = job.savepoint(tmp_path / "savepoints", cancel=True)
     assert state_of(path, "count", "count") == words

@@ -14,6 +14,7 @@ from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step, strike_in_driver
 from tests.faults.processes import needs_proc
 from tests.faults.workload import RECOVERING, Sink
+from tests.waiting import LONGEST_S
 
 pytestmark = [needs_proc, pytest.mark.timeout(240)]
 
@@ -58,7 +59,7 @@ def test_a_drain_that_breaks_leaves_the_job_in_front_of_it_and_the_next_one_drai
         env.execute("drained")
 
     def drain(number):
-        return job.master.savepoint(f"faulty://{storage}/{number}", stop=True, cancel=False, drain=True).result(60)
+        return job.master.savepoint(f"faulty://{storage}/{number}", stop=True, cancel=False, drain=True).result(LONGEST_S)
 
     folder.add(sorted(random_lines(1, 100, 0, 9_000), key=lambda line: int(line[3:])) + ["w0,12999"])
     job = run_job(program, OPTIONS)
@@ -70,7 +71,7 @@ def test_a_drain_that_breaks_leaves_the_job_in_front_of_it_and_the_next_one_drai
     breaking = [*IN_SLOTS[engine], *IN_STORAGE]
     for number, (step, action) in enumerate(breaking):
         read(9_999 + 3_000 * number)
-        job.master.coordinator.trigger_checkpoint().result(60)
+        job.master.coordinator.trigger_checkpoint().result(LONGEST_S)
         attempt = job.status["attempt"]
         faults.arm(step, action)
         with pytest.raises(PystateError):

@@ -80,7 +80,7 @@ class Job:
         return {(word, int(count)) for word, count in PAIR.findall(self.log)}
 
     def wait_for_words(self):
-        wait_until(lambda: self.seen() >= self.watched.pairs, 90)
+        wait_until(lambda: self.seen() >= self.watched.pairs)
 
     def wait_for_checkpoint(self):
         def latest():
@@ -92,7 +92,7 @@ class Job:
         return wait_until(lambda: latest() > seen and latest())
 
     def wait_for_attempt(self, number):
-        wait_until(lambda: self.status["attempt"] == number and self.status["state"] == "RUNNING", 120)
+        wait_until(lambda: self.status["attempt"] == number and self.status["state"] == "RUNNING")
 
     def check_exact(self):
         self.wait_for_words()
@@ -195,7 +195,7 @@ def test_a_driver_killed_at_each_of_its_steps_of_a_checkpoint_loses_nothing(job,
         driver = job.driver
         faults.arm(step, Action.KILL)
         job.watched.add(2)
-        wait_until(lambda step=step: faults.struck(step), 60)
+        wait_until(lambda step=step: faults.struck(step))
         assert faults.struck(step) == [driver]
         job.wait_for_attempt(attempt)
         job.wait_for_words()
@@ -226,9 +226,9 @@ def test_a_stopped_driver_that_was_replaced_ends_when_it_goes_on(job):
         job.wait_for_checkpoint()
     finally:
         os.kill(first, signal.SIGCONT)
-    wait_until(lambda: is_gone(first), 60)
+    wait_until(lambda: is_gone(first))
     job.wait_for_log("has taken the job over")
-    wait_until(lambda: all(is_gone(pid) for pid in left), 60)
+    wait_until(lambda: all(is_gone(pid) for pid in left))
     assert job.status["attempt"] == 1
     assert job.status["state"] == "RUNNING"
     assert job.driver == second.pid

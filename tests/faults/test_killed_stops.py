@@ -65,10 +65,10 @@ def test_a_driver_killed_at_a_stop_goes_on_from_its_savepoint(job, tmp_path, ste
     wait_until(lambda: is_gone(driver))
     assert faults.struck(step) == [driver]
     faults.disarm()
-    wait_until(lambda: job.status["state"] in ("RUNNING", "FINISHED") and job.status["attempt"] == 1, 120)
+    wait_until(lambda: job.status["state"] in ("RUNNING", "FINISHED") and job.status["attempt"] == 1)
     if job.status["state"] == "RUNNING":
         job.watched.add(1)
-        wait_until(lambda: job.seen() >= job.watched.pairs, 60)
+        wait_until(lambda: job.seen() >= job.watched.pairs)
         job.shell("stop", job.id)
     wait_until(lambda: job.status["state"] == "FINISHED")
     found = {(word, int(count)) for word, count in re.findall(r"\('(word-\d+)', (\d+)\)", "".join(sink.lines()))}

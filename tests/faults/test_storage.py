@@ -11,7 +11,7 @@ from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
-from tests.waiting import files_below
+from tests.waiting import LONGEST_S, files_below
 
 pytestmark = [needs_proc, pytest.mark.timeout(180)]
 
@@ -62,7 +62,7 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
     job, faults, watched, sink, folder = fed
 
     def checkpoint():
-        return job.master.coordinator.trigger_checkpoint().result(60)
+        return job.master.coordinator.trigger_checkpoint().result(LONGEST_S)
 
     first = checkpoint().checkpoint_id
     kept = names_below(folder)
@@ -92,7 +92,7 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
     slow = job.master.coordinator.trigger_checkpoint()
     watched.add(1)
     job.wait_for(lambda: set(sink.rows) >= watched.pairs)
-    assert slow.result(60).checkpoint_id > first
+    assert slow.result(LONGEST_S).checkpoint_id > first
     faults.disarm()
     assert job.status["attempt"] == 0
     finish(job, watched, sink, tmp_path)
@@ -119,7 +119,7 @@ def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(ru
     assert counts["failed"] > 0
     assert counts["completed"] > 0
     assert job.status["attempt"] == 0, "a checkpoint that fails is no failure of the job"
-    last = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
+    last = job.master.coordinator.trigger_checkpoint().result(LONGEST_S).checkpoint_id
     kill(job.master.slot_pids[0])
     job.wait_for(lambda: job.status["attempt"] == 1 and job.status["state"] == "RUNNING")
     assert job.master.coordinator.statistics()["latest"]["restored"]["id"] >= last
@@ -129,11 +129,11 @@ def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(ru
 
 def test_a_torn_file_shows_at_the_restore_which_goes_back_to_the_checkpoint_before(fed, tmp_path, capfd):
     job, faults, watched, sink, _ = fed
-    sound = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
+    sound = job.master.coordinator.trigger_checkpoint().result(LONGEST_S).checkpoint_id
     watched.add(1)
     job.wait_for(lambda: set(sink.rows) >= watched.pairs)
     faults.arm(Step.WRITE, Action.TORN, amount=50)  # of one slot, which doesn't notice
-    torn = job.master.coordinator.trigger_checkpoint().result(60).checkpoint_id
+    torn = job.master.coordinator.trigger_checkpoint().result(LONGEST_S).checkpoint_id
     assert torn > sound
     kill(job.master.slot_pids[0])
     job.wait_for(lambda: job.status["attempt"] >= 1 and job.status["state"] == "RUNNING")

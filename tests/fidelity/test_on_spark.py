@@ -11,6 +11,7 @@ from tests.fidelity.answers import Program, load_programs
 from tests.fidelity.differences import PENDING
 from tests.fidelity.ours import Collected
 from tests.fidelity.recorded import IN_ONE_EPOCH, expected, read
+from tests.waiting import LONGEST_S
 
 PROGRAMS_PER_JOB = 5
 """What a job takes grows faster than its programs: one of 17 took minutes on two cores."""
@@ -43,7 +44,7 @@ def test_programs_answer_as_in_pyflink(run_job, programs: list[Program], paralle
         collected.collect_all(programs, env)
         env.execute(programs[0].name)
 
-    run_job(job, {"parallelism.default": str(parallelism)}).result(240)
+    run_job(job, {"parallelism.default": str(parallelism)}).result(LONGEST_S)
     recorded, in_one_epoch = read(), json.loads(IN_ONE_EPOCH.read_text("utf-8"))
     wanted = {}
     for program in programs:

@@ -19,7 +19,7 @@ from pystate.common.files.home import PystateHome, read_json
 from tests.faults.processes import children, command_of, descendants, is_gone, kill
 from tests.ops.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, REPOSITORY
 from tests.security.listening_sockets import ListeningSocket, listening_sockets_of
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 NO_MASK = 0
 """What `umask` a careless user has: files are as open as those who make them ask for."""
@@ -85,7 +85,9 @@ class Installation:
         if started.poll() is not None:
             raise RuntimeError(f"the job manager did not start: {self.home.jobmanager_log.read_text()[-2000:]}")
 
-    def pystate(self, *words: object, mask: int = NO_MASK, check: bool = True, timeout: float = 200) -> tuple[int, str, str]:
+    def pystate(
+        self, *words: object, mask: int = NO_MASK, check: bool = True, timeout: float = LONGEST_S
+    ) -> tuple[int, str, str]:
         """Call a command; return its exit code, stdout and stderr."""
         done = subprocess.run(
             [*_CLI, *map(str, words)],
@@ -129,7 +131,7 @@ class Installation:
     ) -> tuple[int, Any]:
         """Send a request; return status code and body: parsed where it is JSON."""
         shown = {"Authorization": f"Bearer {self.home.token.read_text().strip()}"} if token else {}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST_S)
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         with contextlib.closing(connection):
             connection.request(method, path, data, {**shown, **(headers or {})})
@@ -164,7 +166,7 @@ class Installation:
         """Return where a job stands."""
         return str(self.request("GET", f"/jobs/{job_id}/status")[1].get("status"))
 
-    def wait_for(self, job_id: str, *states: str, seconds: float = 60) -> bool:
+    def wait_for(self, job_id: str, *states: str, seconds: float = LONGEST_S) -> bool:
         """Wait until a job is in one of some states; return whether it came to be."""
         deadline = time.monotonic() + seconds
         while self.state(job_id) not in states:
@@ -297,7 +299,7 @@ class Target(Installation):
             for listener in listening_sockets_of(name, pid)
         ]
 
-    def next_checkpoint(self, seconds: float = 60) -> tuple[str, float]:
+    def next_checkpoint(self, seconds: float = LONGEST_S) -> tuple[str, float]:
         """Trigger a checkpoint; return how it ended, and how long that took in seconds."""
         began = time.monotonic()
         status, answer = self.request("POST", f"/jobs/{self.job_id}/checkpoints", {})

@@ -70,7 +70,7 @@ def test_a_plain_program_gives_nothing_away(tmp_path, short_folder, engine, othe
     finally:
         job.send_signal(signal.SIGKILL)
         job.wait()
-    wait_until(lambda: not list(short_folder.glob("pystate-*/.*.sock")), 120)
+    wait_until(lambda: not list(short_folder.glob("pystate-*/.*.sock")))
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.waiting import LONGEST_S
+
 # a closed network refuses the browser's own connections, many at a time
 _QUIET = (
     "--no-sandbox",
@@ -35,7 +37,7 @@ def browser() -> Iterator[Browser]:
     """Yield a browser; skip the test where there is none."""
     program = chromium()
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=list(_QUIET), timeout=120_000)
+        started = playwright.chromium.launch(executable_path=program, args=list(_QUIET), timeout=1000 * LONGEST_S)
         try:
             yield started
         finally:

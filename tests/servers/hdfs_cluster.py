@@ -16,9 +16,9 @@ import pytest
 from pystate.common.errors import JavaNotFoundError
 from pystate.common.processes.java import find_java
 from tests.servers.places import SERVERS
+from tests.waiting import LONGEST_S
 
 JARS = SERVERS / "hadoop"
-_START_TIMEOUT_S = 180
 # as they are before a test takes the machine's own settings away
 _LIBHDFS_PLACES = {name: os.environ[name] for name in ("ARROW_LIBHDFS_DIR", "HADOOP_HOME") if os.environ.get(name)}
 
@@ -92,15 +92,15 @@ def running_hdfs_cluster(folder: Path) -> Iterator[HdfsCluster]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + LONGEST_S
         while not (details.is_file() and details.stat().st_size):  # written last
             assert process.poll() is None, log.read_text("utf-8", "replace")
-            assert time.monotonic() < deadline, f"no cluster after {_START_TIMEOUT_S} s"
+            assert time.monotonic() < deadline, f"no cluster after {LONGEST_S} s"
             time.sleep(0.1)
         yield _described(folder, settings)
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(LONGEST_S)
 
 
 def _described(folder: Path, settings: Path) -> HdfsCluster:

@@ -19,10 +19,10 @@ from pystate.common.errors import JavaNotFoundError
 from pystate.common.processes.java import find_java
 from tests.servers.nginx import free_port
 from tests.servers.places import SERVERS
+from tests.waiting import LONGEST_S
 
 JARS = SERVERS / "kafka"
 SPARK_JARS = SERVERS / "spark-kafka"
-_START_TIMEOUT_S = 120
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -95,13 +95,13 @@ class KafkaBroker:
         """Wait until it answers a client."""
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + LONGEST_S
         while True:
             assert self._process is not None and self._process.poll() is None, self._log.read_text("utf-8", "replace")
             try:
                 self.admin().list_topics(timeout=1)
             except KafkaException:
-                assert time.monotonic() < deadline, f"no broker after {_START_TIMEOUT_S} s"
+                assert time.monotonic() < deadline, f"no broker after {LONGEST_S} s"
             else:
                 return
 
@@ -109,7 +109,7 @@ class KafkaBroker:
         """Kill it as kill -9 does."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(LONGEST_S)
         self._process = None
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class KafkaBroker:
         name = f"{prefix}-{next(self._names)}"
         topic = NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
         admin = self.admin()  # its answers end with it
-        admin.create_topics([topic])[name].result(30)
+        admin.create_topics([topic])[name].result(LONGEST_S)
         self._wait_for(name, partitions)
         return name
 
@@ -139,7 +139,7 @@ class KafkaBroker:
         from confluent_kafka.admin import NewPartitions
 
         admin = self.admin()
-        admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
+        admin.create_partitions([NewPartitions(topic, count)])[topic].result(LONGEST_S)
         self._wait_for(topic, count)
 
     def group_offsets(self, group: str, *topics: str) -> dict[tuple[str, int], int]:
@@ -148,7 +148,7 @@ class KafkaBroker:
 
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": group, "log_level": 2})
         try:
-            known = consumer.list_topics(timeout=30).topics
+            known = consumer.list_topics(timeout=LONGEST_S).topics
             asked = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
             return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, 30) if one.offset >= 0}
         finally:
@@ -157,7 +157,7 @@ class KafkaBroker:
     def forget_group(self, group: str) -> None:
         """Drop a group's offsets, as brokers do some days after their last use (`offsets.retention.minutes`)."""
         admin = self.admin()  # its answers end with it
-        admin.delete_consumer_groups([group])[group].result(30)
+        admin.delete_consumer_groups([group])[group].result(LONGEST_S)
 
     def alter_topic(self, topic: str, config: Mapping[str, str]) -> None:
         """Set properties of a topic."""
@@ -166,7 +166,7 @@ class KafkaBroker:
         admin = self.admin()
         entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        admin.incremental_alter_configs([resource])[resource].result(LONGEST_S)
 
     def remake_topic(self, topic: str, partitions: int) -> None:
         """Delete a topic, and make another one of its name."""
@@ -174,11 +174,11 @@ class KafkaBroker:
         from confluent_kafka.admin import NewTopic
 
         admin = self.admin()
-        admin.delete_topics([topic])[topic].result(30)
-        deadline = time.monotonic() + 30
+        admin.delete_topics([topic])[topic].result(LONGEST_S)
+        deadline = time.monotonic() + LONGEST_S
         while True:  # it goes a little later
             try:
-                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(LONGEST_S)
                 break
             except KafkaException:
                 assert time.monotonic() < deadline
@@ -233,10 +233,10 @@ class KafkaBroker:
         }
         consumer, found = Consumer(settings), []
         try:
-            partitions = sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+            partitions = sorted(consumer.list_topics(topic, timeout=LONGEST_S).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
             ended: set[int] = set()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + LONGEST_S
             while len(ended) < len(partitions):
                 assert time.monotonic() < deadline, "the topic has no end"
                 message = consumer.poll(1)
@@ -256,18 +256,18 @@ class KafkaBroker:
         from confluent_kafka.admin import OffsetSpec
 
         admin = self.admin()
-        partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = admin.list_topics(topic, timeout=LONGEST_S).topics[topic].partitions
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
         ends = []
         for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
             answers = admin.list_offsets(asked, isolation_level=isolation)
-            ends.append({place.partition: answer.result(30).offset for place, answer in answers.items()})
+            ends.append({place.partition: answer.result(LONGEST_S).offset for place, answer in answers.items()})
         return [number for number in partitions if ends[0][number] != ends[1][number]]
 
     def _wait_for(self, topic: str, partitions: int) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LONGEST_S
         while True:
-            known = self.admin().list_topics(timeout=10).topics.get(topic)
+            known = self.admin().list_topics(timeout=LONGEST_S).topics.get(topic)
             if known is not None and len(known.partitions) == partitions:
                 if all(one.leader != -1 for one in known.partitions.values()):
                     return

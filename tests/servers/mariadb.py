@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.servers.nginx import free_port
+from tests.waiting import LONGEST_S
 
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
-_START_TIMEOUT_S = 60
 
 
 def missing() -> str | None:
@@ -40,7 +40,7 @@ def running_mariadb(folder: Path) -> Iterator[str]:
         server = shutil.which("mariadbd", path=_PATH) or ""
         process = subprocess.Popen([server, *common, *own, "--skip-name-resolve"], stdout=log, stderr=log, cwd=folder)
     try:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + LONGEST_S
         while True:
             assert process.poll() is None, log_path.read_text()
             assert time.monotonic() < deadline, log_path.read_text()
@@ -56,4 +56,4 @@ def running_mariadb(folder: Path) -> Iterator[str]:
         yield f"mysql://pystate:secret@127.0.0.1:{port}/pystate"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(LONGEST_S)

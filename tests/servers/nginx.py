@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.waiting import LONGEST_S
+
 _FRAME = """\
 daemon off;
 {user}
@@ -29,7 +31,6 @@ http {{
 """
 _KEEP_USER = "user root;" if os.geteuid() == 0 else ""  # its workers write to the test's own folders
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
-_START_TIMEOUT_S = 30
 
 
 def missing() -> str | None:
@@ -48,7 +49,7 @@ def running_nginx(folder: Path, configuration: str, port: int) -> Iterator[None]
     settings.write_text(_FRAME.format(folder=folder, user=_KEEP_USER, configuration=configuration))
     process = subprocess.Popen([program, "-p", str(folder), "-c", str(settings), "-e", str(log)])
     try:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + LONGEST_S
         while not _listens(port):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -56,7 +57,7 @@ def running_nginx(folder: Path, configuration: str, port: int) -> Iterator[None]
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(LONGEST_S)
 
 
 def free_port() -> int:

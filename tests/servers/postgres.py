@@ -15,11 +15,11 @@ import pytest
 
 from tests.faults.processes import children, kill
 from tests.servers.nginx import free_port
+from tests.waiting import LONGEST_S
 
 _USER = "pystate"
 PASSWORD = "s3cret/of:tests"
 _URL_PASSWORD = "s3cret%2Fof%3Atests"
-_START_TIMEOUT_S = 60
 _SETTINGS = """\
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -76,7 +76,7 @@ class Postgres:
 
     def start(self) -> None:
         """Run it, until it answers."""
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + LONGEST_S
         while not self._answers():
             assert time.monotonic() < deadline, self._log.read_text()
             if self._process is None:
@@ -94,7 +94,7 @@ class Postgres:
         assert self._process is not None
         sessions = children(self._process.pid)
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(LONGEST_S)
         for pid in sessions:
             kill(pid)
         self._process = None
@@ -104,7 +104,7 @@ class Postgres:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)  # "fast": sessions are ended
             try:
-                self._process.wait(30)
+                self._process.wait(LONGEST_S)
             except subprocess.TimeoutExpired:
                 self.kill()
 

@@ -14,6 +14,8 @@ import requests
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from tests.waiting import LONGEST_S
+
 ACCESS_KEY, SECRET_KEY = "AKIAOFTHETESTS", "a-secret-that-nobody-prints"
 
 
@@ -93,7 +95,7 @@ def running_s3_server() -> Iterator[S3Server]:
         yield application
     finally:
         server.shutdown()
-        thread.join(10)
+        thread.join(LONGEST_S)
         server.server_close()
 
 

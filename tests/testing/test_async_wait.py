@@ -28,7 +28,7 @@ from pystate.datastream.async_retry_predicates import (
     has_exception_predicate,
 )
 from pystate.testing import KeyedOneInputOperatorTestHarness, OneInputOperatorTestHarness
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
 UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
@@ -173,7 +173,7 @@ def test_who_waits_for_calls_that_hang_can_be_interrupted(mode: Any) -> None:
         thread.start()
         wait_until(lambda: harness.function.calls == [1])
         harness._chain.interrupt()
-        thread.join(30)
+        thread.join(LONGEST_S)
         assert len(raised) == 1
         harness.roll_back_epoch()
         harness.function.held = False

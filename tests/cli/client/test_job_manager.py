@@ -25,6 +25,7 @@ from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from tests.ops.jobmanager.harness import eventually
+from tests.waiting import LONGEST_S
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, killed, p
 
 def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manager):
     entry = read_json(manager.home.jobmanager)
-    client = RestClient("127.0.0.1", 1, timeout=10, instance=entry["instance"])
+    client = RestClient("127.0.0.1", 1, timeout=LONGEST_S, instance=entry["instance"])
 
     with pytest.raises(NoJobManagerError) as caught:
         client.get("/jobs", JobIdsWithStatusOverview)

@@ -15,6 +15,7 @@ from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
 from tests.ops.jobmanager.high_availability.conftest import standby_options, wait_until_leads
+from tests.waiting import LONGEST_S
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_stop_says_what_becomes_of_the_jobs_and_the_next_one_finds_them(manager_
     assert stopped.code == 0
     assert "1 job goes on; the next job manager (pystate cluster start, or pystate run) finds it again." in stopped.err
     assert job in DriverLauncher(manager_process.home).find_running()
-    manager_process.process.wait(10)
+    manager_process.process.wait(LONGEST_S)
     manager_process.start()
     status = pystate("cluster", "status", "--json")
     assert json.loads(status.out)["jobs"] == {"RUNNING": 1}

@@ -11,6 +11,7 @@ import pytest
 
 from pystate_cli.views.query_answer import QueryLook
 from tests.ops.jobmanager.fake_queries import ELEMENTS
+from tests.waiting import LONGEST_S
 
 
 def test_the_queryable_states_of_a_job_are_listed_with_their_types(running, pystate):
@@ -95,7 +96,7 @@ def test_watching_prints_a_value_once_and_ends_with_ctrl_c(running, pystate, mon
 
     def interrupt():
         for _ in range(3):
-            assert looks.acquire(timeout=30)
+            assert looks.acquire(timeout=LONGEST_S)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

@@ -17,6 +17,7 @@ from pystate_cli.client.rest_client import BACK_AGAIN, NoJobManagerError
 from pystate_cli.running.rescaling import Rescaling
 from tests.ops.jobmanager.harness import PYTHON_PATH, eventually
 from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.waiting import LONGEST_S
 
 SECRET = {"PYTHONPATH": PYTHON_PATH, "PATH": os.environ["PATH"], "MY_PASSWORD": "hidden"}
 
@@ -195,7 +196,7 @@ def test_a_command_that_dies_half_way_can_be_given_again(manager, submit, pystat
         eventually(lambda: len(all_jobs(manager)) == 2)
 
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=LONGEST_S)
 
     if number == signal.SIGINT:
         assert process.returncode == 130

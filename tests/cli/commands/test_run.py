@@ -24,6 +24,7 @@ from tests.cli.conftest import without_times
 from tests.fixtures import all_kinds
 from tests.ops.jobmanager.fake_driver import USER_TRACE
 from tests.ops.jobmanager.harness import eventually
+from tests.waiting import LONGEST_S
 
 
 def only_job(manager) -> str:
@@ -383,7 +384,7 @@ def test_a_job_manager_that_dies_behind_a_submission_is_no_failure_of_it(manager
 
 @pytest.mark.parametrize("place", ["putheader", "endheaders", "getresponse"])
 def test_a_request_cut_by_ctrl_c_does_not_spoil_the_next_one(manager, monkeypatch, place):
-    client = RestClient("127.0.0.1", manager.port, timeout=10)
+    client = RestClient("127.0.0.1", manager.port, timeout=LONGEST_S)
 
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
@@ -413,7 +414,7 @@ def test_ctrl_c_lets_go_of_an_attached_job(manager):
     process, job = running_attached(manager)
 
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=LONGEST_S)
 
     assert process.returncode == 130
     assert err.decode().splitlines()[1:] == [
@@ -432,7 +433,7 @@ def test_a_second_ctrl_c_cancels_an_attached_job(manager):
     os.killpg(process.pid, signal.SIGINT)
     assert process.stderr.readline().startswith(b"Let go of job")
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=LONGEST_S)
 
     assert process.returncode == 130
     assert err.decode().splitlines() == [
@@ -447,7 +448,7 @@ def test_an_attached_job_goes_with_its_command_if_that_is_wanted(manager, number
     process, job = running_attached(manager, "-sae")
 
     os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=LONGEST_S)
 
     assert process.returncode == 130
     assert err.decode().splitlines()[1:] == [
@@ -471,7 +472,7 @@ def test_a_reader_that_went_away_ends_an_attached_job(manager):
     assert process.stdout is not None
     process.stdout.close()
 
-    assert process.wait(20) == 1
+    assert process.wait(LONGEST_S) == 1
     manager.wait_for(only_job(manager), "CANCELED")
     process.communicate()
 

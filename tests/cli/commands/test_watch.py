@@ -23,6 +23,7 @@ from tests.cli.test_terminal import write_checkpoints
 from tests.cli.views.test_views import HISTORY, NOW, STATISTICS, rendered
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
 from tests.rest_messages import message
+from tests.waiting import LONGEST_S
 
 JOB = "6077eb43c7a5ff1950bf7e60379598c1"
 
@@ -284,7 +285,7 @@ def test_a_job_manager_that_comes_back_is_found_again(own_home):
         served.start()
         eventually(lambda: " RUNNING " in process.stdout.readline())
         served.request("PATCH", f"/jobs/{job}")
-        assert " CANCELED " in process.communicate(timeout=20)[0].splitlines()[-1]
+        assert " CANCELED " in process.communicate(timeout=LONGEST_S)[0].splitlines()[-1]
         assert process.returncode == 0
     finally:
         served.stop()

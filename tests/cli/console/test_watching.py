@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.cli.test_terminal import write_checkpoints
+from tests.waiting import LONGEST_S
 
 
 def test_a_pipe_gets_a_block_per_change_until_the_job_ends(manager, running):
@@ -22,7 +23,7 @@ def test_a_pipe_gets_a_block_per_change_until_the_job_ends(manager, running):
     assert [line[:1] for line in second] == [[], ["id"], ["2"], ["1"]]
 
     manager.request("PATCH", f"/jobs/{running}")
-    assert process.communicate(timeout=20)[0] == "", "a look like the one before is not printed"
+    assert process.communicate(timeout=LONGEST_S)[0] == "", "a look like the one before is not printed"
     assert process.returncode == 0
 
 
@@ -52,7 +53,7 @@ def test_a_reader_that_went_away_is_no_bug_of_ours(manager, running):
     assert process.stdout is not None
     process.stdout.close()
 
-    assert process.wait(20) == 1
+    assert process.wait(LONGEST_S) == 1
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()

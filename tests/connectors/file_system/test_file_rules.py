@@ -145,7 +145,7 @@ def test_a_watched_folder_without_news_brings_no_epochs_about(tmp_path):
         assert made.next_due(0, now) > now + 10_000
         assert made.woken == 0
         put(tmp_path, "b", "b\n")
-        wait_until(lambda: made.woken > 0, 30)
+        wait_until(lambda: made.woken > 0)
         assert lines_of(made, 1) == ["b"]
 
 
@@ -156,6 +156,6 @@ def test_what_the_watch_of_a_folder_can_not_see_fails_an_epoch(tmp_path):
     with harness(folder, watch=True) as made:
         lines_of(made, 1)
         folder.rename(tmp_path / "gone")
-        wait_until(lambda: made.woken > 0, 30)
+        wait_until(lambda: made.woken > 0)
         with pytest.raises(ExternalSystemError, match="Path does not exist"):
             made.run_epoch()

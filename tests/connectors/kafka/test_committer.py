@@ -8,6 +8,7 @@ from pystate.common.errors import CommitError, PystateError
 from pystate.connectors.kafka.markers import MARKER_TOPIC
 from pystate.testing import SinkTestHarness
 from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
+from tests.waiting import LONGEST_S
 
 STEPS = ["taken", "begun", "produced", "marked", "flushed", "noted", "committed"]
 
@@ -158,7 +159,7 @@ def test_markers_are_kept_for_ever(kafka):
         pass
     resource = ConfigResource(ResourceType.TOPIC, MARKER_TOPIC)
     admin = kafka.admin()
-    config = admin.describe_configs([resource])[resource].result(30)
+    config = admin.describe_configs([resource])[resource].result(LONGEST_S)
     assert {key: config[key].value for key in ("cleanup.policy", "retention.ms", "retention.bytes")} == {
         "cleanup.policy": "delete",
         "retention.ms": "-1",

@@ -14,7 +14,7 @@ from pystate.connectors.kafka.offsets import EARLIEST
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.topic_identity import MadeAnew
 from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings, topics_of
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def messages(*offsets):
 def test_batches_come_in_order_and_no_more_than_two_wait(fetching):
     fetcher, consumer, _ = fetching([messages(0, 1), messages(2), messages(3), messages(4), messages(5)])
     fetcher.start()
-    wait_until(lambda: len(consumer.batches) == 2, 10)
+    wait_until(lambda: len(consumer.batches) == 2)
     taken = []
-    wait_until(lambda: taken.extend(one.offset() for one in fetcher.take()) or len(taken) == 6, 10)
+    wait_until(lambda: taken.extend(one.offset() for one in fetcher.take()) or len(taken) == 6)
     assert taken == [0, 1, 2, 3, 4, 5]
 
 
@@ -55,9 +55,9 @@ def test_who_sleeps_is_woken_once_and_who_does_not_is_left_alone(fetching):
     assert fetcher.sleep()
     fetcher.start()
     consumer.batches.append(messages(0))
-    wait_until(lambda: woken == [1], 10)
+    wait_until(lambda: woken == [1])
     consumer.batches.append(messages(1))
-    wait_until(lambda: not consumer.batches, 10)
+    wait_until(lambda: not consumer.batches)
     assert not fetcher.sleep()
     assert woken == [1]
 
@@ -68,7 +68,7 @@ def test_only_its_thread_touches_the_consumer_and_all_that_was_ordered_is_done_a
     fetcher.assign([KafkaPartitionSplit(place(0), 7), KafkaPartitionSplit(place(1), -2)])
     fetcher.release(place(1))
     fetcher.commit({place(0): 9})
-    assert consumer.committed.wait(10)
+    assert consumer.committed.wait(LONGEST_S)
     assert len(consumer.threads) == 1
     fetcher.commit({place(0): 10})
     fetcher.close()
@@ -79,9 +79,9 @@ def test_only_its_thread_touches_the_consumer_and_all_that_was_ordered_is_done_a
 def test_what_ends_the_thread_is_raised_behind_what_came_before(fetching):
     fetcher, consumer, woken = fetching([messages(0)])
     fetcher.start()
-    wait_until(lambda: not consumer.batches, 10)
+    wait_until(lambda: not consumer.batches)
     consumer.fails = RuntimeError("broken")
-    wait_until(lambda: fetcher._error is not None, 10)
+    wait_until(lambda: fetcher._error is not None)
     assert [one.offset() for one in fetcher.take()] == [0]
     with pytest.raises(RuntimeError, match="broken"):
         fetcher.take()
@@ -141,12 +141,12 @@ def test_records_of_a_topic_that_was_made_anew_are_dropped_and_it_is_read_from_i
     fetcher.start()
     taken = []
     consumer.batches.append(messages(5))
-    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 1, 10)
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 1)
     ids["t"] = "two"
     consumer.batches.append([*messages(6), Message(0, 7, b"a", topic="u"), *messages(7)])
-    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 3, 10)
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 3)
     consumer.batches.append(messages(0))
-    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 4, 10)
+    wait_until(lambda: taken.extend(fetcher.take()) or len(taken) >= 4)
     assert taken[1] == MadeAnew("t", "two", frozenset(range(9)))
     assert [(one.topic(), one.offset()) for one in taken if one.error() is None] == [("t", 5), ("u", 7), ("t", 0)]
     assert consumer.calls[-2:] == [("unassign", [0, 1]), ("assign", [(0, EARLIEST), (1, EARLIEST)])]
@@ -159,7 +159,7 @@ def test_a_new_partition_of_a_topic_that_was_made_anew_has_all_of_them_read_from
     consumer.batches.append([Message(2, 0, b"a"), *messages(5)])
     fetcher.start()
     taken = []
-    wait_until(lambda: taken.extend(fetcher.take()) or taken, 10)
+    wait_until(lambda: taken.extend(fetcher.take()) or taken)
     assert taken == [MadeAnew("t", "two", frozenset(range(9)))]
     assert consumer.calls[-2:] == [("unassign", [0, 2]), ("assign", [(0, EARLIEST), (2, EARLIEST)])]
 
@@ -178,7 +178,7 @@ def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, c
     taken = []
     with caplog.at_level(logging.WARNING):
         fetcher.start()
-        wait_until(lambda: taken.extend(fetcher.take()) or taken, 10)
+        wait_until(lambda: taken.extend(fetcher.take()) or taken)
     assert (len(asked), len(caplog.records)) == (3, 1)
 
 
@@ -186,4 +186,4 @@ def test_brokers_without_ids_are_not_asked_for_them(fetching):
     fetcher, _, _ = fetching([messages(5)], find_topics=lambda topics: pytest.fail("asked"))
     fetcher.assign([KafkaPartitionSplit(place(0), 5)])
     fetcher.start()
-    wait_until(fetcher.take, 10)
+    wait_until(fetcher.take)

@@ -92,7 +92,7 @@ def test_new_partitions_are_looked_for_on_a_thread_of_its_own_and_read_from_thei
     enumerator.handle_split_request(0, None)
     assert len(cluster.threads) == 1
     now[0] = 100
-    wait_until(lambda: 3 in all_given(enumerator, context), 10)
+    wait_until(lambda: 3 in all_given(enumerator, context))
     assert all_given(enumerator, context)[3] == (EARLIEST, None, False)
     assert cluster.threads[0] != "kafka-discovery" == cluster.threads[1]
     assert [split.partition.partition for split in context.given[0]] == [0, 1, 2, 3], "each once"
@@ -105,7 +105,7 @@ def test_brokers_that_are_away_while_it_looks_are_told_once_and_asked_again(capl
     with caplog.at_level(logging.WARNING):
         for tries in (2, 3, 4):
             now[0] += 10
-            wait_until(lambda least=tries: enumerator.handle_split_request(0, None) or len(cluster.threads) >= least, 10)
+            wait_until(lambda least=tries: enumerator.handle_split_request(0, None) or len(cluster.threads) >= least)
     assert len(caplog.records) == 1
     cluster.fails = False
     cluster.numbers.append(7)
@@ -114,7 +114,7 @@ def test_brokers_that_are_away_while_it_looks_are_told_once_and_asked_again(capl
         now[0] += 10
         return 7 in all_given(enumerator, context)
 
-    wait_until(found, 10)
+    wait_until(found)
 
 
 def test_a_restored_enumerator_has_what_nobody_had_and_what_has_come_since():
@@ -215,7 +215,7 @@ def test_a_partition_that_a_topic_has_got_by_being_made_anew_is_told_by_its_id(k
     enumerator = started(cluster, context, known, [], clock=lambda: now[0], discovery_interval_ms=100)
     all_given(enumerator, context)
     cluster.numbers, cluster.topic_id, now[0] = [0, 1], "two", 100
-    wait_until(lambda: 1 in all_given(enumerator, context), 10)
+    wait_until(lambda: 1 in all_given(enumerator, context))
     (split,) = [split for split in context.given[0] if split.partition.partition == 1]
     assert split.topic_id == "one"
     reader = KafkaPartitionReader(context, settings(), Fetcher(), cluster.find_topics)

@@ -15,6 +15,7 @@ from pystate.connectors.kafka.kafka_sink import DEAD_LETTERS, KafkaSink
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
 from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
 from tests.servers.kafka_broker import missing, running_broker
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 LARGE = os.urandom(3000).hex()
@@ -141,10 +142,7 @@ def test_a_commit_that_outlasts_its_transaction_is_made_once(kafka_in_a_hurry, s
     def sleep(name):
         if name == step and not slept:
             slept.append(name)
-            deadline = time.monotonic() + 30
-            while step != "produced" and kafka.open_transactions(topic):
-                assert time.monotonic() < deadline, "the transaction isn't ended"
-                time.sleep(0.1)
+            wait_until(lambda: step == "produced" or not kafka.open_transactions(topic))
 
     sink = builder(kafka, topic).set_property("transaction.timeout.ms", "1000").build()
     sink.step = steps = Steps()

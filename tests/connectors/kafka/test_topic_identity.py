@@ -10,7 +10,7 @@ import pytest
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka import topic_identity
 from pystate.connectors.kafka.topic_identity import NEVER, FoundTopic, TopicMadeAnewError, TopicProof
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Brokers:
@@ -24,7 +24,7 @@ class Brokers:
 
     def __call__(self, topics):
         self.asked.append(topics)
-        self.answers.wait(30)
+        self.answers.wait(LONGEST_S)
         if self.fails:
             raise self.failure
         return {topic: FoundTopic(self.ids[topic], frozenset([0])) for topic in topics if topic in self.ids}
@@ -74,7 +74,7 @@ def test_who_does_not_answer_is_waited_for_once(brokers, monkeypatch, caplog):
     brokers.ids["b"] = "3"
     monkeypatch.setattr(topic_identity, "_WAIT_S", 10)
     brokers.answers.set()
-    wait_until(lambda: proof._asked[1].done(), 10)
+    wait_until(lambda: proof._asked[1].done())
     with pytest.raises(TopicMadeAnewError):
         proof.prove()
 
@@ -112,7 +112,7 @@ def test_without_checkpoints_it_is_looked_now_and_then_and_nobody_waits(brokers)
     now[0] = proof.look_at()
     brokers.ids["a"] = "9"
     with pytest.raises(TopicMadeAnewError):
-        wait_until(lambda: proof.look(), 10)
+        wait_until(lambda: proof.look())
     assert brokers.asked == [{"a"}]
 
 
@@ -120,5 +120,5 @@ def test_a_topic_under_suspicion_is_looked_at_at_once(brokers):
     proof = proof_of(brokers)
     proof.suspect("a")
     proof.look()
-    wait_until(lambda: proof._asked is None or proof.look(), 10)
+    wait_until(lambda: proof._asked is None or proof.look())
     assert brokers.asked == [{"a"}]

@@ -45,7 +45,7 @@ def names(name, count):
 
 def read_all(harness, count):
     got = []
-    wait_until(lambda: len(got.extend(harness.run_epoch()) or got) >= count, 60)
+    wait_until(lambda: len(got.extend(harness.run_epoch()) or got) >= count)
     return got
 
 
@@ -70,7 +70,7 @@ def test_a_job_with_checkpoints_fails_for_good_before_one_holds_a_record_of_the_
         in_snapshots.extend(elements)
 
     with pytest.raises(TopicMadeAnewError, match="deleted and made anew") as refused:
-        wait_until(run, 60)
+        wait_until(run)
     assert in_snapshots == []
     assert is_fatal(refused.value), "no restart brings the old topic back"
     assert "failOnDataLoss" in refused.value.hint
@@ -80,7 +80,7 @@ def test_a_job_without_checkpoints_fails_a_little_later(kafka, reading, monkeypa
     monkeypatch.setattr(topic_identity, "_LOOK_EACH_MS", 100)
     _, harness = half_read(kafka, reading)
     with pytest.raises(TopicMadeAnewError):
-        wait_until(lambda: harness.run_epoch() and False, 60)
+        wait_until(lambda: harness.run_epoch() and False)
 
 
 def test_who_takes_losses_reads_the_new_topic_from_its_beginning_once(kafka, reading):
@@ -100,13 +100,13 @@ def test_who_takes_losses_ends_where_the_new_topic_does(kafka, reading, count):
     send(kafka, topic, "old", 10)
     harness = reading(topic, end=KafkaOffsetsInitializer.latest(), rows_per_epoch=4, failOnDataLoss="false")
     snapshots = []
-    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None, 60)
+    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None)
     harness.close()
     kafka.remake_topic(topic, 1)
     send(kafka, topic, "new", count)
     resumed = reading(topic, snapshots[0], end=KafkaOffsetsInitializer.latest(), failOnDataLoss="false")
     got = []
-    wait_until(lambda: got.extend(resumed.run_epoch()) or resumed.ended, 60)
+    wait_until(lambda: got.extend(resumed.run_epoch()) or resumed.ended)
     assert got == names("new", count)
 
 
@@ -116,13 +116,13 @@ def test_who_takes_losses_ends_where_the_new_topic_has_fewer_partitions(kafka, r
     kafka.send(topic, [(None, "old" + "x" * 4000)] * 10_000, 1)
     how = {"end": latest, "rows_per_epoch": 100, "failOnDataLoss": "false"}
     harness, snapshots = reading(topic, **how), []
-    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None, 60)
+    wait_until(lambda: harness.run_epoch() and snapshots.append(harness.snapshot(2)) is None)
     if when == "while it is down":
         harness.close()
     kafka.remake_topic(topic, 1)
     if when == "while it is down":
         harness = reading(topic, snapshots[0], **how)
-    wait_until(lambda: harness.run_epoch() is None or harness.ended, 60)
+    wait_until(lambda: harness.run_epoch() is None or harness.ended)
 
 
 def test_a_topic_is_known_from_the_first_start_on_behind_a_snapshot_without_ids(kafka, reading, monkeypatch):

@@ -24,7 +24,7 @@ from pystate.connectors.sql.start_check import StartCheck
 from pystate.connectors.sql.values import from_plain, to_plain
 from pystate.testing import SinkTestHarness
 from tests.connectors.sql.databases import connected, execute, make_table, rows
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 def sink_of(url, table, *keys, guarantee=DeliveryGuarantee.EXACTLY_ONCE, **settings):
@@ -138,7 +138,7 @@ def test_two_committers_at_once_write_once(url, table):
     barrier, failures = threading.Barrier(4), []
 
     def commit():
-        barrier.wait(30)
+        barrier.wait(LONGEST_S)
         try:
             with opened(sink, snapshot) as other:
                 failures.append(other.num_pending_committables())
@@ -149,7 +149,7 @@ def test_two_committers_at_once_write_once(url, table):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LONGEST_S)
     assert failures == [0, 0, 0, 0]
     assert len(rows(url, table)) == 50
     assert len(markers_of(url, table)) == 1
@@ -169,18 +169,18 @@ def test_the_committer_that_comes_second_waits_and_writes_nothing(url, table):
             marker.insert(connection, committable["id"], "uid", 1)
             connection.exec_driver_sql(f"INSERT INTO {table} VALUES ('first', 1)")
             entered.set()
-            assert go.wait(30)
+            assert go.wait(LONGEST_S)
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(LONGEST_S)
     committer = sink.create_committer(Context())
     request = Request(committable)
     second = threading.Thread(target=committer.commit, args=([request],))
     second.start()
     go.set()
-    thread.join(30)
-    second.join(30)
+    thread.join(LONGEST_S)
+    second.join(LONGEST_S)
     assert request.said == ["already"]
     assert rows(url, table) == [("first", 1)]
     committer.close()

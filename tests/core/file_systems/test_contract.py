@@ -24,6 +24,7 @@ from pystate.ops.catalog.verification import Verification
 from pystate.runtime.engines.micro_batch.driver.running_epoch import RunningEpoch, RunningEpochStore
 from tests.core.file_systems.conftest import Place
 from tests.core.snapshot.snapshots import write_savepoint
+from tests.waiting import LONGEST_S
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"
 SNAPSHOTS = Path(__file__).parents[3] / "fixtures" / "snapshots"
@@ -133,7 +134,7 @@ def test_of_several_drivers_that_complete_a_checkpoint_at_once_one_does(shared_p
 
     def complete(number: int) -> None:
         own = SnapshotLocation(location.uri)
-        start.wait(30)
+        start.wait(LONGEST_S)
         try:
             own.write_metadata(b"driver %d" % number)
             won.append(number)
@@ -144,7 +145,7 @@ def test_of_several_drivers_that_complete_a_checkpoint_at_once_one_does(shared_p
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LONGEST_S)
     assert (len(won), len(lost)) == (1, 5)
     assert location.read_metadata() == b"driver %d" % won[0]
     assert location.file_names() == ["_metadata"]

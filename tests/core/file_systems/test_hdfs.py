@@ -24,6 +24,7 @@ from pystate.core.file_systems.hdfs import hdfs_file_system
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location
 from tests.core.file_systems.conftest import Place
 from tests.servers.hdfs_cluster import HdfsCluster, missing_libhdfs
+from tests.waiting import LONGEST_S
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -333,7 +334,7 @@ def at(client):
 """
     environment = {**os.environ, **cluster.libhdfs_environment, "PYTHONPATH": f"{REPOSITORY}/runtime"}
     done = subprocess.run(
-        [sys.executable, "-c", begin + code], capture_output=True, text=True, env=environment, check=False, timeout=120
+        [sys.executable, "-c", begin + code], capture_output=True, text=True, env=environment, check=False, timeout=LONGEST_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -26,8 +26,8 @@ and those in FAKE_DRIVER_ARGUMENTS.
 --most N            FAILED instead of RUNNING at a parallelism above N
 --die-at-start N CODE  the process ends with CODE (negative: a signal) before it has written anything, for attempts below N
 --die-above N       the process dies in front of RUNNING at a parallelism above N
---slow-above N      a minute in INITIALIZING at a parallelism above N
---slow-again FILE   a minute in INITIALIZING where FILE is there; the first driver makes it
+--slow-above N      minutes in INITIALIZING at a parallelism above N
+--slow-again FILE   minutes in INITIALIZING where FILE is there; the first driver makes it
 --never-again FILE  FAILED instead of RUNNING where FILE is there; the first driver makes it
 --own-parallelism N the operator has N subtasks, whatever -p says
 --no-directory      a savepoint without a directory is refused
@@ -72,6 +72,7 @@ from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
 from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
+from tests.waiting import LONGEST_S
 
 USER_TRACE = f"""Traceback (most recent call last):
   File "/jobs/count.py", line 12, in process_element
@@ -152,7 +153,7 @@ class FakeDriver:
         for number in range(int(self.option("--fail-starts", "0"))):
             self.fail_start(number)
         if "--never-runs" in self.arguments:
-            self.end.wait(60)
+            self.end.wait(LONGEST_S)
             self.move("CANCELED")
             return 0
         parallelism = self.status["parallelism"]
@@ -161,7 +162,7 @@ class FakeDriver:
             mark = Path(self.option("--slow-again"))
             slow = mark.exists()
             mark.touch()
-        if slow and self.end.wait(60):
+        if slow and self.end.wait(LONGEST_S):
             self.move("CANCELED")
             return 0
         if "--waits-for" in self.arguments:

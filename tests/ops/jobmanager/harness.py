@@ -19,6 +19,7 @@ from pystate.common.configuration.file_system_settings import settings_environme
 from pystate.common.files.home import PystateHome, read_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.server import job_manager
+from tests.waiting import LONGEST_S
 from tests.waiting import wait_until as eventually
 
 REPOSITORY = Path(__file__).parents[3]
@@ -73,7 +74,7 @@ class Manager:
             request.add_header(name, value)
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(request, data, timeout=30) as answer:  # noqa: S310 - always http
+            with urllib.request.urlopen(request, data, timeout=LONGEST_S) as answer:  # noqa: S310 - always http
                 status, content, kind = answer.status, answer.read(), answer.headers["content-type"]
         except urllib.error.HTTPError as error:
             status, content, kind = error.code, error.read(), error.headers["content-type"]
@@ -130,7 +131,7 @@ class ManagerThread(Manager):
 
         def end() -> None:
             run.server.should_exit = True
-            thread.join(10)
+            thread.join(LONGEST_S)
 
         self._stack.callback(end)
         return self
@@ -169,5 +170,5 @@ class ManagerProcess(Manager):
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(LONGEST_S)
         self.kill_drivers()

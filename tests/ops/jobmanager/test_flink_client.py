@@ -13,6 +13,7 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from tests.ops.jobmanager.harness import REPOSITORY, ManagerThread, eventually
+from tests.waiting import LONGEST_S
 
 JARS = REPOSITORY / "build" / "servers" / "flink"
 UNKNOWN = "0" * 31 + "1"
@@ -37,7 +38,7 @@ class FlinkClient:
         command = ["java", "-cp", f"{JARS}/*", "org.apache.flink.client.cli.CliFrontend", verb]
         command += ["-m", f"127.0.0.1:{self._manager.port}", *arguments]
         environment = {**os.environ, "FLINK_CONF_DIR": str(self._conf)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST_S)
         return done.returncode, done.stdout + done.stderr
 
 

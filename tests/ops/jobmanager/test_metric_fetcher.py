@@ -11,6 +11,7 @@ from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.waiting import LONGEST_S
 
 NOW = 1_000_000
 
@@ -112,7 +113,7 @@ def test_of_many_who_ask_at_once_one_asks_for_all(job):
 
     def slow():
         asked.set()
-        go_on.wait(10)
+        go_on.wait(LONGEST_S)
         return metrics_answer()
 
     job.driver = slow
@@ -120,10 +121,10 @@ def test_of_many_who_ask_at_once_one_asks_for_all(job):
     threads = [threading.Thread(target=lambda: views.append(job.metrics.current())) for _ in range(8)]
     for thread in threads:
         thread.start()
-    assert asked.wait(10)
+    assert asked.wait(LONGEST_S)
     go_on.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(LONGEST_S)
     assert job.calls == 1
     assert [view.is_up for view in views] == [True] * 8
 

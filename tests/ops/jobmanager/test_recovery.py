@@ -9,6 +9,7 @@ from pystate.common.files.home import read_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from tests.ops.jobmanager.harness import eventually
+from tests.waiting import LONGEST_S
 
 
 def pid_of(manager, job: str) -> int:
@@ -179,6 +180,6 @@ def test_sigterm_ends_the_job_manager_and_leaves_the_jobs_alone(manager_process)
 
     manager.process.terminate()
 
-    assert manager.process.wait(10) == 0
+    assert manager.process.wait(LONGEST_S) == 0
     assert not manager.home.jobmanager.exists()
     assert job in DriverLauncher(manager.home).find_running()

@@ -13,6 +13,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.servers.certificate import certificate
+from tests.waiting import LONGEST_S
 
 __all__ = ["certificate"]
 
@@ -67,7 +68,7 @@ def say(request: pytest.FixtureRequest, tmp_path: Path, certificate: tuple[str, 
     client.check_hostname = False
 
     def ask(said: bytes) -> bytes:
-        with socket.create_connection(("127.0.0.1", manager.port), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", manager.port), timeout=LONGEST_S) as plain:
             connection = client.wrap_socket(plain) if is_tls else plain
             answer = b""
             with suppress(ConnectionError), connection:

@@ -22,6 +22,7 @@ from pystate.ops.jobmanager.web import rest_connections, rest_server
 from pystate.ops.jobmanager.web.rest_connections import RestConnections, RestListener, Stage
 from tests.ops.jobmanager.harness import ManagerThread, eventually
 from tests.servers.certificate import certificate
+from tests.waiting import LONGEST_S
 
 __all__ = ["certificate"]
 
@@ -69,7 +70,7 @@ def knock() -> Iterator[Knock]:
     made: list[socket.socket] = []
 
     def connect(manager: ManagerThread, said: bytes = b"") -> socket.socket:
-        made.append(socket.create_connection(("127.0.0.1", manager.port), timeout=20))
+        made.append(socket.create_connection(("127.0.0.1", manager.port), timeout=LONGEST_S))
         with suppress(ConnectionError):
             made[-1].sendall(said)
         return made[-1]
@@ -278,7 +279,7 @@ def test_each_request_has_its_own_time() -> None:
     clock = Clock()
     connections = RestConnections(16, clock)
     with socket.create_server(("127.0.0.1", 0)) as plain, RestListener(plain, connections) as listener:
-        clients = [socket.create_connection(listener.getsockname(), timeout=20) for _ in range(3)]
+        clients = [socket.create_connection(listener.getsockname(), timeout=LONGEST_S) for _ in range(3)]
         used, silent, uploads = (listener.accept()[0] for _ in clients)
         clock.now += 9
         connections.move(used, Stage.SERVING)

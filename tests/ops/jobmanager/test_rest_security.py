@@ -16,6 +16,7 @@ from pystate_cli.client.rest_client import RestClient
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.servers.certificate import certificate
+from tests.waiting import LONGEST_S
 
 __all__ = ["certificate"]
 
@@ -242,6 +243,6 @@ def test_commands_speak_tls_and_show_the_token(tmp_path, certificate, token_file
         with pytest.raises(PystateError, match="CERTIFICATE_VERIFY_FAILED"):
             find_job_manager(elsewhere, address, 10, Configuration({ENABLED: "true"}))
         with pytest.raises(PystateError, match="No job manager answers"):
-            RestClient("127.0.0.1", manager.port, timeout=10).get("/jobs", JobIdsWithStatusOverview)
+            RestClient("127.0.0.1", manager.port, timeout=LONGEST_S).get("/jobs", JobIdsWithStatusOverview)
     finally:
         manager.stop()

@@ -20,6 +20,7 @@ from tests.ops.jobmanager.harness import PYTHON_PATH, REPOSITORY, Manager, Manag
 from tests.ops.jobmanager.high_availability.conftest import standby_options
 from tests.servers import nginx
 from tests.servers.certificate import certificate
+from tests.waiting import LONGEST_S
 
 __all__ = ["certificate"]
 
@@ -64,7 +65,7 @@ class Proxy:
     ) -> tuple[int, Any, http.client.HTTPMessage]:
         """Return status, body and headers of an answer; redirections are not followed."""
         shown = {} if token is None else {"Authorization": f"Bearer {token}"}
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self._tls)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=LONGEST_S, context=self._tls)
         data = None if body is None else json.dumps(body).encode()
         connection.request(method, path, body=data, headers={**shown, **(headers or {})})
         answer = connection.getresponse()
@@ -81,7 +82,7 @@ class Proxy:
             "PYSTATE_CONF_DIR": str(self._folder),
         }
         command = [sys.executable, "-m", "pystate_cli", *words, "-m", f"127.0.0.1:{self.port}"]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=LONGEST_S)
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_requests_go_to_the_job_manager_that_leads(job_manager: Any, in_front_of
     eventually(lambda: (tmp_path / "ha").is_dir())
     second = job_manager("second", **options)
     proxy = in_front_of([first, second])
-    eventually(lambda: proxy.ask("GET", "/jobs")[0] == 200, 30)
+    eventually(lambda: proxy.ask("GET", "/jobs")[0] == 200)
 
     seen = [proxy.ask("GET", path) for path in ("/config", "/jobs") * 4]
     assert [status for status, _, _ in seen] == [200] * 8
@@ -199,7 +200,7 @@ def test_requests_go_to_the_job_manager_that_leads(job_manager: Any, in_front_of
 
     leader, other = (first, second) if _instance(first) == instance else (second, first)
     leader.kill()
-    eventually(lambda: proxy.ask("GET", "/jobs")[0] == 200, 30)
+    eventually(lambda: proxy.ask("GET", "/jobs")[0] == 200)
     answer = proxy.ask("GET", "/jobs")
     assert (answer[2]["pystate-instance"], {job["id"] for job in answer[1]["jobs"]}) == (_instance(other), job_ids)
     leader.kill_drivers()

@@ -28,6 +28,7 @@ from pystate.runtime.job_folder.job_liveness import job_runs
 from tests.core.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 from tests.ops.jobmanager.harness import Manager, eventually
 from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.waiting import LONGEST_S
 
 
 class Clock:
@@ -404,7 +405,7 @@ def test_the_end_of_a_process_does_not_wait_for_a_storage_that_hangs() -> None:
         "threads.look()\n"
         "print(type(future.exception()).__name__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LONGEST_S)
     assert (done.returncode, done.stdout) == (0, "StorageSilentError\n"), done.stderr
 
 

@@ -131,7 +131,7 @@ def test_a_program_that_fails_before_its_job_keeps_record_log_and_exception(disk
     manager = managers(disk.root / "home", driver=DRIVER_COMMAND)
     manager.job_file.write_text(PROGRAM)
     job = manager.submit(str(tmp_path / "go"))
-    eventually(lambda: "a line of the program" in manager.home.job(job).log.read_text(), 60)
+    eventually(lambda: "a line of the program" in manager.home.job(job).log.read_text())
     with disk.full():
         (tmp_path / "go").touch()
         manager.wait_for(job, "FAILED")

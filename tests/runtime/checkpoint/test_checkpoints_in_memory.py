@@ -22,6 +22,7 @@ from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.plan.chain import OperatorSpec
 from tests.runtime.checkpoint.harness import JOB, Bench, FakeSlots
 from tests.runtime.slot.harness import Count
+from tests.waiting import LONGEST_S
 
 MEMORY = {"execution.checkpointing.storage": "jobmanager"}
 NO_DIRECTORY = {**MEMORY, "execution.checkpointing.dir": ""}
@@ -76,7 +77,7 @@ def files(directory: Path) -> list[str]:
 
 
 def checkpoint(one: Bench):
-    return one.coordinator.trigger_checkpoint().result(10)
+    return one.coordinator.trigger_checkpoint().result(LONGEST_S)
 
 
 def test_a_checkpoint_is_kept_in_memory_and_restored_from(make, tmp_path):
@@ -107,7 +108,7 @@ def test_only_the_retained_checkpoints_are_kept(make):
 def test_a_savepoint_goes_to_files(make, tmp_path):
     one = make({**NO_DIRECTORY, "execution.checkpointing.data-inline-threshold": "7 b"})
     one.epoch(0)
-    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     assert completed.path.startswith(f"file:{tmp_path}/sp/savepoint-")
     (request,) = one.slots.snapshots
     assert (request.location, request.inline_threshold) == (completed.path, 7)
@@ -152,7 +153,7 @@ def test_a_checkpoint_above_the_drivers_bound_fails(make):
     assert "max-checkpoint-size" in e.value.hint
     assert one.coordinator.statistics()["history"][0]["failure_message"].startswith("The checkpoint could not be finalized.")
     # a savepoint is bounded by its filesystem only
-    one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
 
 
 def test_files_need_a_directory_when_they_are_asked_for(tmp_path):

@@ -28,7 +28,7 @@ from pystate.runtime.execution.restore import starting_snapshot
 from pystate.runtime.plan.chain import OperatorSpec
 from tests.runtime.checkpoint.harness import TASK, FakeSpark
 from tests.runtime.checkpoint.test_shared_state_files import Slots
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 CLAIM, NO_CLAIM, LEGACY = RecoveryClaimMode.CLAIM, RecoveryClaimMode.NO_CLAIM, RecoveryClaimMode.LEGACY
@@ -87,10 +87,10 @@ class Job:
 
     def checkpoint(self, *files: str):
         self.slots.files = [list(files), list(files)]
-        return self.coordinator.trigger_checkpoint().result(10)
+        return self.coordinator.trigger_checkpoint().result(LONGEST_S)
 
     def savepoint(self):
-        return self.coordinator.trigger_savepoint(None, hold=False).result(10)
+        return self.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
 
     def close(self, status: JobStatus = JobStatus.CANCELED) -> None:
         self.coordinator.close(status)
@@ -351,7 +351,7 @@ def test_a_checkpoint_that_times_out_leaves_no_file(tmp_path, job):
     for entry in one.coordinator.pending:
         entry.deadline = 0
     with pytest.raises(CheckpointFailedError, match="did not complete within"):
-        future.result(10)
+        future.result(LONGEST_S)
     wait_until(lambda: sorted(os.listdir(tmp_path / "ck" / A)) == ["chk-1", "shared", "taskowned"])
     wait_until(lambda: shared(tmp_path, A) == ["1-a", "1-a"])
 

@@ -15,6 +15,7 @@ from pystate.runtime.checkpoint.held_savepoint import HeldSavepoint
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from tests.runtime.checkpoint.harness import JOB
+from tests.waiting import LONGEST_S
 
 PERIODIC = {"execution.checkpointing.interval": "1 h"}
 
@@ -39,10 +40,10 @@ def latest(points):
 def test_behind_a_savepoint_of_a_stop_nobody_goes_back_to_a_checkpoint(bench, tmp_path):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
-    one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
+    one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     assert latest(next_driver(tmp_path)) == (1, False), "nothing is committed behind other savepoints"
-    made = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    made = one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     assert made.heard
     assert one.coordinator.ends_behind(one.coordinator.latest_snapshot())
     points = next_driver(tmp_path)
@@ -55,11 +56,11 @@ def test_behind_a_savepoint_of_a_stop_nobody_goes_back_to_a_checkpoint(bench, tm
 def test_a_checkpoint_that_comes_later_takes_its_place(bench, tmp_path):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     one.coordinator.attempt_over(one.slots)
     one.start_attempt()
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
     assert latest(next_driver(tmp_path)) == (2, False)
     assert not one.coordinator.ends_behind(one.coordinator.latest_snapshot())
 
@@ -67,7 +68,7 @@ def test_a_checkpoint_that_comes_later_takes_its_place(bench, tmp_path):
 def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeypatch):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
 
     def full(*_):
         message = "no space"
@@ -76,7 +77,7 @@ def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr("pystate.core.snapshot.storage.snapshot_location.SnapshotLocation.write_metadata", full)
         failed = one.coordinator.trigger_savepoint(None, hold=True)
-        assert failed.exception(10) is not None
+        assert failed.exception(LONGEST_S) is not None
     assert len(notes(tmp_path)) == 1
     assert latest(next_driver(tmp_path)) == (1, False)
     assert latest(one.coordinator._points) == (1, False)
@@ -85,8 +86,8 @@ def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeyp
 def test_one_that_is_damaged_is_given_up_as_other_snapshots_are(bench, tmp_path):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     assert one.coordinator.give_up_latest(CorruptSnapshotError("A file is torn."))
     assert latest(one.coordinator._points) == (1, False)
 
@@ -95,7 +96,7 @@ def test_one_that_is_damaged_is_given_up_as_other_snapshots_are(bench, tmp_path)
 def test_a_damaged_note_is_refused(bench, tmp_path, damage):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     (note,) = notes(tmp_path)
     note.write_bytes(damage(note.read_bytes()))
     with pytest.raises(CorruptSnapshotError):
@@ -105,7 +106,7 @@ def test_a_damaged_note_is_refused(bench, tmp_path, damage):
 def test_a_note_under_another_name_is_refused(bench, tmp_path):
     one = bench(**PERIODIC)
     one.epoch(0)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     (note,) = notes(tmp_path)
     note.rename(note.with_name("held-savepoint-9-abcdef01"))
     with pytest.raises(CorruptSnapshotError, match="savepoint 9"):

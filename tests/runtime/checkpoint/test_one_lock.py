@@ -7,7 +7,7 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
 from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from tests.runtime.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 SLOW = [
     *((SnapshotLocation, method) for method in ("create", "write_state", "write_metadata", "discard")),
@@ -30,7 +30,7 @@ def held(monkeypatch):
             free = []
 
             def take():
-                if lock[0].acquire(timeout=5):
+                if lock[0].acquire(timeout=LONGEST_S):
                     lock[0].release()
                     free.append(True)
 
@@ -56,10 +56,10 @@ def test_the_lock_is_held_over_no_file_and_no_call(bench, held):
         for subtask in SUBTASKS:
             acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
-    one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     one.slots.decline = True
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_savepoint(None, hold=False).result(10)
+        one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     wait_until(lambda: "discard" in seen)
     assert seen == {method for _, method in SLOW}
     assert during == []

@@ -24,7 +24,7 @@ from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateF
 from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.plan.chain import OperatorSpec
 from tests.runtime.checkpoint.harness import SUBTASKS, Bench, CalledSlots
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 JOB = "a" * 32
 
@@ -113,7 +113,7 @@ class IncrementalBench(Bench):
 
     def checkpoint(self, *files: str) -> Any:
         self.slots.files = [list(files), list(files)]
-        return self.coordinator.trigger_checkpoint().result(10)
+        return self.coordinator.trigger_checkpoint().result(LONGEST_S)
 
     @property
     def shared(self) -> list[str]:
@@ -153,7 +153,7 @@ def test_a_full_checkpoint_refers_to_no_older_file_and_the_next_one_goes_on_with
     one = bench(**{"execution.checkpointing.num-retained": "2"})
     one.checkpoint("a")
     one.slots.files = [["a", "b"], ["a", "b"]]
-    full = one.coordinator.trigger_checkpoint(full=True).result(10)
+    full = one.coordinator.trigger_checkpoint(full=True).result(LONGEST_S)
     assert one.shared == ["1-a", "1-a", "2-a", "2-a", "2-b", "2-b"]
     assert all("-2-" in file.handle.path for file in full.metadata.shared_files)
     later = one.checkpoint("a", "b", "c")
@@ -193,7 +193,7 @@ def test_a_checkpoint_that_is_given_up_leaves_no_file_however_late_its_parts_com
     assert one.slots.acknowledge(request, 0) == "SUCCESS"
     one.coordinator.attempt_over()
     with pytest.raises(CheckpointFailedError):
-        future.result(10)
+        future.result(LONGEST_S)
     wait_until(lambda: one.shared == ["1-a", "1-a"])
     assert one.slots.acknowledge(request, 1) == "UNKNOWN"
     wait_until(lambda: one.shared == ["1-a", "1-a"])
@@ -224,7 +224,7 @@ def test_the_second_of_two_uploads_of_one_file_goes_and_the_metadata_refer_to_th
     for request in one.slots.requests:
         for subtask in SUBTASKS:
             one.slots.acknowledge(request, subtask)
-    first, second = (future.result(10) for future in futures)
+    first, second = (future.result(LONGEST_S) for future in futures)
     assert set(second.metadata.shared_files) == set(first.metadata.shared_files)
     wait_until(lambda: one.shared == ["1-a", "1-a"])
     written = read_metadata(SnapshotLocation(second.path).read_metadata(), second.path)
@@ -253,7 +253,7 @@ def test_metadata_that_cannot_be_written_take_the_files_along(bench, monkeypatch
 def test_a_savepoint_holds_all_its_state_itself(bench):
     one = bench()
     one.checkpoint("a")
-    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     assert one.slots.requests[-1].shared is None
     assert completed.metadata.shared_files == []
     assert one.shared == ["1-a", "1-a"]

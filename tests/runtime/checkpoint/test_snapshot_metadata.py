@@ -14,12 +14,13 @@ from pystate.runtime.checkpoint.snapshot_metadata import Parent, snapshot_metada
 from pystate.runtime.plan.job_plan import vertex_id
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from tests.runtime.checkpoint.harness import JOB
+from tests.waiting import LONGEST_S
 
 
 def test_a_savepoint_says_what_was_said_about_it_and_where_it_comes_from(bench, tmp_path):
     one = bench()
     one.epoch(0)
-    completed = one.coordinator.trigger_savepoint(None, hold=False, message="before the upgrade").result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=False, message="before the upgrade").result(LONGEST_S)
 
     metadata = SnapshotReader(completed.path).metadata
     assert metadata.message == "before the upgrade"
@@ -27,13 +28,13 @@ def test_a_savepoint_says_what_was_said_about_it_and_where_it_comes_from(bench, 
     assert (metadata.parent, metadata.parent_id) == (None, None)
     assert metadata.code_fingerprint == JOB.code_fingerprint
 
-    checkpoint = SnapshotReader(one.coordinator.trigger_checkpoint().result(10).path).metadata
+    checkpoint = SnapshotReader(one.coordinator.trigger_checkpoint().result(LONGEST_S).path).metadata
     assert (checkpoint.message, checkpoint.snapshot_id) == (None, "aaaaaa-chk-2")
 
 
 def test_a_snapshot_names_the_one_its_job_was_started_from(bench, tmp_path):
     first = bench()
-    parent = first.coordinator.trigger_savepoint(None, hold=False).result(10)
+    parent = first.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     metadata = SnapshotReader(parent.path).metadata
     moved = tmp_path / "moved"
     Path(parent.path.removeprefix("file:")).rename(moved)

@@ -25,6 +25,7 @@ from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
 from pystate.runtime.driver.scheduler import Scheduler
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 from tests.runtime.checkpoint.harness import JOB
+from tests.waiting import LONGEST_S
 
 RETAINED = {"execution.checkpointing.interval": "1 h", "execution.checkpointing.num-retained": "3"}
 GUARDED = OlderCheckpoints(["archive"], allowed=False)
@@ -37,11 +38,11 @@ def with_checkpoints(bench: Any, *, held: bool) -> Any:
     """A job with two checkpoints, or with one and the savepoint of a stop behind it."""
     one = bench(**RETAINED)
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
     if held:
-        one.coordinator.trigger_savepoint(None, hold=True).result(10)
+        one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     else:
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
     return one
 
 
@@ -136,7 +137,7 @@ def test_of_other_failures_what_is_not_retained_goes(bench, tmp_path):
 def test_a_damaged_checkpoint_without_another_is_a_failure_as_it_is(bench, tmp_path):
     one = bench(**RETAINED)
     one.epoch(0)
-    one.coordinator.trigger_checkpoint().result(10)
+    one.coordinator.trigger_checkpoint().result(LONGEST_S)
     scheduler, _ = failing(one.coordinator, GUARDED, tmp_path)
     with pytest.raises(CorruptSnapshotError) as caught:
         Scheduler.wait_for_restart(scheduler, TORN, "")
@@ -160,7 +161,7 @@ def test_the_next_driver_does_not_go_back_either(bench, tmp_path):
 
 def test_a_damaged_checkpoint_in_front_of_the_newest_snapshot_is_no_way_back(bench, tmp_path):
     one = with_checkpoints(bench, held=False)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     damage(chk(tmp_path, 2))
     points, _ = next_driver(tmp_path, GUARDED, 2)
     assert latest(points) == 3

@@ -11,7 +11,7 @@ from pystate.common.errors import JobCancelledError, JobExecutionError, JobTermi
 from pystate.common.job_status import JobStatus
 from pystate.core.api.collected_results import ResultQueue
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Checkpoint:
@@ -85,7 +85,7 @@ def test_an_interrupt_of_the_program_cancels_its_job_and_waits_for_its_end(job, 
     begin = running._master.run
 
     def interrupt():
-        wait_until(lambda: log, 30)
+        wait_until(lambda: log)
         signal.raise_signal(signal.SIGINT)
 
     def interrupted():
@@ -189,7 +189,7 @@ def test_a_child_that_the_program_forks_ends_while_the_job_runs(job):
     child = multiprocessing.get_context("fork").Process(target=int, daemon=True)
     with jobs._lock:  # as another thread of the program may hold it at that moment
         child.start()
-    child.join(30)
+    child.join(LONGEST_S)
     ended_by_itself = child.exitcode
     child.kill()
     running._master.told.set()

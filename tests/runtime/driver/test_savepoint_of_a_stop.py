@@ -22,6 +22,7 @@ from pystate.runtime.driver.failures.execution_failure_handler import ExecutionF
 from pystate.runtime.driver.scheduler import Scheduler
 from pystate.runtime.driver.stop_with_savepoint import StopWithSavepoint
 from pystate.runtime.execution.execution_attempt import AttemptOutcome
+from tests.waiting import LONGEST_S
 
 
 def made_savepoint(*, heard: bool = True) -> Any:
@@ -113,7 +114,7 @@ class DrainingScheduler:
         self.ended: list[JobStatus] = []
 
     def drain(self, savepoint: CheckpointRequest) -> Callable[[PystateError], None]:
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(LONGEST_S)
         if self.refuses is not None:
             raise self.refuses
         return self.failures.append
@@ -150,7 +151,7 @@ def test_a_job_that_is_being_drained_is_not_stopped_again(drains):
     scheduler.go_on.set()
     completed: Any = "the savepoint"
     requests[0].future.set_result(completed)
-    assert drained.result(10) == "the savepoint"
+    assert drained.result(LONGEST_S) == "the savepoint"
     assert (scheduler.ended, scheduler.failures) == ([JobStatus.FINISHED], [])
 
 
@@ -160,7 +161,7 @@ def test_a_savepoint_that_fails_behind_the_end_of_event_time_fails_the_attempt_a
     failed = drain(savepoints)
     requests[0].future.set_exception(CheckpointFailedError("no space"))
     with pytest.raises(CheckpointFailedError, match="no space"):
-        failed.result(10)
+        failed.result(LONGEST_S)
     assert scheduler.ended == []
     assert [str(error) for error in scheduler.failures] == ["The savepoint of a drained job failed: no space"]
     assert not drain(savepoints).done()
@@ -171,7 +172,7 @@ def test_a_drain_that_could_not_begin_fails_nothing_and_may_be_tried_again():
     scheduler.refuses = CheckpointFailedError("no attempt runs")
     scheduler.go_on.set()
     with pytest.raises(CheckpointFailedError, match="no attempt runs"):
-        drain(savepoints).result(10)
+        drain(savepoints).result(LONGEST_S)
     assert (scheduler.ended, scheduler.failures) == ([], [])
     scheduler.refuses = None
     assert not drain(savepoints).done()

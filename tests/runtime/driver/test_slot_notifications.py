@@ -7,6 +7,7 @@ import pytest
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import ControlClient, ControlServer
 from pystate.runtime.execution.slots.slot_pool import SlotPool
+from tests.waiting import LONGEST_S
 
 SECRET = b"secret"
 
@@ -34,7 +35,7 @@ class FakeSlot:
 
     def handle(self, request):
         if request["op"] == "notify":
-            self.go_on.wait(10)
+            self.go_on.wait(LONGEST_S)
             self.told.append((request["checkpoint_id"], request["completed"]))
         elif request["op"] == "deploy":
             return None
@@ -60,7 +61,7 @@ def test_all_slots_are_told_in_the_order_of_the_checkpoints(pool_and_slots):
     pool, slots = pool_and_slots
     expected = [(number, number % 3 == 0) for number in range(20)]
     for future in [pool.notify(number, completed=completed) for number, completed in expected]:
-        future.result(10)
+        future.result(LONGEST_S)
     assert [slot.told for slot in slots] == [expected, expected]
 
 
@@ -73,19 +74,19 @@ def test_a_function_that_takes_its_time_holds_up_neither_the_other_slots_nor_oth
         pass
     assert not told.done()
     slow.go_on.set()
-    told.result(10)
+    told.result(LONGEST_S)
     assert slow.told == [(1, True)]
 
 
 def test_a_slot_that_is_gone_is_not_told_and_nobody_waits_for_it(pool_and_slots):
     pool, (gone, there) = pool_and_slots
     gone.server.close()
-    pool.notify(1, completed=True).result(10)
+    pool.notify(1, completed=True).result(LONGEST_S)
     assert there.told == [(1, True)]
 
 
 def test_behind_the_end_of_the_attempt_nobody_is_told(pool_and_slots):
     pool, slots = pool_and_slots
     pool.close()
-    pool.notify(1, completed=True).result(10)
+    pool.notify(1, completed=True).result(LONGEST_S)
     assert [slot.told for slot in slots] == [[], []]

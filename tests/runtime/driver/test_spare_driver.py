@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common.files.home import new_job_id
 from pystate.runtime.job_folder.spare_messages import SpareReport, TakenJob, WarmUp
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 PROGRAM = """
 import os, subprocess, sys
@@ -62,7 +62,7 @@ def test_it_runs_the_job_that_it_is_given_in_the_jobs_environment(spare, tmp_pat
     job = TakenJob("e" * 32, "/jobs/one.py", ["x"], {"OF_THE_JOB": "its own", "PATH": os.environ["PATH"]})
     spare[0].stdin.write(job.to_line())
     spare[0].stdin.close()
-    assert spare[0].wait(30) == 3
+    assert spare[0].wait(LONGEST_S) == 3
     ran = (tmp_path / "ran").read_text()
     assert ran == f"{'e' * 32} /jobs/one.py ['x'] its own b'of the job\\n'", "what the warming has printed is no job's"
 
@@ -70,7 +70,7 @@ def test_it_runs_the_job_that_it_is_given_in_the_jobs_environment(spare, tmp_pat
 def test_it_ends_when_its_job_manager_does(spare, tmp_path):
     assert warmed(spare).failure is None
     spare[0].stdin.close()
-    assert spare[0].wait(30) == 0
+    assert spare[0].wait(LONGEST_S) == 0
     assert not (tmp_path / "ran").exists()
 
 
@@ -78,7 +78,7 @@ def test_half_a_job_is_none(spare, tmp_path):
     assert warmed(spare).failure is None
     spare[0].stdin.write(TakenJob("e" * 32, "/jobs/one.py", [], {}).to_line()[:-5])
     spare[0].stdin.close()
-    assert spare[0].wait(30) == 0
+    assert spare[0].wait(LONGEST_S) == 0
     assert not (tmp_path / "ran").exists()
 
 
@@ -87,5 +87,5 @@ def test_what_kept_it_from_getting_warm_is_told_with_what_was_printed(spare, tmp
     assert failure is not None
     assert failure.startswith("RuntimeError: no Java")
     assert "noise of the warming" in failure
-    assert spare[0].wait(30) == 1
+    assert spare[0].wait(LONGEST_S) == 1
     assert list((tmp_path / "spare-drivers").iterdir()) == []

@@ -8,6 +8,7 @@ from pystate.common.job_status import JobStatus
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from tests.runtime.checkpoint.harness import Bench
 from tests.runtime.checkpoint.stats.statistics import Statistics
+from tests.waiting import LONGEST_S
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_coordinator_goes_on_from_what_the_last_driver_left(tmp_path, said):
             "completed": 2,
             "failed": 1,
         }
-        savepoint = bench.coordinator.trigger_savepoint(None, hold=False).result(20)
+        savepoint = bench.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
         statistics = bench.coordinator.statistics()
         assert statistics["latest"]["savepoint"]["id"] == savepoint.checkpoint_id
         assert [one["id"] for one in statistics["history"]][1:] == [3, 2, 1]

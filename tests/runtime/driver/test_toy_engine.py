@@ -21,7 +21,7 @@ from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyJobEngine, ToyResources
 from tests.runtime.plan.programs import WORD, keyed, printed, source
-from tests.waiting import ends, wait_until
+from tests.waiting import LONGEST_S, ends, wait_until
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
 WORDS = [f"word {number * number % 11}" for number in range(60)]
@@ -97,7 +97,7 @@ class Job:
             self.master.run()
 
     def end(self):
-        assert ends(self.thread, 60), self.said
+        assert ends(self.thread), self.said
         return self.status.state
 
     @property
@@ -121,7 +121,7 @@ def job(tmp_path):
     yield make
     for one in made:
         one.master.cancel()
-        one.thread.join(30)
+        one.thread.join(LONGEST_S)
 
 
 def test_a_failed_subtask_goes_back_to_the_checkpoint_and_a_savepoint_is_resumed_at_another_parallelism(job, tmp_path):
@@ -129,13 +129,13 @@ def test_a_failed_subtask_goes_back_to_the_checkpoint_and_a_savepoint_is_resumed
     first = job("a", words, 2)
     first.engine.allow(15)
     first.engine.await_read(15)
-    first.master.coordinator.trigger_checkpoint().result(30)
+    first.master.coordinator.trigger_checkpoint().result(LONGEST_S)
     first.engine.allow(50)
-    wait_until(lambda: len(first.engine.started_at) == 2, 30)
+    wait_until(lambda: len(first.engine.started_at) == 2)
     assert first.engine.started_at == [0, 15]
     first.engine.await_read(50)
     assert first.counts == Counter(words[:50])
-    savepoint = first.master.savepoint(str(tmp_path / "sp"), stop=True, cancel=False).result(30).path
+    savepoint = first.master.savepoint(str(tmp_path / "sp"), stop=True, cancel=False).result(LONGEST_S).path
     assert first.end() is JobStatus.FINISHED
     assert "ValueError: fails" in str(first.status.snapshot()["failures"])
 

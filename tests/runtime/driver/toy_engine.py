@@ -25,6 +25,7 @@ from pystate.runtime.slot.process import SlotProcess
 from pystate.runtime.slot.subtask import Subtask
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
 from tests.runtime.plan.programs import WORD
+from tests.waiting import LONGEST_S
 
 AT_ONCE = 5
 _FORKS = multiprocessing.get_context("forkserver")
@@ -260,7 +261,7 @@ class ToyJobEngine:
 
     def await_read(self, count):
         with self.changed:
-            assert self.changed.wait_for(lambda: self.read >= count, 30)
+            assert self.changed.wait_for(lambda: self.read >= count, LONGEST_S)
 
     def job_samples(self):
         return []

@@ -12,6 +12,7 @@ from pystate.runtime.logs.log_reader import LogGoneError, log_extent, read_log
 from pystate.runtime.logs.log_writer import BoundedLogs, LogBounds
 from pystate.runtime.logs.pieces import pieces
 from pystate.runtime.logs.pipes import log_bounds
+from tests.waiting import LONGEST_S
 
 
 def on_disk(folder: Path) -> int:
@@ -124,7 +125,7 @@ def test_a_follower_of_a_log_that_is_cut_meanwhile_never_gets_other_bytes(tmp_pa
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert ready.wait(10)
+    assert ready.wait(LONGEST_S)
     offset, seen = 0, 0
     while offset < lines * 10:
         try:

@@ -32,6 +32,7 @@ from pystate.runtime.engines.micro_batch.slot.protocol import (
 from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
+from tests.waiting import LONGEST_S
 
 JOB_ID = "b" * 32
 SECRET = b"secret"
@@ -72,7 +73,7 @@ class RecordingCoordinator:
         self.hold.set()
 
     def epoch_prepared(self, uid, subtask, prepared):
-        self.hold.wait(10)
+        self.hold.wait(LONGEST_S)
         self.prepared.append(prepared)
 
     def task_outcome(self, uid, subtask, asker):

@@ -25,7 +25,7 @@ from pystate.runtime.engines.micro_batch.slot.protocol import Admission, BatchSe
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.runtime.slot.harness import MAX_PARALLELISM, OUT, UID, SlotHarness, counted
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 SINK = "keep"
 
@@ -48,7 +48,7 @@ class Keep(SinkFunction, CheckpointedFunction, CheckpointListener):
 
     def invoke(self, value, context):
         self.kept.append(value[0])
-        self.hold.wait(10)
+        self.hold.wait(LONGEST_S)
 
     def snapshot_state(self, context):
         if self.fail_snapshot:

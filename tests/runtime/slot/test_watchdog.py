@@ -10,6 +10,7 @@ import pytest
 
 from pystate.runtime.execution.slots.crash_output import crash_cause, held_at
 from pystate.runtime.slot.watchdog import keep_from_children
+from tests.waiting import LONGEST_S
 
 PROGRAM = """
 import ctypes, os, sys, threading
@@ -43,7 +44,7 @@ print("closed")
 def words_of(tmp_path, code, call="process_element()"):
     program = tmp_path / "job.py"
     program.write_text(PROGRAM.format(code=code, call=call))
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=LONGEST_S)
     return ended.stdout, ended.returncode
 
 

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 from pystate.runtime.spark.sessions import session
+from tests.waiting import LONGEST_S
 
 
 def test_a_jvm_ends_with_the_program_though_a_forked_child_lives_on():
@@ -19,7 +20,7 @@ def test_a_jvm_ends_with_the_program_though_a_forked_child_lives_on():
     child.start()
     try:
         jvm.stdin.close()  # as the end of this process does
-        assert jvm.wait(30) == 0
+        assert jvm.wait(LONGEST_S) == 0
         assert child.is_alive()
     finally:
         answers.send(None)

@@ -14,7 +14,7 @@ from pyspark import accumulators
 
 from pystate.runtime.spark.sessions import own_connections
 from pystate.runtime.spark.sessions.own_connections import guard_listeners, is_own
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 STRANGER = 65534
 ASK = (
@@ -34,7 +34,7 @@ def asked_by_stranger(port, words):
     who = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
     python = shutil.which("python3", path="/usr/bin:/bin") or sys.executable  # one that everybody may read
     done = subprocess.run(
-        [*who, python, "-c", ASK, str(port), words], capture_output=True, text=True, timeout=30, check=True
+        [*who, python, "-c", ASK, str(port), words], capture_output=True, text=True, timeout=LONGEST_S, check=True
     )
     return int(done.stdout)
 
@@ -151,6 +151,6 @@ def test_a_stranger_does_not_hold_the_accumulators_place():
         assert asked_by_stranger(port, "x") == 0
         assert not served.is_set()
         ask(port, b"x")
-        assert served.wait(10)
+        assert served.wait(LONGEST_S)
         server.shutdown()
-        thread.join(10)
+        thread.join(LONGEST_S)

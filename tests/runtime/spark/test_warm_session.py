@@ -11,6 +11,7 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.runtime.spark.sessions.warm_session import WarmSession, session_traits
+from tests.waiting import LONGEST_S
 
 
 @pytest.fixture
@@ -97,5 +98,5 @@ def test_a_session_whose_jvm_has_ended_is_none(jvm):
 def test_its_end_is_that_of_the_jvm_behind_the_listener_that_would_complain(jvm):
     made = warm(jvm)
     made.end()
-    assert jvm.wait(30) == 0
+    assert jvm.wait(LONGEST_S) == 0
     assert made.spark.sparkContext._accumulatorServer.shut_down_with_jvm  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter,
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.values.serializers import serializer_for
 from tests.core.state.conftest import MAX_PARALLELISM, SPILLING, BackendHarness, written
+from tests.waiting import LONGEST_S
 
 LIST = Types.LIST(Types.LONG())
 # a type, a value, another value
@@ -260,7 +261,7 @@ class _Gate(io.BytesIO):
 
     def write(self, data: Any) -> int:
         self.reached.set()
-        assert self.go.wait(10)
+        assert self.go.wait(LONGEST_S)
         return super().write(data)
 
 
@@ -279,7 +280,7 @@ def test_a_snapshot_released_while_it_is_written_stops_the_writer_and_harms_nobo
 
     thread = threading.Thread(target=write)
     thread.start()
-    assert sink.reached.wait(10)
+    assert sink.reached.wait(LONGEST_S)
     snapshot.release()
     for key in range(60):
         harness.state(key).update(-key)

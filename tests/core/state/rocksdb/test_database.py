@@ -6,6 +6,7 @@ import sys
 
 from pystate.core.state.rocksdb.database import Database
 from pystate.core.state.rocksdb.rocksdb_settings import RocksDBMemory
+from tests.waiting import LONGEST_S
 
 
 def test_the_list_of_files_in_a_snapshot_does_not_grow_with_every_snapshot(tmp_path):
@@ -58,5 +59,5 @@ print(one.get(rows[77][0]) == rows[77][1], list(one.starting_with(b"")) == rows,
 
 def test_views_of_a_dropped_column_family_stay_readable(tmp_path):
     words = [sys.executable, "-c", READS_WHAT_IS_DROPPED, str(tmp_path)]  # a process of its own: it is native memory
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     assert (done.returncode, done.stdout) == (0, "True True True\n"), done.stderr

@@ -17,8 +17,7 @@ from pystate.core.state.rocksdb.linked_files import LinkedFiles
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from tests.core.state.rocksdb.native import VALUE, Operator
 from tests.core.state.rocksdb.test_spill import NUMBER, Spilling
-
-DEADLINE_S = 60.0
+from tests.waiting import LONGEST_S
 
 
 class Held:
@@ -36,7 +35,7 @@ class Held:
         link, wait = Database.link_files, LinkedFiles.wait
 
         def held_link(database: Database, directory: str) -> None:
-            assert self.go.wait(DEADLINE_S)
+            assert self.go.wait(LONGEST_S)
             if self.error is not None:
                 os.mkdir(directory)  # half of it is there
                 raise self.error

@@ -16,9 +16,10 @@ from pystate.common.configuration.configuration import Configuration
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.servers.chromium import browser as opened_browser
+from tests.waiting import LONGEST_S
 
 SNAPSHOTS = Path(__file__).parents[3] / "fixtures" / "snapshots" / "v0.1.0-format2"
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 1000 * LONGEST_S
 VIEWS = ("", "/checkpoints", "/state", "/exceptions", "/log", "/settings")
 WIDEST = """[...document.querySelectorAll("main *, header *")].filter((one) => !one.closest(".scroll, .graph, code, pre"))
   .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 90)).join("\\n")"""

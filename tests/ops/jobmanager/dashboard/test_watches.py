@@ -19,6 +19,7 @@ from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.waiting import LONGEST_S
 
 PATH = "/jobs/overview"
 
@@ -41,7 +42,7 @@ class Source:
 
     async def next_question(self) -> None:
         self.answered.clear()
-        await asyncio.wait_for(self.answered.wait(), 30)
+        await asyncio.wait_for(self.answered.wait(), LONGEST_S)
 
 
 def events(data: bytes) -> list[Any]:
@@ -51,7 +52,7 @@ def events(data: bytes) -> list[Any]:
 
 async def next_event(stream: AsyncIterator[bytes]) -> Any:
     while True:
-        found = events(await asyncio.wait_for(stream.__anext__(), 30))
+        found = events(await asyncio.wait_for(stream.__anext__(), LONGEST_S))
         if found:
             return found[0]
 
@@ -272,7 +273,7 @@ def test_a_stream_ends_when_another_job_manager_leads(served: InProcess, monkeyp
             "query_string": b"path=/overview",
             "headers": [(b"host", b"127.0.0.1")],
         }
-        await asyncio.wait_for(gate(scope, receive, send), 30)
+        await asyncio.wait_for(gate(scope, receive, send), LONGEST_S)
         assert sent[0]["status"] == 200
         assert sent[-1]["more_body"] is False
 
@@ -312,5 +313,5 @@ async def first_events(app: Any, paths: list[str], headers: list[tuple[bytes, by
         if len(events(bytes(found))) == len(paths) or message.get("status", 200) != 200:
             gone.set()
 
-    await asyncio.wait_for(app(scope, receive, send), 30)
+    await asyncio.wait_for(app(scope, receive, send), LONGEST_S)
     return events(bytes(found))

@@ -12,6 +12,7 @@ from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.runtime.job_folder.job_record import JobRecord, record_token
 from tests.ops.jobmanager.harness import eventually
 from tests.ops.jobmanager.high_availability.conftest import raw_get, wait_until_leads
+from tests.waiting import LONGEST_S
 
 
 def driver_of(manager, job: str) -> int:
@@ -81,7 +82,7 @@ def test_a_leader_that_ends_hands_over_at_once(job_managers):
     first.wait_for(job, "RUNNING")
 
     first.process.terminate()
-    first.process.wait(10)
+    first.process.wait(LONGEST_S)
 
     wait_until_leads(second)
     assert second.state(job) == "RUNNING"
@@ -102,7 +103,7 @@ def test_a_stopped_leader_that_is_continued_does_nothing(job_managers):
     # both of these deaths are for the new leader to mend; the old one sees them as soon as it is continued
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not pids & {driver_of(second, job), driver_of(second, other), 0}, 20)
+    eventually(lambda: not pids & {driver_of(second, job), driver_of(second, other), 0})
     for each in (job, other):
         second.wait_for(each, "RUNNING")
     records = {each: JobRecord.read(second.home.job(each)) for each in (job, other)}

@@ -23,6 +23,7 @@ from pystate.ops.jobmanager.web import request_guard
 from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError, read_body
 from tests.ops.jobmanager.harness import eventually
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.waiting import LONGEST_S
 
 TOKEN = {"Authorization": f"Bearer {HOME_TOKEN}"}
 MEBIBYTES_4 = "a" * (4 << 20)
@@ -197,7 +198,7 @@ def test_what_is_kept_of_disposals_is_small_and_so_is_their_number(tmp_path: Pat
     go_on = threading.Event()
 
     def resolve(path: str) -> Any:
-        go_on.wait(30)
+        go_on.wait(LONGEST_S)
         raise SnapshotError(path, where=path)
 
     monkeypatch.setattr(savepoint_disposal, "resolve_snapshot", resolve)

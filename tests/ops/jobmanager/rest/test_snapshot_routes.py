@@ -12,6 +12,7 @@ from httpx import ASGITransport, AsyncClient
 
 from pystate.ops.jobmanager.rest import app, snapshot_routes
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
+from tests.waiting import LONGEST_S
 
 SNAPSHOTS = Path(__file__).parents[3] / "fixtures" / "snapshots" / "v0.1.0-format2"
 OWNER = {"Authorization": f"Bearer {HOME_TOKEN}"}
@@ -22,18 +23,20 @@ def test_a_hanging_storage_takes_no_threads_of_others_and_ends_its_own_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back = threading.Event()
-    monkeypatch.setattr(snapshot_routes, "resolve_snapshot", lambda _path: back.wait(60))
+    monkeypatch.setattr(snapshot_routes, "resolve_snapshot", lambda _path: back.wait(LONGEST_S))
     monkeypatch.setattr(app, "_STORAGE_SECONDS", 3.0)
     application = InProcess(tmp_path / "home")
 
     async def check() -> None:
         connection = ASGITransport(application.app)
-        async with AsyncClient(transport=connection, base_url="http://127.0.0.1", headers=OWNER, timeout=60) as client:
+        async with AsyncClient(
+            transport=connection, base_url="http://127.0.0.1", headers=OWNER, timeout=LONGEST_S
+        ) as client:
             hanging = [asyncio.ensure_future(client.get(INSPECTION)) for _ in range(60)]
             await asyncio.sleep(0.5)
-            other = await asyncio.wait_for(client.get("/jobmanager/logs"), 10)
+            other = await asyncio.wait_for(client.get("/jobmanager/logs"), LONGEST_S)
             assert other.status_code == 200
-            answers = await asyncio.wait_for(asyncio.gather(*hanging), 50)
+            answers = await asyncio.wait_for(asyncio.gather(*hanging), LONGEST_S)
             assert {one.status_code for one in answers} == {503}
             assert any("its storage may hang" in one.text for one in answers)
 

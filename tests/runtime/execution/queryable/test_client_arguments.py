@@ -13,6 +13,7 @@ from pystate.queryable import BadQueryError, ProxyUnreachableError, QueryableSta
 from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
 from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
+from tests.waiting import LONGEST_S
 
 
 @pytest.mark.parametrize("port", [0, -1, 65_536])
@@ -31,7 +32,7 @@ def test_a_client_has_time(timeout: float) -> None:
 def test_the_name_of_a_state_is_a_text(name: Any) -> None:
     job = ToyJob(1)
     with toy_proxy(job) as proxy, toy_client(proxy) as client, pytest.raises(BadQueryError, match="is a text, not"):
-        client.get_kv_state(JOB, name, 1).result(30)
+        client.get_kv_state(JOB, name, 1).result(LONGEST_S)
 
 
 def test_a_consistency_is_one_of_two() -> None:
@@ -48,7 +49,7 @@ def test_a_slot_that_is_taken_for_a_proxy_is_named_for_what_it_is_not() -> None:
     server = KvStateServer(KvStateRegistry(), b"secret", host="127.0.0.1", ports=range(29_067, 29_068))
     server.start()
     with QueryableStateClient(*server.address, token=TOKEN, timeout=0.5) as client:
-        error = client.get_kv_state(JOB, "state", 1).exception(30)
+        error = client.get_kv_state(JOB, "state", 1).exception(LONGEST_S)
     server.close()
     assert isinstance(error, ProxyUnreachableError)
     assert error.message.endswith("who listens there doesn't speak as a proxy of queryable state does.")

@@ -19,7 +19,7 @@ from pystate.queryable.requests import KvStateRequest
 from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
 from tests.runtime.execution.queryable.test_kv_state_client_proxy import asked, job_of_sums
 from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Passed:
@@ -59,7 +59,7 @@ def test_a_key_is_asked_of_its_slot_with_version_and_age_and_the_outcomes_are_th
         with pytest.raises(UnknownKeyOrNamespaceError):
             asked(client, JOB, "sums", "nobody")
         requests = [KvStateRequest("sums", key) for key in ("k3", "nobody", "k4")]
-        many = client.get_kv_states(JOB, requests).result(30)
+        many = client.get_kv_states(JOB, requests).result(LONGEST_S)
         assert [None if one is None else one.value() for one in many] == [3, None, 4]
         assert passed.count == before
 
@@ -68,7 +68,7 @@ def test_keys_of_several_slots_go_over_the_proxy_which_makes_their_versions_agre
     job = job_of_sums(3)
     with direct_client(job) as (client, _, passed):
         before = passed.count
-        many = client.get_kv_states(JOB, [KvStateRequest("sums", f"k{number}") for number in range(20)]).result(30)
+        many = client.get_kv_states(JOB, [KvStateRequest("sums", f"k{number}") for number in range(20)]).result(LONGEST_S)
         assert [one.value() for one in many if one is not None] == list(range(20))
         assert passed.count == before + 1
 
@@ -79,7 +79,7 @@ def test_slots_that_move_are_followed():
         job.serving = False
         waiting = client.get_kv_state(JOB, "sums", "k1")  # it may still reach the slot
         job.begin_attempt(2)
-        assert waiting.result(30).value() == 1
+        assert waiting.result(LONGEST_S).value() == 1
         assert [asked(client, JOB, "sums", f"k{number}").value() for number in range(20)] == list(range(20))
         wait_until(lambda: is_direct(client, passed))
 
@@ -134,7 +134,7 @@ def test_the_key_of_reads_opens_nothing_else_and_is_told_to_nobody_without_the_t
     job = job_of_sums(1)
     job.secret = key_of_reads(b"the secret of the attempt")
     with toy_proxy(job) as proxy:
-        reply = proxy.ask({"op": "locate", "job": JOB, "name": "sums"}).result(30)
+        reply = proxy.ask({"op": "locate", "job": JOB, "name": "sums"}).result(LONGEST_S)
         assert reply["outcome"] == "OK"
         assert "places" not in reply
         with pytest.raises(ControlError, match="secret"):

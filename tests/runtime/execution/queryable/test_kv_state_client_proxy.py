@@ -44,7 +44,7 @@ from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateCli
 from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
 from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, Gate, ToyJob, toy_client, toy_proxy
 from tests.servers.certificate import certificate
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 __all__ = ["certificate"]
 
@@ -60,7 +60,7 @@ def job_of_sums(parallelism: int = 2, keys: int = 20) -> ToyJob:
 
 
 def asked(client, *args, **kwargs):
-    return client.get_kv_state(*args, **kwargs).result(30)
+    return client.get_kv_state(*args, **kwargs).result(LONGEST_S)
 
 
 def test_each_key_is_found_in_the_slot_that_has_it_with_the_version_that_it_is_of():
@@ -183,7 +183,7 @@ def test_many_keys_and_states_are_asked_for_at_once_and_answered_in_order_from_o
     job.put("names", "k2", names.values.serialize("two"))
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
         requests = [KvStateRequest("sums", f"k{number}") for number in (5, 99, 2, 7)] + [KvStateRequest("names", "k2")]
-        found = client.get_kv_states(JOB, requests).result(30)
+        found = client.get_kv_states(JOB, requests).result(LONGEST_S)
     assert [None if state is None else state.value() for state in found] == [5, None, 2, 7, "two"]
     assert len({state.version.checkpoint_id for state in found if state is not None}) == 1
 
@@ -201,7 +201,7 @@ def test_slots_that_are_a_checkpoint_behind_are_asked_again_until_all_agree():
 
     late.before = complete_later
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
-        found = client.get_kv_states(JOB, [KvStateRequest("sums", f"k{number}") for number in range(20)]).result(30)
+        found = client.get_kv_states(JOB, [KvStateRequest("sums", f"k{number}") for number in range(20)]).result(LONGEST_S)
     assert {state.version.checkpoint_id for state in found if state is not None} == {4}
     assert len(early.requests) == 1
     assert len(seen) == 3
@@ -214,11 +214,11 @@ def test_a_list_comes_in_pages_and_as_a_whole():
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
         assert asked(client, JOB, "list", 1).get() == list(range(25_000))
         request = KvStateRequest("list", 1)
-        first = client.get_kv_state_page(JOB, request, limit=10).result(30)
-        second = client.get_kv_state_page(JOB, request, limit=10, cursor=first.cursor).result(30)
-        last = client.get_kv_state_page(JOB, request, limit=10, cursor=b"24990").result(30)
+        first = client.get_kv_state_page(JOB, request, limit=10).result(LONGEST_S)
+        second = client.get_kv_state_page(JOB, request, limit=10, cursor=first.cursor).result(LONGEST_S)
+        last = client.get_kv_state_page(JOB, request, limit=10, cursor=b"24990").result(LONGEST_S)
         with pytest.raises(BadQueryError, match="1 to 10000"):
-            client.get_kv_state_page(JOB, request, limit=0).result(30)
+            client.get_kv_state_page(JOB, request, limit=0).result(LONGEST_S)
     assert (first.get(), second.get()) == (list(range(10)), list(range(10, 20)))
     assert last.cursor is None
 
@@ -240,12 +240,12 @@ def test_an_answer_that_is_too_large_only_beside_others_comes_alone():
     job.slots[0].before = lambda reads: gate() if not gate.entered.is_set() else None
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
         first = client.get_kv_state(JOB, "text", 99)
-        assert gate.entered.wait(30)
+        assert gate.entered.wait(LONGEST_S)
         # these wait for the slot, and go together
         others = [client.get_kv_state(JOB, "text", key) for key in range(4)]
         gate.open()
-        assert isinstance(first.exception(30), UnknownKeyOrNamespaceError)
-        assert [other.result(30).value()[0] for other in others] == ["0", "1", "2", "3"]
+        assert isinstance(first.exception(LONGEST_S), UnknownKeyOrNamespaceError)
+        assert [other.result(LONGEST_S).value()[0] for other in others] == ["0", "1", "2", "3"]
 
 
 def test_a_cursor_of_a_version_that_is_gone_says_so_and_a_whole_map_begins_anew():
@@ -264,7 +264,7 @@ def test_a_cursor_of_a_version_that_is_gone_says_so_and_a_whole_map_begins_anew(
     slot._answer = forgetful  # type: ignore[method-assign]
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
         with pytest.raises(VersionGoneError):
-            client.get_kv_state_page(JOB, KvStateRequest("list", 1), cursor=b"10").result(30)
+            client.get_kv_state_page(JOB, KvStateRequest("list", 1), cursor=b"10").result(LONGEST_S)
         assert len(asked(client, JOB, "list", 1).get()) == 15_000
     assert len(gone) == 2
 
@@ -276,7 +276,7 @@ def test_a_query_waits_while_the_job_restarts_and_finds_the_key_in_the_slots_of_
         job.serving = False
         waiting = client.get_kv_state(JOB, "sums", "k1")
         job.begin_attempt(3)
-        assert waiting.result(30).value() == 1
+        assert waiting.result(LONGEST_S).value() == 1
         assert [asked(client, JOB, "sums", f"k{number}").value() for number in range(20)] == list(range(20))
 
 
@@ -286,10 +286,10 @@ def test_a_slot_that_dies_in_the_middle_of_a_request_is_asked_no_more_and_the_qu
     job.slots[0].before = gate
     with toy_proxy(job) as proxy, toy_client(proxy) as client:
         waiting = client.get_kv_state(JOB, "sums", "k1")
-        assert gate.entered.wait(30)
+        assert gate.entered.wait(LONGEST_S)
         job.begin_attempt(2)
         assert asked(client, JOB, "sums", "k2").value() == 2  # a new attempt hangs up on the old slots
-        assert waiting.result(30).value() == 1
+        assert waiting.result(LONGEST_S).value() == 1
         gate.open()
 
 
@@ -302,7 +302,7 @@ def test_a_client_goes_on_with_the_driver_that_takes_the_port_of_the_last_one():
         port = first.address[1]
         with toy_proxy(job, ports=range(port, port + 1)) as second:
             assert second.address == first.address
-            assert waiting.result(30).value() == 2
+            assert waiting.result(LONGEST_S).value() == 2
 
 
 def test_where_nobody_listens_the_error_says_what_to_look_for():
@@ -335,10 +335,10 @@ def test_queries_of_many_threads_are_pipelined_and_a_busy_slot_is_asked_for_seve
     job.slots[0].before = lambda reads: gate() if not gate.entered.is_set() else None
     with toy_proxy(job) as proxy, toy_client(proxy) as client, ThreadPoolExecutor(8) as pool:
         futures = [client.get_kv_state(JOB, "sums", "k0")]
-        assert gate.entered.wait(30)
+        assert gate.entered.wait(LONGEST_S)
         futures += pool.map(lambda number: client.get_kv_state(JOB, "sums", f"k{number}"), range(1, 200))
         gate.open()
-        assert [future.result(30).value() for future in futures] == list(range(200))
+        assert [future.result(LONGEST_S).value() for future in futures] == list(range(200))
     assert len(job.slots[0].requests) < 200
 
 
@@ -347,12 +347,12 @@ def test_more_reads_a_second_than_the_option_allows_are_answered_as_overloaded()
     with toy_proxy(job, reads_per_second=5) as proxy, toy_client(proxy, timeout=0.05, direct=False) as client:
         with pytest.raises(QueriesOverloadedError, match="a second"):
             for _ in range(100):
-                client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 10).result(30)
+                client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 10).result(LONGEST_S)
 
 
 def test_who_waits_for_an_overloaded_job_is_served_later():
     with toy_proxy(job_of_sums(), reads_per_second=50) as proxy, toy_client(proxy, direct=False) as client:
-        found = [client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 20).result(30) for _ in range(6)]
+        found = [client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 20).result(LONGEST_S) for _ in range(6)]
     assert len(found) == 6
 
 
@@ -361,7 +361,7 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_sent_and_the_client
         with pytest.raises(AnswerTooLargeError, match="request"):
             asked(client, JOB, "sums", "k" * (2 << 20))
         with pytest.raises(BadQueryError, match="10000 reads"):
-            client.get_kv_states(JOB, [KvStateRequest("sums", "k")] * 10_001).result(30)
+            client.get_kv_states(JOB, [KvStateRequest("sums", "k")] * 10_001).result(LONGEST_S)
         assert asked(client, JOB, "sums", "k1").value() == 1
 
 

@@ -24,7 +24,7 @@ from pystate.core.queryable.kv_state_messages import MAX_REQUEST_BYTES
 from pystate.runtime.execution.queryable.client_connection import ClientConnection
 from tests.runtime.execution.queryable.test_kv_state_client_proxy import job_of_sums
 from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 FEW, MANY = 3_000, 100_000
 HEAD = struct.Struct(">I")
@@ -140,7 +140,7 @@ class Attacker:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout=30)
+            self._socket = socket.create_connection(self._address, timeout=LONGEST_S)
             self.connections += 1
             greeting = self._receive()
             if self._proven:
@@ -186,7 +186,7 @@ def others_are_served(job: ToyJob, proxy) -> Iterator[Callable[[], int]]:
         with toy_client(proxy) as client:
             try:
                 while not ended.is_set():
-                    answers[client.get_kv_state(JOB, "sums", "k7").result(60).value()] += 1
+                    answers[client.get_kv_state(JOB, "sums", "k7").result(LONGEST_S).value()] += 1
             except Exception as error:  # shown below
                 errors.append(error)
 
@@ -196,7 +196,7 @@ def others_are_served(job: ToyJob, proxy) -> Iterator[Callable[[], int]]:
         yield answers.total
     finally:
         ended.set()
-        thread.join(60)
+        thread.join(LONGEST_S)
     assert not errors, errors
     assert set(answers) == {7}
 
@@ -235,7 +235,7 @@ def test_a_slots_server_survives_malformed_requests_of_whoever_knows_the_secret(
     requests = Requests(19)
     try:
         others = ControlClient(*address, job.secret)
-        connection = connect(address, job.secret, timeout=30)
+        connection = connect(address, job.secret, timeout=LONGEST_S)
         for _ in range(count):
             payload = requests.payload()
             try:
@@ -244,7 +244,7 @@ def test_a_slots_server_survives_malformed_requests_of_whoever_knows_the_secret(
                 assert "ok" in reply
             except (EOFError, OSError):
                 connection.close()
-                connection = connect(address, job.secret, timeout=30)
+                connection = connect(address, job.secret, timeout=LONGEST_S)
         connection.close()
         (answer,) = others.call("read", consistency="live", reads=[["sums", b"\x01k1", None, 1, None, None]])
         assert answer[0] == "OK"
@@ -260,7 +260,7 @@ def test_silent_connections_are_cut_for_new_ones_and_clients_still_come_in():
     with toy_proxy(job) as proxy:
         silent = [socket.create_connection(proxy.address) for _ in range(200)]
         with toy_client(proxy) as client:
-            assert client.get_kv_state(JOB, "sums", "k1").result(60).value() == 1
+            assert client.get_kv_state(JOB, "sums", "k1").result(LONGEST_S).value() == 1
             assert proxy.connection_count < 200
         for one in silent:
             one.close()

@@ -30,6 +30,7 @@ from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateCli
 from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
 from pystate.runtime.slot.queryable.answer_room import AnswerRoom
 from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
+from tests.waiting import LONGEST_S
 
 JOB = "5" * 32
 TOKEN = "a token of the toys' home"
@@ -196,7 +197,7 @@ class Gate:
 
     def __call__(self, *_: Any) -> None:
         self.entered.set()
-        assert self._open.wait(30)
+        assert self._open.wait(LONGEST_S)
 
     def open(self) -> None:
         self._open.set()

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from pystate.runtime.slot.queryable.request_loop import OtherThreads, RequestLoop
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 HEAD = struct.Struct(">I")
 
@@ -118,13 +118,13 @@ def test_while_other_threads_are_busy_what_comes_in_is_answered_at_one_go(monkey
 
     def pause(_loop: RequestLoop, _seconds: float) -> None:
         paused.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(LONGEST_S)
 
     monkeypatch.setattr(OtherThreads, "are_busy", lambda self: True)
     monkeypatch.setattr(RequestLoop, "pause", pause)
     with running() as loop:
         callers = [loop.client(), loop.client()]
-        assert paused.wait(30)  # it has looked once
+        assert paused.wait(LONGEST_S)  # it has looked once
         for one in callers:
             one.sendall(frame(b"a"))
             one.setblocking(False)

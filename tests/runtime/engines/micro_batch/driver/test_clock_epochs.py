@@ -6,6 +6,7 @@ from pystate.common.time import current_time_ms
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from tests.runtime.checkpoint.harness import in_thread
 from tests.runtime.checkpoint.parts import EVERY_EPOCH
+from tests.waiting import LONGEST_S
 
 FAR = 1 << 45
 
@@ -29,7 +30,7 @@ def test_an_epoch_is_brought_about_when_the_first_timer_of_all_subtasks_is_due(b
     due = current_time_ms() + 100
     one.end(0, timers=(FAR, due))
     thread, got = clock(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     (begun,) = got
     assert (begun.epoch, begun.batch) == (1, 0), "the sources are read up to the batch in front of it"
     assert begun.clock >= due
@@ -41,7 +42,7 @@ def test_without_a_timer_none_comes_and_the_end_of_the_attempt_ends_the_wait(ben
     thread, got = clock(one)
     assert one.attempt._tracker.next_timer is None
     one.coordinator.attempt_over()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(got[0], AttemptOverError)
 
 
@@ -54,7 +55,7 @@ def test_a_timer_that_an_epoch_of_rows_has_fired_needs_none(bench):
     assert one.attempt._tracker.next_timer == FAR
     one.epoch(1)
     one.coordinator.attempt_over()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(got[0], AttemptOverError)
 
 
@@ -62,17 +63,17 @@ def test_epochs_of_rows_wait_for_that_of_the_clock_and_go_on_above_its_number(be
     one = bench()
     one.start_attempt(next_timer=0)
     thread, got = clock(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert (got[0].epoch, got[0].batch) == (0, -1), "what is overdue after a restore fires before any row"
     one.spark.plan(0)
     numbers = []
     rows = in_thread(lambda: numbers.append(one.attempt.begin_epoch(0).epoch))
     one.end(0, commit=False, batch=-1)
-    rows.join(10)
+    rows.join(LONGEST_S)
     assert numbers == [1]
     one.end(1, commit=False, batch=0)
     one.spark.commit(0)
-    completed = one.coordinator.trigger_checkpoint().result(10)
+    completed = one.coordinator.trigger_checkpoint().result(LONGEST_S)
     assert completed.epoch == 1
     assert one.coordinator.latest_snapshot().metadata.source_position.epoch == 0
 
@@ -82,21 +83,21 @@ def test_a_savepoint_of_an_idle_job_stands_behind_the_epoch_of_the_clock(bench):
     one.epoch(0)
     one.attempt._tracker.next_timer = 0
     thread, _ = clock(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     one.end(1, commit=False, batch=0)
-    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     assert completed.epoch == 1
 
 
 def test_none_begins_behind_the_savepoint_of_a_stop(bench):
     one = bench()
     one.epoch(0)
-    one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     one.attempt._tracker.next_timer = 0
     thread, got = clock(one)
     assert one.barriers._stands_against()
     one.coordinator.attempt_over()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(got[0], AttemptOverError)
 
 
@@ -104,7 +105,7 @@ def test_with_a_barrier_on_every_epoch_one_that_broke_off_is_run_again_up_to_the
     one = bench(**EVERY_EPOCH)
     one.start_attempt(next_timer=0)
     thread, got = clock(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     (begun,) = got
     running = one.epochs.running_epoch(None)
     assert (running.epoch, running.clock, running.files) == (begun.epoch, begun.clock, {})
@@ -135,7 +136,7 @@ def test_no_epoch_of_the_clock_begins_in_front_of_rows_that_are_to_be_run_again(
     one.spark.plan(0)
     assert one.attempt.begin_epoch(0).epoch == 0, "the number that the rows had before"
     one.end(0, timers=(0, None))
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert (got[0].epoch, got[0].batch) == (1, 0)
 
 
@@ -144,7 +145,7 @@ def test_the_clock_that_waits_for_rows_ends_with_the_attempt(bench):
     one.start_attempt(next_timer=0, rows_first=True)
     thread, got = clock(one)
     one.coordinator.attempt_over()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(got[0], AttemptOverError)
 
 
@@ -186,5 +187,5 @@ def test_a_source_that_has_something_brings_an_epoch_about(bench):
     one.epoch(0)
     thread, got = clock(one)
     one.attempt.input_available()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert got[0].epoch == 1

@@ -10,7 +10,7 @@ from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from tests.runtime.checkpoint.harness import SUBTASKS, acknowledge, in_thread, raised
 from tests.runtime.checkpoint.parts import EVERY_EPOCH
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 def drained(one):
@@ -31,34 +31,34 @@ def test_the_savepoint_of_a_drain_rides_on_the_last_epoch(bench):
     one = bench()
     one.epoch(0)
     thread, begun, savepoint = drained(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert begun == [(1, 0)]
     barrier = one.end(1, commit=False, batch=0)
     assert barrier.savepoint
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
-    assert savepoint.result(10).epoch == 1
+    assert savepoint.result(LONGEST_S).epoch == 1
     assert one.coordinator.pending.hold, "nothing comes behind it"
 
 
 def test_no_other_checkpoint_stands_at_the_end_of_event_time(bench):
     one = bench()
     one.epoch(0)
-    before = one.coordinator.trigger_checkpoint().result(10)
+    before = one.coordinator.trigger_checkpoint().result(LONGEST_S)
     thread, _, savepoint = drained(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     asked = one.coordinator.trigger_checkpoint()
     barrier = one.end(1, commit=False, batch=0)
     assert not one.barriers.is_open, "the one that was asked for waits"
     one.coordinator.decline(barrier.checkpoint_id, CheckpointFailedError("no space"), CheckpointFailureReason.IO_EXCEPTION)
-    assert "no space" in str(savepoint.exception(10))
+    assert "no space" in str(savepoint.exception(LONGEST_S))
     assert not one.barriers.is_open
     one.coordinator.attempt_over()
-    assert "ended or restarted" in str(asked.exception(10))
+    assert "ended or restarted" in str(asked.exception(LONGEST_S))
     assert one.coordinator.latest_snapshot().location.uri == before.path
     one.start_attempt()
     one.epoch(0)
-    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+    assert one.coordinator.trigger_checkpoint().result(LONGEST_S).epoch == 0
 
 
 def test_a_drain_whose_savepoint_has_no_place_changes_nothing(bench, monkeypatch):
@@ -74,12 +74,12 @@ def test_a_drain_whose_savepoint_has_no_place_changes_nothing(bench, monkeypatch
 
     monkeypatch.setattr(SnapshotLocation, "create", full)
     thread, begun, savepoint = drained(one)
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert "no space" in str(begun[0])
-    assert "no space" in str(savepoint.exception(10))
-    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+    assert "no space" in str(savepoint.exception(LONGEST_S))
+    assert one.coordinator.trigger_checkpoint().result(LONGEST_S).epoch == 0
     one.epoch(1)
-    assert one.coordinator.trigger_checkpoint().result(10).epoch == 1
+    assert one.coordinator.trigger_checkpoint().result(LONGEST_S).epoch == 1
 
 
 def test_a_drain_waits_for_the_checkpoint_that_rides_on_the_running_epoch(bench):
@@ -91,13 +91,13 @@ def test_a_drain_waits_for_the_checkpoint_that_rides_on_the_running_epoch(bench)
     wait_until(lambda: one.barriers._closed)
     riding = one.end(0)
     assert not riding.savepoint
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert begun == [(1, 0)], "it may still be written"
     barrier = one.end(1, commit=False, batch=0)
     for one_of_them in (riding, barrier):
         for subtask in SUBTASKS:
             acknowledge(one.coordinator, one_of_them.checkpoint_id, subtask)
-    assert (checkpoint.result(10).epoch, savepoint.result(10).epoch) == (0, 1)
+    assert (checkpoint.result(LONGEST_S).epoch, savepoint.result(LONGEST_S).epoch) == (0, 1)
 
 
 def test_where_each_epoch_carries_a_barrier_the_last_one_waits_for_the_checkpoint_of_the_one_before(bench):
@@ -110,13 +110,13 @@ def test_where_each_epoch_carries_a_barrier_the_last_one_waits_for_the_checkpoin
     assert begun == []
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert begun == [(1, 0)]
     last = one.end(1, commit=False, batch=0)
     assert last.savepoint
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, last.checkpoint_id, subtask)
-    assert savepoint.result(10).epoch == 1
+    assert savepoint.result(LONGEST_S).epoch == 1
 
 
 def test_a_drain_does_not_overtake_the_savepoint_of_a_stop(bench):
@@ -130,9 +130,9 @@ def test_a_drain_does_not_overtake_the_savepoint_of_a_stop(bench):
     assert begun == []
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
-    assert stop.result(10).epoch == 0
+    assert stop.result(LONGEST_S).epoch == 0
     one.coordinator.attempt_over()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(begun[0], AttemptOverError)
 
 
@@ -141,7 +141,7 @@ def test_behind_the_end_of_bounded_input_there_is_a_checkpoint(bench):
     one.epoch(0)
     assert one.attempt.begin_last() == (1, 0)
     one.end(1, commit=False, batch=0)
-    assert one.coordinator.trigger_checkpoint().result(10).epoch == 1
+    assert one.coordinator.trigger_checkpoint().result(LONGEST_S).epoch == 1
 
 
 def test_an_epoch_of_which_no_number_can_be_reserved_leaves_the_others_alone(bench, monkeypatch):

@@ -15,13 +15,13 @@ from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, unpack_archive
 from tests.runtime.checkpoint.harness import SUBTASKS, FakeSlots, acknowledge, in_thread, raised
 from tests.runtime.checkpoint.parts import EVERY_EPOCH
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 def test_a_savepoint_of_an_idle_job_stands_at_the_last_finished_epoch_and_waits_for_no_data(bench, tmp_path):
     one = bench()
     one.epoch(0)
-    completed = one.coordinator.trigger_savepoint(None, hold=False).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     assert (completed.epoch, completed.checkpoint_id) == (0, 1)
     assert completed.path.startswith(f"file:{tmp_path}/sp/savepoint-aaaaaa-")
     reader = SnapshotReader(completed.path)
@@ -38,7 +38,7 @@ def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_sa
     assert one.slots.snapshots == []
     for subtask in SUBTASKS:
         assert acknowledge(one.coordinator, 1, subtask) == "SUCCESS"
-    assert future.result(10).epoch == 0
+    assert future.result(LONGEST_S).epoch == 0
 
 
 def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_behind_it(bench):
@@ -51,7 +51,7 @@ def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_be
     wait_until(lambda: not one.barriers.is_open)
     assert one.attempt.decide(0) is None, "the answer stays"
     one.finish(0)
-    assert future.result(10).epoch == 0
+    assert future.result(LONGEST_S).epoch == 0
     assert len(one.slots.snapshots) == 1
 
 
@@ -73,7 +73,7 @@ def test_a_barrier_that_is_to_stand_between_epochs_rides_on_the_epoch_that_is_ab
     assert one.end(1).checkpoint_id == 1
     for subtask in SUBTASKS:
         acknowledge(coordinator, 1, subtask)
-    assert entry.request.future.result(10).epoch == 1
+    assert entry.request.future.result(LONGEST_S).epoch == 1
 
 
 def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_waits_for_it(bench, monkeypatch):
@@ -83,22 +83,22 @@ def test_a_savepoint_that_is_asked_for_while_an_epoch_with_its_barrier_begins_wa
 
     def slow(directory, batch):
         writing.set()
-        go_on.wait(10)
+        go_on.wait(LONGEST_S)
         return capture_running(directory, batch)
 
     monkeypatch.setattr(SparkCheckpointDirectory, "capture_running", slow)
     begun = in_thread(lambda: one.begin(0))
-    assert writing.wait(10)
+    assert writing.wait(LONGEST_S)
     savepoint = one.coordinator.trigger_savepoint(None, hold=False)
     time.sleep(0.1)
     assert one.slots.snapshots == []
     go_on.set()
-    begun.join(10)
+    begun.join(LONGEST_S)
     barrier = one.end(0)
     assert not barrier.savepoint
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
-    assert savepoint.result(10).epoch == 0
+    assert savepoint.result(LONGEST_S).epoch == 0
     wait_until(lambda: one.coordinator.statistics()["counts"]["completed"] == 2)
 
 
@@ -110,18 +110,18 @@ def test_an_epoch_with_its_barrier_waits_for_a_savepoint_that_is_being_triggered
     def slow(location):
         if "savepoint" in location.uri:
             creating.set()
-            go_on.wait(10)
+            go_on.wait(LONGEST_S)
         create(location)
 
     monkeypatch.setattr(SnapshotLocation, "create", slow)
     savepoint = one.coordinator.trigger_savepoint(None, hold=False)
-    assert creating.wait(10)
+    assert creating.wait(LONGEST_S)
     begun = in_thread(lambda: one.begin(0))
     begun.join(0.2)
     assert begun.is_alive()
     go_on.set()
-    assert savepoint.result(10).epoch == -1
-    begun.join(10)
+    assert savepoint.result(LONGEST_S).epoch == -1
+    begun.join(LONGEST_S)
     assert not one.end(0).savepoint
 
 
@@ -135,22 +135,22 @@ def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epo
     begun.join(0.2)
     assert begun.is_alive()
     one.slots.block.set()
-    begun.join(10)
+    begun.join(LONGEST_S)
     assert not begun.is_alive()
-    assert future.result(10).epoch == 0
+    assert future.result(LONGEST_S).epoch == 0
     one.end(1)
 
 
 def test_no_epoch_begins_behind_the_savepoint_of_a_stop(bench):
     one = bench()
     one.epoch(0)
-    completed = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     errors = []
     begun = in_thread(lambda: errors.append(raised(lambda: one.begin(1))))
     begun.join(0.3)
     assert begun.is_alive(), "the epoch waits"
     one.coordinator.attempt_over()
-    begun.join(10)
+    begun.join(LONGEST_S)
     assert isinstance(errors[0], AttemptOverError)
     assert completed.epoch == 0
 
@@ -160,10 +160,10 @@ def test_if_the_savepoint_of_a_stop_fails_the_job_goes_on(bench):
     one.epoch(0)
     one.slots.decline = True
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_savepoint(None, hold=True).result(10)
+        one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     one.slots.decline = False
     one.epoch(1)
-    assert one.coordinator.trigger_savepoint(None, hold=False).result(10).epoch == 1
+    assert one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S).epoch == 1
 
 
 def test_what_waits_in_an_attempt_that_ends_is_told(bench):
@@ -173,7 +173,7 @@ def test_what_waits_in_an_attempt_that_ends_is_told(bench):
     wait_until(lambda: not one.barriers.is_open)
     one.coordinator.attempt_over()
     with pytest.raises(CheckpointFailedError, match="ended or restarted"):
-        future.result(10)
+        future.result(LONGEST_S)
     with pytest.raises(AttemptOverError):
         one.prepared(0, 0)
 
@@ -185,7 +185,7 @@ def test_a_savepoint_that_loses_against_the_end_of_the_job_says_so(bench):
     wait_until(lambda: not one.barriers.is_open)
     one.coordinator.attempt_over(job_ends=True)
     with pytest.raises(CheckpointFailedError, match="The job was stopped or cancelled, or has finished, before"):
-        future.result(10)
+        future.result(LONGEST_S)
 
 
 def test_an_epoch_that_a_subtask_never_ran_can_not_end(bench):
@@ -218,7 +218,7 @@ def test_a_late_word_of_an_attempt_that_is_over_does_not_end_the_next_one(bench)
     one.start_attempt()
     one.coordinator.attempt_over(old)
     one.epoch(0)
-    assert one.coordinator.trigger_checkpoint().result(10).epoch == 0
+    assert one.coordinator.trigger_checkpoint().result(LONGEST_S).epoch == 0
 
 
 def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_written(bench, monkeypatch):
@@ -238,7 +238,7 @@ def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_
         (one.spark.root / log / "0").unlink()
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, 1, subtask)
-    completed = future.result(10)
+    completed = future.result(LONGEST_S)
     reader = SnapshotReader(completed.path)
     with reader.location.open(reader.metadata.source_position.files) as logs:
         assert {"commits/0", "offsets/0"} <= unpack_archive(logs.read()).keys()
@@ -322,7 +322,7 @@ def test_a_checkpoint_whose_place_in_the_sources_can_not_be_read_could_not_be_tr
     (one.spark.root / "offsets" / "0").unlink()
     one.end(0, commit=False)
     with pytest.raises(CheckpointFailedError):
-        future.result(10)
+        future.result(LONGEST_S)
     (failed,) = one.coordinator.statistics()["history"]
     assert failed["failure_message"].startswith(CheckpointFailureReason.TRIGGER_CHECKPOINT_FAILURE.message)
 
@@ -331,14 +331,14 @@ def test_slots_that_say_no_between_two_epochs_decline_and_those_that_can_not_be_
     one = bench(**{"execution.checkpointing.tolerable-failed-checkpoints": "9"})
     one.slots.decline = True
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
 
     def broken(_):
         raise RuntimeError
 
     monkeypatch.setattr(one.slots, "snapshot", broken)
     with pytest.raises(CheckpointFailedError, match="could not be asked"):
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
     told = [failed["failure_message"].split(".")[0] for failed in one.coordinator.statistics()["history"]]
     assert told == ["The checkpoint could not be triggered", "A subtask declined the checkpoint"]
 
@@ -351,7 +351,7 @@ def test_the_last_epoch_waits_for_rows_that_are_to_be_run_again_which_may_begin(
     waiting.join(0.2)
     assert last == []
     one.epoch(0)
-    waiting.join(10)
+    waiting.join(LONGEST_S)
     assert last == [(1, 0)]
 
 
@@ -363,14 +363,14 @@ def test_the_last_epoch_waits_for_the_one_that_runs_and_no_other_begins_behind_i
     wait_until(lambda: one.barriers._drains)
     assert one.attempt._tracker.running == 0
     one.end(0)
-    waiting.join(10)
+    waiting.join(LONGEST_S)
     assert last == [(1, 0)]
     errors = []
     begun = in_thread(lambda: errors.append(raised(lambda: one.begin(2))))
     one.end(1, commit=False, batch=0)
-    completed = one.coordinator.trigger_savepoint(None, hold=True).result(10)
+    completed = one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     assert completed.epoch == 1, "Spark has no batch of its own for it"
     assert begun.is_alive(), "the epoch waits"
     one.coordinator.attempt_over()
-    begun.join(10)
+    begun.join(LONGEST_S)
     assert isinstance(errors[0], AttemptOverError)

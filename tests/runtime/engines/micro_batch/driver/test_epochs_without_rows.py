@@ -11,7 +11,7 @@ from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import BegunEpoch
 from pystate.runtime.engines.micro_batch.driver.epochs_without_rows import EpochsWithoutRows
 from pystate.runtime.plan.task import JobEnvironment
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Context:
@@ -46,13 +46,13 @@ def test_the_end_of_the_attempt_cancels_its_spark_jobs_and_waits_for_the_sink():
 
     def run(epoch, batch, frame, prove):
         began.set()
-        context.over.wait(30)
+        context.over.wait(LONGEST_S)
         ended.append(epoch)
 
     epochs = without_rows(context, run)
     thread = threading.Thread(target=epochs.run_again, args=(5,), daemon=True)
     thread.start()
-    began.wait(30)
+    began.wait(LONGEST_S)
     epochs.stop(time.monotonic() + 30)
     assert ended == [3], "nothing of it runs beside the next attempt"
     assert context.cancelled == [f"pystate-{'b' * 32}-7-without-rows"] == list(context.groups.values())
@@ -69,15 +69,15 @@ def test_the_clock_begins_no_epoch_before_the_first_one_may():
 
     def await_first() -> None:
         asked.set()
-        may.wait(30)
+        may.wait(LONGEST_S)
 
     epochs = without_rows(Context(), None)
     epochs._epochs = SimpleNamespace(begin_due=begin_due)  # type: ignore[assignment]
     epochs.start_clock(1000, await_first)
-    assert asked.wait(30)
+    assert asked.wait(LONGEST_S)
     assert begun == []
     may.set()
-    assert over.wait(30)
+    assert over.wait(LONGEST_S)
     assert begun == [1.1]
 
 
@@ -87,12 +87,12 @@ def test_a_sink_that_takes_too_long_and_a_thread_that_stops_itself_are_not_waite
     def run(epoch, batch, frame, prove):
         began.set()
         epochs.stop(time.monotonic() + 30)  # itself
-        goes_on.wait(30)
+        goes_on.wait(LONGEST_S)
 
     epochs = without_rows(context, run)
     thread = threading.Thread(target=epochs.run_again, args=(5,), daemon=True)
     thread.start()
-    began.wait(30)
+    began.wait(LONGEST_S)
     epochs.stop(time.monotonic())
     assert thread.is_alive()
     goes_on.set()

@@ -6,7 +6,7 @@ import threading
 from types import SimpleNamespace
 
 from pystate.runtime.engines.micro_batch.driver.offset_reports import OffsetReports
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Listener:
@@ -17,7 +17,7 @@ class Listener:
 
     def completed(self, offset):
         self.told.append(offset)
-        assert self.may_go_on.wait(30)
+        assert self.may_go_on.wait(LONGEST_S)
 
     def close(self):
         self.closed = True
@@ -43,7 +43,7 @@ def test_a_source_that_takes_its_time_holds_nobody_up_and_hears_the_newest():
     telling.completed(checkpoint(**{"in": "-", "other": "9"}))
     for offset in "123":
         telling.completed(checkpoint(**{"in": offset, "other": "9"}))
-        wait_until(lambda: listener.told, 30)
+        wait_until(lambda: listener.told)
     listener.may_go_on.set()
     telling.close()
     assert listener.told == ["1", "3"]

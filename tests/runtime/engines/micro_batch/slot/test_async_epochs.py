@@ -18,7 +18,7 @@ from pystate.runtime.engines.micro_batch.slot.protocol import receive_admission
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from tests.runtime.engines.micro_batch.slot.test_epoch_transaction import half_an_epoch, in_thread
 from tests.runtime.slot.harness import OUT, SlotHarness, send_batches
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Lookup(AsyncFunction):
@@ -115,7 +115,7 @@ def test_the_end_of_a_slot_ends_calls_that_hang_and_the_epoch_that_waits_for_the
     thread, result = in_thread(lambda: slot.bring(0, ["hang"]))
     wait_until(lambda: function.calls["hang"])
     slot.close()
-    thread.join(30)
+    thread.join(LONGEST_S)
     assert not thread.is_alive()
     assert "error" in result
     assert function.cancelled == {"hang": 1}

@@ -18,7 +18,7 @@ from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoc
 from pystate.runtime.engines.micro_batch.slot.protocol import Admission, receive_admission
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.runtime.slot.harness import UID, SlotHarness, counted, send_batches
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 FAR = 1 << 45
 
@@ -116,7 +116,7 @@ def test_a_later_attempt_waits_until_spark_has_said_what_became_of_the_one_that_
     wait_until(lambda: len(slot.coordinator.asked) > 3)
     assert later.is_alive()
     slot.coordinator.outcomes[7] = TaskOutcome.FAILED
-    later.join(10)
+    later.join(LONGEST_S)
     assert result["value"] == [("a", 1), ("b", 1)]
 
 
@@ -207,7 +207,7 @@ def test_a_second_action_at_the_same_time_waits_for_the_first_and_gets_its_outpu
     wait_until(lambda: len(slot.coordinator.asked) > 3)
     assert second.is_alive()
     slot.coordinator.outcomes[0] = TaskOutcome.SUCCEEDED
-    second.join(10)
+    second.join(LONGEST_S)
     assert second_result["value"] == [("a", 1)]
     slot.finish(0)
     assert slot.run_epoch(1, ["a"]) == [("a", 2)]
@@ -219,7 +219,7 @@ def test_a_second_action_takes_over_if_the_first_dies(slot):
     second.join(0.1)
     assert second.is_alive()
     hang_up(dying)
-    second.join(10)
+    second.join(LONGEST_S)
     assert result["value"] == [("a", 1)]
 
 
@@ -231,7 +231,7 @@ def test_an_attempt_that_has_sent_all_is_too_late_to_be_fenced_and_the_newer_get
     newer.join(0.1)
     slot.coordinator.hold.set()
     for thread in (first, newer):
-        thread.join(10)
+        thread.join(LONGEST_S)
     assert first_result["value"] == newer_result["value"] == [("a", 1)]
 
 

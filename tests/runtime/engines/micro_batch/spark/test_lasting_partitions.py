@@ -22,6 +22,7 @@ from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from pystate.runtime.slot.chain.watermark_rows import watermark_rows
 from tests.faults.workload import Sink
+from tests.waiting import LONGEST_S
 
 RECORDS = Types.ROW_NAMED(["topic", "partition", "time"], [Types.STRING(), Types.INT(), Types.LONG()])
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
@@ -154,6 +155,6 @@ def test_no_element_of_a_partition_that_lags_behind_is_late(run_job, records, tm
     job = run_job(program)
     job.wait_for(lambda: ("1", 16_000, 2) in sink.rows)
     assert {row[0] for row in sink.rows} == {"1"}, "the first one waits for the second one"
-    job.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(60)
+    job.master.savepoint(str(tmp_path / "drained"), stop=True, cancel=False, drain=True).result(LONGEST_S)
     job.result()
     assert sink.rows == Counter({(*window, count): 1 for window, count in counts.items()})

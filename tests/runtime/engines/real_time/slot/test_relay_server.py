@@ -16,7 +16,7 @@ from pystate.common.processes.control import connect
 from pystate.common.processes.processes import can_run
 from pystate.runtime.engines.real_time.slot.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
 from pystate.runtime.engines.real_time.spark import relay
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 SECRET = b"of the job"
 
@@ -120,7 +120,7 @@ def test_who_sends_to_a_relay_that_is_stopped_is_let_go(served):
     sending.start()
     wait_until(lambda: port._listens)
     port.time_passed(51)
-    sending.join(10)
+    sending.join(LONGEST_S)
     (error,) = errors
     assert "was not heard of for 50 s" in error.message
     assert len(wait_until(lambda: list(lost))) == 1
@@ -137,7 +137,7 @@ def test_heartbeats_come_until_the_connection_is_closed(served, monkeypatch):
         port.time_passed(49)
         wait_until(lambda: port._unheard_s == 0)
     connection.close()
-    beating.join(10)
+    beating.join(LONGEST_S)
     assert not beating.is_alive()
     (error,) = wait_until(lambda: list(lost))
     assert "is gone" in error.message

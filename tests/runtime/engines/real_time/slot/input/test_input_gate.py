@@ -24,7 +24,7 @@ from pystate.runtime.engines.real_time.slot.input.input_events import InputCompl
 from pystate.runtime.engines.real_time.slot.input.input_gate import GateEvent, InputGate
 from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 ROOM = 1000
 UPSTREAM = (("s", 0), ("s", 1))
@@ -120,7 +120,7 @@ def test_a_relay_waits_until_there_is_room_again():
     thread = bench.beside(lambda: bench.data(0, "y"))
     assert is_waiting(thread)
     assert bench.drain() == ["x" * ROOM]
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert bench.drain() == ["y"]
 
 
@@ -130,7 +130,7 @@ def test_there_is_room_for_all_that_is_in_front_of_an_announced_barrier_and_for_
     thread = bench.beside(lambda: [bench.data(0, "y" * ROOM), bench.barrier(0, barrier(1)), bench.data(1, "z")])
     assert is_waiting(thread)
     bench.gate.announce(barrier(1))
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert short(bench.gate.poll()) == 1, "at once, in front of all data"
     thread = bench.beside(lambda: [bench.barrier(1, barrier(1)), bench.data(1, "behind")])
     assert is_waiting(thread), "the last barrier is there: it is as full as before"
@@ -141,7 +141,7 @@ def test_there_is_room_for_all_that_is_in_front_of_an_announced_barrier_and_for_
     texts = [(channel, bytes(unpack_frame(one.data).data).decode()) for channel, one in kept]  # type: ignore[union-attr]
     assert texts == [(0, "x" * ROOM), (0, "y" * ROOM), (1, "z")]
     given = bench.drain()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert sorted(map(str, given + bench.drain())) == ["behind", "x" * ROOM, "y" * ROOM, "z"]
 
 
@@ -152,7 +152,7 @@ def test_an_announced_barrier_makes_room_when_its_time_has_come():
     thread = bench.beside(lambda: bench.data(0, "y"))
     assert is_waiting(thread)
     bench.now = 100
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert not thread.is_alive()
 
 
@@ -184,7 +184,7 @@ def test_a_relay_that_waits_goes_when_the_subtask_ends():
     wait_until(thread.is_alive)
     bench.gate.close()
     bench.mailbox.close()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert not thread.is_alive()
     assert bench.gate.poll() is None
 
