@@ -26,13 +26,13 @@ from pystate.common.job_status import JobStatus
 from pystate.common.key_groups import key_group_range
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
 from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource

@@ -11,11 +11,11 @@ from unittest import mock
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.executor import JobExecutionResult
 from pystate.core.api.job_graph import StreamGraph
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, OperatorState, SavepointFormatType
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
 from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.planner import JobPlanner
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator

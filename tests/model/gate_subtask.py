@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, pack_frame, pack_message, unpack_frame
 from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
 from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate

@@ -11,13 +11,13 @@ from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
 from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, TaskState
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.engines.real_time.driver.barriers import SourceBarriers
 from pystate.runtime.plan.chain import OperatorSpec
 from tests.model.real_subtask import Graph, task_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pystate.common import Types
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, place_of, unpack_frame
 from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate

@@ -18,8 +18,8 @@ from pystate.core.api.timer_service import TimeDomain
 from pystate.core.metrics.sample import sorted_figures
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec

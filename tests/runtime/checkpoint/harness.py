@@ -9,11 +9,11 @@ from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import TaskState
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
 from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch

@@ -21,16 +21,16 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
 from pystate.core.snapshot.native_state import NativeUpload
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.core.state.base.backend_snapshot import NativeSnapshot, NativeSource
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.checkpoint import coordinator_thread
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
 from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch

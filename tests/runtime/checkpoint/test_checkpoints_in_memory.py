@@ -15,9 +15,9 @@ from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.plan.chain import OperatorSpec
 from tests.runtime.checkpoint.harness import JOB, Bench, FakeSlots

@@ -17,7 +17,6 @@ from pystate.common.job_status import JobStatus
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.storage.ownership import claimant
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
 from pystate.ops.jobmanager.savepoint_disposal import dispose
 from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
@@ -26,6 +25,7 @@ from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCo
 from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
 from pystate.runtime.execution.restore import starting_snapshot
 from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.slot.snapshots.uploaded_files import UploadedFiles
 from tests.runtime.checkpoint.harness import TASK, FakeSpark
 from tests.runtime.checkpoint.test_shared_state_files import Slots
 from tests.waiting import LONGEST_S, wait_until

@@ -18,11 +18,11 @@ from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedSta
 from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.slot.snapshots.uploaded_files import UploadedFiles
 from tests.runtime.checkpoint.harness import SUBTASKS, Bench, CalledSlots
 from tests.waiting import LONGEST_S, wait_until
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from pystate.common.errors import ControlError, PystateError
 from pystate.core.records.codec import KEY_GROUP_FIELD
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import SourcePosition
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.slot.process import SlotProcess
 from pystate.runtime.slot.subtask import Subtask

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from pystate.common.errors import PystateError, UserFunctionError
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.datastream import CheckpointedFunction, CheckpointListener, KeyedProcessFunction
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from tests.runtime.slot.harness import SlotHarness
 
 

@@ -5,8 +5,8 @@ import pytest
 from pystate.common.errors import UserFunctionError
 from pystate.common.text.bounded_text import MAX_MESSAGE, MAX_TRACE
 from pystate.common.user_code.user_frames import user_frame
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.datastream import CheckpointedFunction, KeyedProcessFunction
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from tests.runtime.slot.harness import SlotHarness
 
 TEXT = "beginning " + "x" * 1_000_000 + " end"

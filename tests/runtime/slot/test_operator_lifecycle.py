@@ -10,7 +10,6 @@ from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListen
 from pystate.core.api.functions import FilterFunction, SinkFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
@@ -20,6 +19,7 @@ from pystate.core.snapshot.metadata import (
 )
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.micro_batch.slot.protocol import Admission, BatchSender, receive_admission
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec

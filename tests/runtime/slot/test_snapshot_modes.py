@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
 from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.plan.task import JobEnvironment

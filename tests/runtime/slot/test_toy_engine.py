@@ -8,9 +8,9 @@ from pystate.common import Types
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing

@@ -13,10 +13,10 @@ from pystate.common.watermark_strategy import NO_TIMESTAMP, TimestampAssigner
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateShare
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ProcessFunction
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker
 from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import MicroBatchSubtask
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec

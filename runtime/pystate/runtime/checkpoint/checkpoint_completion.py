@@ -8,7 +8,6 @@ from dataclasses import replace
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError
 from pystate.common.time import current_time_ms
 from pystate.core.snapshot.metadata import CheckpointMetadata
-from pystate.core.snapshot.source_cut import SourceCut
 from pystate.runtime.checkpoint.checkpoint_failures import CheckpointFailures
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -18,6 +17,7 @@ from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.runtime.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
+from pystate.runtime.checkpoint.source_cut import SourceCut
 from pystate.runtime.checkpoint.stats.file import StatisticsFile
 
 

@@ -21,10 +21,8 @@ from pystate.common.files.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, TaskState
-from pystate.core.snapshot.source_cut import SourceCut
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.barrier_placement import BarrierPlacement
 from pystate.runtime.checkpoint.checkpoint_completion import CheckpointCompletion
 from pystate.runtime.checkpoint.checkpoint_failures import CheckpointFailures
@@ -44,9 +42,11 @@ from pystate.runtime.checkpoint.request_decider import CheckpointRequestDecider
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, write_snapshot
+from pystate.runtime.checkpoint.source_cut import SourceCut
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.runtime.checkpoint.stats.file import StatisticsFile
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.plan.task import TaskSpec
 
 _CLOSE_S = 30.0

@@ -7,7 +7,6 @@ from enum import Enum
 
 from pystate.common.configuration.options import CheckpointingOptions
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import (
     CheckpointMetadata,
     CheckpointType,
@@ -16,12 +15,13 @@ from pystate.core.snapshot.metadata import (
     SourcePosition,
     TaskState,
 )
-from pystate.core.snapshot.source_cut import SourceCut
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.confirmed_checkpoints import Confirmed
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.source_cut import SourceCut
 
 _NAMED = 5
 

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from pystate.common.errors import PystateError
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import TaskState
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.confirmed_checkpoints import ConfirmedCheckpoints
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
@@ -17,6 +16,7 @@ from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingChec
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.checkpoint.stats.file import StatisticsFile
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
 
 class PendingCheckpoints:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pystate.common.configuration.sensitive_keys import without_secrets
 from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, write_metadata
-from pystate.core.snapshot.source_cut import SourceCut
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
+from pystate.runtime.checkpoint.source_cut import SourceCut
 from pystate.runtime.plan.task import TaskSpec
 
 SOURCE_LOGS = "spark-logs"

@@ -12,13 +12,13 @@ from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_stack_trace
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import TaskState
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.core.state.base.committed_states import CommittedStates
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
 from pystate.runtime.slot.snapshots.in_flight_data import InFlightData

@@ -10,11 +10,11 @@ from typing import Any
 from pystate.common.files.home import write_file_atomically
 from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.stats.file import encode_statistics
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from tests.runtime.checkpoint.stats.tasks import COUNT, TOTAL
 
 

@@ -10,12 +10,12 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
 SAVEPOINT = CheckpointType.SAVEPOINT
 SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")

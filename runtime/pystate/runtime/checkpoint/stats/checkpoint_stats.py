@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, entry, left_out
 from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_list
-from pystate.core.snapshot.subtask_metrics import StatsData, SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
+from pystate.runtime.checkpoint.subtask_metrics import StatsData, SubtaskCheckpointMetrics
 from pystate.runtime.rest.checkpoint_messages import CheckpointStatsStatus
 
 UNKNOWN = -1

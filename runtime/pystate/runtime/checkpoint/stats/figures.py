@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointStats, latest_ack
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.rest.checkpoint_messages import CheckpointFigures, CheckpointsSummary
 
 SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))

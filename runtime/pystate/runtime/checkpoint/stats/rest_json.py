@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.stats.checkpoint_stats import (
     UNKNOWN,
     CheckpointStats,
@@ -19,6 +18,7 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
 from pystate.runtime.checkpoint.stats.figures import figures, figures_of
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.rest.checkpoint_messages import (
     CheckpointAlignment,
     CheckpointAlignmentSummary,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pystate.core.metrics.sample import MetricSample, counter, gauge
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.stats.checkpoint_stats import UNKNOWN
 from pystate.runtime.checkpoint.stats.figures import figures_of
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
 _NS = 1_000_000
 

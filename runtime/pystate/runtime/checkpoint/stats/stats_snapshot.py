@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pystate.common.text.plain_data import Natural
-from pystate.core.snapshot.subtask_metrics import StatsData
 from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointStats, CheckpointStatsCounts, RestoredCheckpointStats
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+from pystate.runtime.checkpoint.subtask_metrics import StatsData
 
 
 @dataclass(frozen=True)

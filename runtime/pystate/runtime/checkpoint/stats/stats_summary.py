@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pystate.common.text.plain_data import Bounds, Natural, entry, left_out
 from pystate.core.snapshot.plain import as_map, take
-from pystate.core.snapshot.subtask_metrics import StatsData
 from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
+from pystate.runtime.checkpoint.subtask_metrics import StatsData
 from pystate.runtime.rest.checkpoint_messages import StatsSummaryDto
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

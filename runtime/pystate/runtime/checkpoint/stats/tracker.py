@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.bounded_dict import BoundedDict
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.snapshot.plain import take, unsound
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.stats import rest_json
 from pystate.runtime.checkpoint.stats.checkpoint_stats import (
@@ -26,6 +25,7 @@ from pystate.runtime.checkpoint.stats.figures import SUMMARIZED, summarized
 from pystate.runtime.checkpoint.stats.samples import checkpoint_samples, subtask_samples
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
 if TYPE_CHECKING:
     from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.core.snapshot.metadata import TaskState
-from pystate.core.snapshot.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
 if TYPE_CHECKING:
     from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator

@@ -15,11 +15,11 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, JobExecutionError, PystateError
 from pystate.common.time import current_time_ms
 from pystate.core.api.functions import Function
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.files.compression import snapshot_codec
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.plan.task_output import OutputSpec, line_prefix

@@ -14,12 +14,12 @@ from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedSta
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.native_state import NativeUpload, SharedTarget, download
 from pystate.core.snapshot.storage.local_copies import LocalCopies
-from pystate.core.snapshot.storage.uploaded_files import UploadedFiles
 from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot, NativeSource, unreadable_native
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import name_of
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress, bytes_to_read
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.runtime.slot.snapshots.uploaded_files import UploadedFiles
 
 
 class KeyedSnapshots:

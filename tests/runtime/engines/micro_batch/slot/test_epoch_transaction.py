@@ -7,11 +7,11 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.control import hang_up
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import TaskOutcome
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch

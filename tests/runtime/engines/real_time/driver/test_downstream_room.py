@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.driver.downstream_room import DownstreamRoom
 from pystate.runtime.plan.channels import JobChannels, TaskChannels
 

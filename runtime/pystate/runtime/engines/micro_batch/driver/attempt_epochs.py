@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.metadata import CheckpointType
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError

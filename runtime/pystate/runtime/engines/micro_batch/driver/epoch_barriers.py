@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.common.errors import CheckpointFailedError, PystateError
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint

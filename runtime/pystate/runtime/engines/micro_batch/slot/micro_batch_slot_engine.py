@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.micro_batch.slot.data_server import DataServer
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome
 from pystate.runtime.engines.micro_batch.slot.micro_batch_subtask import EpochGateway, MicroBatchSubtask

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pystate.common.errors import CheckpointFailedError, PystateError
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.handles import StateHandle
 from pystate.core.snapshot.metadata import SourcePosition
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError

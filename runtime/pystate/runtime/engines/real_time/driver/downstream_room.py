@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.plan.channels import JobChannels
 

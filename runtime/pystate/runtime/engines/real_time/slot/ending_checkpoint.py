@@ -6,7 +6,7 @@ end after a synchronous savepoint; these wait, since it may fail and the job the
 
 from __future__ import annotations
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 
 
 class EndingCheckpoint:

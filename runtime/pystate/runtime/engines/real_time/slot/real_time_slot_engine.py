@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
 from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.batch_slices import BatchSlices
 from pystate.runtime.engines.real_time.slot.change_flush import FLUSH_S, ChangeFlush
 from pystate.runtime.engines.real_time.slot.due_times import DueTimes, earliest

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelState, ChannelStateReader
 from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate

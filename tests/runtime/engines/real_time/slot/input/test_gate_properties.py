@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
 from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate
 from pystate.runtime.engines.real_time.slot.input.input_events import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import (
     PLACE_SIZE,
     Frame,

@@ -17,8 +17,8 @@ from pystate.core.api.job_graph import OwnSourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.barrier import CheckpointBarrier
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, place_of, unpack_frame
 from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
 from pystate.runtime.engines.real_time.slot.output.record_writer import MOST_BYTES, RecordWriter, frame_sized

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.input_events import InputCheckpoint, InputEvent
 from pystate.runtime.engines.real_time.slot.input.stream_elements import CancelCheckpointMarker, StreamElement
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.engines.real_time.slot.input.barrier_handler import Alignment, Clock, Emit
 from pystate.runtime.engines.real_time.slot.input.input_events import CheckpointAborted, TakeCheckpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import BinaryIO
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.barrier_handler import CheckpointBarrierHandler, Clock
 from pystate.runtime.engines.real_time.slot.input.channel_state import ChannelStateReader
 from pystate.runtime.engines.real_time.slot.input.checkpoint_barrier_tracker import CheckpointBarrierTracker

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.spill_file import SpillFile
 from pystate.runtime.engines.real_time.slot.input.stream_elements import Buffer, StreamElement, size_of
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from pystate.common.errors import ControlError
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, unpack_frame
 from pystate.runtime.engines.real_time.slot.input.barrier_handler import Clock
 from pystate.runtime.engines.real_time.slot.input.checkpointed_input_gate import CheckpointedInputGate

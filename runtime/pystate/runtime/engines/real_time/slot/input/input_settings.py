@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 
 MEMORY_BYTES = 8 << 20
 """The queued data of a subtask in memory, including data held back for a barrier."""

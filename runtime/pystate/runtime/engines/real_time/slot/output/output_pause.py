@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.input.barrier_handler import Clock
 from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.output.output_flush_interval import OutputFlushInterval

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
 from pystate.runtime.engines.real_time.slot.output.channel_selector import Share, channel_selector
 from pystate.runtime.plan.channels import JobChannels, Place

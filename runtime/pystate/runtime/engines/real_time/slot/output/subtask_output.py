@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pystate.core.snapshot.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.output.output_pause import OutputPause
 from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
