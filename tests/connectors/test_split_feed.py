@@ -12,12 +12,13 @@ from pystate.common import Types
 from pystate.common.errors import ControlError, JobGraphError
 from pystate.connectors.data_generator_source import DataGeneratorSource, GeneratorFunction, Pace, RateLimiterStrategy
 from pystate.connectors.hybrid import HybridSource
-from pystate.connectors.iterator_source import RangeEnumerator, split_range
+from pystate.connectors.iterator_source import split_range
 from pystate.connectors.number_sequence import NumberSequenceSource
 from pystate.connectors.source import Boundedness, InputStatus, SourceClock, SplitEnumerator
 from pystate.connectors.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.source_operator import SourceOperator
 from pystate.connectors.split_feed import SplitFeed
+from pystate.connectors.splits_on_request import SplitsOnRequest
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.testing import SourceTestHarness
 
@@ -33,7 +34,7 @@ class ManyParts(NumberSequenceSource):
         self.end = end
 
     def create_enumerator(self, context):
-        return RangeEnumerator(context, split_range(0, self.end - 1, self.parts))
+        return SplitsOnRequest(context, split_range(0, self.end - 1, self.parts))
 
 
 def numbers(end=2300, parts=13):

@@ -22,6 +22,7 @@ from pystate.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from pystate.connectors.splits_on_request import RequestingReader, SplitsOnRequest
 from pystate.core.records.codec import RecordCodec
 
 _MOST_AT_ONCE = 1000
@@ -86,13 +87,13 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
 
     def create_enumerator(self, context: SplitEnumeratorContext[CollectionSplit]) -> SplitEnumerator[CollectionSplit]:
         """Return an enumerator that assigns all elements to the first reader that requests a split."""
-        return _OneSplit(context, [CollectionSplit(self._begin.index, self._begin.checksum)])
+        return SplitsOnRequest(context, [CollectionSplit(self._begin.index, self._begin.checksum)])
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[CollectionSplit], checkpoint: Any
     ) -> SplitEnumerator[CollectionSplit]:
         """Return an enumerator that assigns the rest, if unassigned, to the first reader that requests a split."""
-        return _OneSplit(context, [self.restore_split(plain) for plain in checkpoint])
+        return SplitsOnRequest(context, [self.restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, CollectionSplit]:
         """Return the reader."""
@@ -114,48 +115,21 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
         return collection_offset(self._elements, count)
 
 
-class _OneSplit(SplitEnumerator[CollectionSplit]):
-    def __init__(self, context: SplitEnumeratorContext[CollectionSplit], splits: list[CollectionSplit]) -> None:
-        self._context = context
-        self._splits = splits
-
-    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Assign the split, or say that there is none."""
-        del requester_hostname
-        if self._splits:
-            self._context.assign_split(self._splits.pop(), subtask_id)
-        else:
-            self._context.signal_no_more_splits(subtask_id)
-
-    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the split if it is unassigned."""
-        del checkpoint_id
-        return [split.to_plain() for split in self._splits]
-
-
-class _CollectionReader(SourceReader[Any, CollectionSplit]):
+class _CollectionReader(RequestingReader[Any, CollectionSplit]):
     def __init__(
         self, source: CollectionSource, context: SourceReaderContext, batch: pa.RecordBatch, codec: RecordCodec
     ) -> None:
+        super().__init__(context)
         self._source = source
-        self._context = context
         self._batch = batch
         self._codec = codec
         self._size = PollSize(_MOST_AT_ONCE)
-        self._split: CollectionSplit | None = None
-        self._asked = False
-        self._no_more = False
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
         """Emit the next elements."""
-        split = self._split
-        if split is None:
-            if self._no_more:
-                return InputStatus.END_OF_INPUT
-            if not self._asked:
-                self._asked = True
-                self._context.send_split_request()
-            return InputStatus.NOTHING_AVAILABLE
+        if not self._splits:
+            return self._without_split()
+        split = self._splits[0]
         rows = self._batch.slice(split.index, min(self._size.count, output.room()))
         self._size.begin()
         for element in self._codec.decode(rows):
@@ -169,12 +143,4 @@ class _CollectionReader(SourceReader[Any, CollectionSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[CollectionSplit]:
         """Return the split at the current position."""
         del checkpoint_id
-        return [] if self._split is None else [CollectionSplit(**self._source.offset(self._split.index))]
-
-    def add_splits(self, splits: Sequence[CollectionSplit]) -> None:
-        """Add the split to read."""
-        self._split = next(iter(splits), self._split)
-
-    def notify_no_more_splits(self) -> None:
-        """End the input if there is nothing to read."""
-        self._no_more = True
+        return [CollectionSplit(**self._source.offset(split.index)) for split in self._splits]

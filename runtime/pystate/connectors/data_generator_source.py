@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.iterator_source import NumberSequenceSplit, RangeEnumerator, RangeReader, restore_split, split_range
+from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
 from pystate.connectors.source import (
     Boundedness,
     Source,
@@ -17,6 +17,7 @@ from pystate.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from pystate.connectors.splits_on_request import SplitsOnRequest
 
 _LONG_MAX = (1 << 63) - 1
 
@@ -122,13 +123,13 @@ class DataGeneratorSource(Source[Any, NumberSequenceSplit]):
     ) -> SplitEnumerator[NumberSequenceSplit]:
         """Split the numbers into one part per subtask."""
         last = _LONG_MAX if self._count is None else self._count - 1
-        return RangeEnumerator(context, split_range(0, last, context.current_parallelism()))
+        return SplitsOnRequest(context, split_range(0, last, context.current_parallelism()))
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit], checkpoint: Any
     ) -> SplitEnumerator[NumberSequenceSplit]:
         """Resume with the unassigned parts."""
-        return RangeEnumerator(context, [restore_split(plain) for plain in checkpoint])
+        return SplitsOnRequest(context, [restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> RangeReader:
         """Return a reader that makes the elements."""

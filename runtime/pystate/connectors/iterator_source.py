@@ -5,20 +5,12 @@ Source: Flink's IteratorSourceReader, IteratorSourceEnumerator and NumberSequenc
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pystate.connectors.poll_size import PollSize
-from pystate.connectors.source import (
-    InputStatus,
-    ReaderOutput,
-    SourceReader,
-    SourceReaderContext,
-    SourceSplit,
-    SplitEnumerator,
-    SplitEnumeratorContext,
-)
+from pystate.connectors.source import InputStatus, ReaderOutput, SourceReaderContext, SourceSplit
+from pystate.connectors.splits_on_request import RequestingReader
 
 _MOST_AT_ONCE = 500
 
@@ -54,33 +46,7 @@ def split_range(first: int, last: int, parts: int) -> list[NumberSequenceSplit]:
     return [NumberSequenceSplit(str(part), bounds[part], bounds[part + 1] - 1) for part in range(parts)]
 
 
-class RangeEnumerator(SplitEnumerator[NumberSequenceSplit]):
-    """Assigns the next part to each reader that requests one.
-
-    Args:
-        context: Of the enumerator.
-        splits: The unassigned splits.
-    """
-
-    def __init__(self, context: SplitEnumeratorContext[NumberSequenceSplit], splits: Sequence[NumberSequenceSplit]) -> None:
-        self._context = context
-        self._splits = deque(splits)
-
-    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Assign a split, or signal that there are no more."""
-        del requester_hostname
-        if self._splits:
-            self._context.assign_split(self._splits.popleft(), subtask_id)
-        else:
-            self._context.signal_no_more_splits(subtask_id)
-
-    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the unassigned splits."""
-        del checkpoint_id
-        return [split.to_plain() for split in self._splits]
-
-
-class RangeReader(SourceReader[Any, NumberSequenceSplit]):
+class RangeReader(RequestingReader[Any, NumberSequenceSplit]):
     """Reads parts in order, and requests the next when it has none.
 
     Args:
@@ -97,14 +63,11 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         allowed: Callable[[int], int] | None = None,
         available_at: Callable[[], int] | None = None,
     ) -> None:
-        self._context = context
+        super().__init__(context)
         self._element = element
         self._allowed = allowed
         self._available_at = available_at
-        self._splits: deque[NumberSequenceSplit] = deque()
         self._size = PollSize(_MOST_AT_ONCE)
-        self._asked = False
-        self._no_more = False
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
         """Emit the next elements of the first part."""
@@ -112,12 +75,7 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         while splits and splits[0].current > splits[0].last:
             splits.popleft()
         if not splits:
-            if self._no_more:
-                return InputStatus.END_OF_INPUT
-            if not self._asked:
-                self._asked = True
-                self._context.send_split_request()
-            return InputStatus.NOTHING_AVAILABLE
+            return self._without_split()
         split = splits[0]
         count = min(self._size.count, output.room(), split.last - split.current + 1)
         if self._allowed is not None:
@@ -139,15 +97,6 @@ class RangeReader(SourceReader[Any, NumberSequenceSplit]):
         """Return the rest of the parts."""
         del checkpoint_id
         return [NumberSequenceSplit(one.name, one.current, one.last) for one in self._splits if one.current <= one.last]
-
-    def add_splits(self, splits: Sequence[NumberSequenceSplit]) -> None:
-        """Add parts to read."""
-        self._splits.extend(splits)
-        self._asked = False
-
-    def notify_no_more_splits(self) -> None:
-        """End the input after the current parts."""
-        self._no_more = True
 
 
 def restore_split(plain: Any) -> NumberSequenceSplit:

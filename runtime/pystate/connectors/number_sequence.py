@@ -6,8 +6,9 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.iterator_source import NumberSequenceSplit, RangeEnumerator, RangeReader, restore_split, split_range
+from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumerator, SplitEnumeratorContext
+from pystate.connectors.splits_on_request import SplitsOnRequest
 
 _LONG_MAX = (1 << 63) - 1
 
@@ -43,13 +44,13 @@ class NumberSequenceSource(Source[int, NumberSequenceSplit]):
         self, context: SplitEnumeratorContext[NumberSequenceSplit]
     ) -> SplitEnumerator[NumberSequenceSplit]:
         """Split the sequence into one part per subtask."""
-        return RangeEnumerator(context, split_range(self._start, self._end, context.current_parallelism()))
+        return SplitsOnRequest(context, split_range(self._start, self._end, context.current_parallelism()))
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[NumberSequenceSplit], checkpoint: Any
     ) -> SplitEnumerator[NumberSequenceSplit]:
         """Resume with the unassigned parts."""
-        return RangeEnumerator(context, [restore_split(plain) for plain in checkpoint])
+        return SplitsOnRequest(context, [restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> RangeReader:
         """Return a reader of parts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from pystate.connectors.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from pystate.connectors.splits_on_request import RequestingReader, SplitsOnRequest
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.connectors.sql.sql_errors import SqlError, words_of
 from pystate.connectors.sql.sql_parameters import count_parameters, driver_sql
@@ -119,11 +119,11 @@ class SqlSource(Source[Row, SqlSplit]):
 
     def create_enumerator(self, context: SplitEnumeratorContext[SqlSplit]) -> SplitEnumerator[SqlSplit]:
         """Return the enumerator."""
-        return _Enumerator(context, self.splits())
+        return SplitsOnRequest(context, self.splits())
 
     def restore_enumerator(self, context: SplitEnumeratorContext[SqlSplit], checkpoint: Any) -> SplitEnumerator[SqlSplit]:
         """Resume with the unassigned splits."""
-        return _Enumerator(context, [self.restore_split(plain) for plain in checkpoint])
+        return SplitsOnRequest(context, [self.restore_split(plain) for plain in checkpoint])
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Row, SqlSplit]:
         """Return a reader, which connects when it gets a split."""
@@ -142,28 +142,7 @@ def _is_ordered(query: str) -> bool:
     return _ORDERED.search(query) is not None
 
 
-class _Enumerator(SplitEnumerator[SqlSplit]):
-    """Assigns the next split to each reader that requests one."""
-
-    def __init__(self, context: SplitEnumeratorContext[SqlSplit], splits: Sequence[SqlSplit]) -> None:
-        self._context = context
-        self._splits = deque(splits)
-
-    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Assign a split, or signal that there are no more."""
-        del requester_hostname
-        if self._splits:
-            self._context.assign_split(self._splits.popleft(), subtask_id)
-        else:
-            self._context.signal_no_more_splits(subtask_id)
-
-    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """Return the unassigned splits."""
-        del checkpoint_id
-        return [split.to_plain() for split in self._splits]
-
-
-class SqlReader(SourceReader[Row, SqlSplit]):
+class SqlReader(RequestingReader[Row, SqlSplit]):
     """Reads splits in order, and requests the next when it has none.
 
     Args:
@@ -172,11 +151,9 @@ class SqlReader(SourceReader[Row, SqlSplit]):
     """
 
     def __init__(self, source: SqlSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
         self._source = source
-        self._context = context
         self._names = source.produced_type.row_names
-        self._splits: deque[SqlSplit] = deque()
-        self._asked = self._no_more = False
         self._engine: Engine | None = None
         self._connection: Connection | None = None
         self._rows: Iterator[Sequence[Any]] | None = None
@@ -188,12 +165,7 @@ class SqlReader(SourceReader[Row, SqlSplit]):
             SqlError: The database rejects the query, or doesn't answer.
         """
         if not self._splits:
-            if self._no_more:
-                return InputStatus.END_OF_INPUT
-            if not self._asked:
-                self._asked = True
-                self._context.send_split_request()
-            return InputStatus.NOTHING_AVAILABLE
+            return self._without_split()
         from sqlalchemy import exc
 
         split = self._splits[0]
@@ -215,15 +187,6 @@ class SqlReader(SourceReader[Row, SqlSplit]):
         """Return the current splits, with their positions."""
         del checkpoint_id
         return [SqlSplit(split.parameters, split.read) for split in self._splits]
-
-    def add_splits(self, splits: Sequence[SqlSplit]) -> None:
-        """Add splits to read."""
-        self._splits.extend(splits)
-        self._asked = False
-
-    def notify_no_more_splits(self) -> None:
-        """End the input after the current splits."""
-        self._no_more = True
 
     def close(self) -> None:
         """Close the connection."""
