@@ -6,7 +6,6 @@ from collections.abc import Generator
 
 import pyarrow as pa
 
-from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.control import Peer, hang_up, receive_message
 from pystate.runtime.engines.micro_batch.slot.kept_output import KeptOutput
@@ -24,32 +23,10 @@ from pystate.runtime.engines.micro_batch.slot.protocol import (
 from pystate.runtime.slot.attempt_server import AttemptServer
 
 
-class DataServer(AttemptServer):
-    """Serves the exchanges of one slot.
+class DataServer(AttemptServer[dict[str, MicroBatchSubtask]]):
+    """Serves the exchanges of one slot, whose subtasks have their uids."""
 
-    Args:
-        secret: The secret that an exchange must prove that it knows.
-        job_id: The job's ID; headers of other jobs are rejected.
-        attempt: The execution attempt; headers of other attempts are rejected.
-        subtasks: The slot's subtasks by uid.
-        host: The address to bind to; ignored with `path`.
-        ports: The first free one of these is used; ignored with `path`.
-        path: Bind to a Unix socket at this path instead.
-    """
-
-    def __init__(
-        self,
-        secret: bytes,
-        job_id: str,
-        attempt: int,
-        subtasks: dict[str, MicroBatchSubtask],
-        *,
-        host: str,
-        ports: range = ANY_PORT,
-        path: str | None,
-    ) -> None:
-        super().__init__(secret, job_id, attempt, host=host, ports=ports, path=path, name="exchange")
-        self._subtasks = subtasks
+    thread_name = "exchange"
 
     def serve(self, connection: Peer) -> None:
         """Answer an exchange, and reject one that isn't for this slot."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.processes.control import HEARTBEAT_TIMEOUT_S, Peer, hang_up, receive_message, send_message
 from pystate.common.processes.processes import can_run
@@ -169,32 +168,10 @@ class HasPort(Protocol):
         """The connection to the relay."""
 
 
-class RelayServer(AttemptServer):
-    """Serves the relays of one slot.
+class RelayServer(AttemptServer[Mapping[Place, HasPort]]):
+    """Serves the relays of one slot, whose subtasks are found by their places."""
 
-    Args:
-        secret: The secret that a relay must prove that it knows.
-        job_id: The job's ID; relays of other jobs are rejected.
-        attempt: The execution attempt; relays of other attempts are rejected.
-        subtasks: The slot's subtasks, by place.
-        host: The address to bind to; ignored with `path`.
-        ports: The first free one of these is used; ignored with `path`.
-        path: Bind to a Unix socket at this path instead.
-    """
-
-    def __init__(
-        self,
-        secret: bytes,
-        job_id: str,
-        attempt: int,
-        subtasks: Mapping[Place, HasPort],
-        *,
-        host: str,
-        ports: range = ANY_PORT,
-        path: str | None,
-    ) -> None:
-        super().__init__(secret, job_id, attempt, host=host, ports=ports, path=path, name="relay")
-        self._subtasks = subtasks
+    thread_name = "relay"
 
     def serve(self, connection: Peer) -> None:
         """Serve a relay until it disconnects, and reject one that isn't for this slot."""
