@@ -196,12 +196,7 @@ class IntervalJoinOperator(KeyedOperator):
     kinds: ClassVar = (OperatorKind.INTERVAL_JOIN,)
 
     @override
-    def _keyed_handlers(
-        self,
-        output: Output,
-        input_types: Sequence[TypeInformation | None],
-        backend: KeyedStateBackend,
-        timers: InternalTimeServiceManager,
-    ) -> list[Emit]:
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        backend, timers = self.keyed
         join = IntervalJoin(self.spec.function, input_types, backend, self._context, self._time, timers, output)
         return [join.process_left, join.process_right]

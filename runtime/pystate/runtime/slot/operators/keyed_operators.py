@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -22,22 +21,17 @@ from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServi
 class KeyedOperator(Operator):
     """An operator that can't do without keyed state."""
 
-    @override
-    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+    @property
+    def keyed(self) -> tuple[KeyedStateBackend, InternalTimeServiceManager]:
+        """Its backend and timer services.
+
+        Raises:
+            JobGraphError: It has none.
+        """
         if self.backend is None or self.timers is None:
             message = f"{self.spec.name!r} doesn't stand directly after key_by()."
             raise JobGraphError(message, where=self._where, hint="put key_by(...) before it")
-        return self._keyed_handlers(output, input_types, self.backend, self.timers)
-
-    @abstractmethod
-    def _keyed_handlers(
-        self,
-        output: Output,
-        input_types: Sequence[TypeInformation | None],
-        backend: KeyedStateBackend,
-        timers: InternalTimeServiceManager,
-    ) -> list[Emit]:
-        """Return the handler of each input's elements; see `handlers`."""
+        return self.backend, self.timers
 
 
 class KeyedProcessOperator(KeyedOperator):
@@ -46,13 +40,8 @@ class KeyedProcessOperator(KeyedOperator):
     kinds: ClassVar = (OperatorKind.PROCESS,)
 
     @override
-    def _keyed_handlers(
-        self,
-        output: Output,
-        input_types: Sequence[TypeInformation | None],
-        backend: KeyedStateBackend,
-        timers: InternalTimeServiceManager,
-    ) -> list[Emit]:
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        backend, timers = self.keyed
         function, (input_type,) = self.spec.function, input_types
         calls = callables(self.spec.kind, function)
         context = keyed_context(function, output, self._time, backend, timers)

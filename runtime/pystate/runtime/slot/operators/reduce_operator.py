@@ -9,7 +9,6 @@ from pystate.common.configuration.execution_options import ExecutionOptions
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.field_aggregations import column_reduce
 from pystate.runtime.slot.operators.keyed import reduce_handler
@@ -17,7 +16,6 @@ from pystate.runtime.slot.operators.keyed_batches import ColumnOutput
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.one_input import callables
 from pystate.runtime.slot.operators.operator_output import Emit, Output
-from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 
 class ReduceOperator(KeyedOperator):
@@ -31,13 +29,8 @@ class ReduceOperator(KeyedOperator):
     _epoch_results: EpochResults | None = None
 
     @override
-    def _keyed_handlers(
-        self,
-        output: Output,
-        input_types: Sequence[TypeInformation | None],
-        backend: KeyedStateBackend,
-        timers: InternalTimeServiceManager,
-    ) -> list[Emit]:
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        backend, _ = self.keyed
         function, emit, (input_type,) = self.spec.function, output.emit, input_types
         (call,) = callables(self.spec.kind, function)
         if self._time.sorted_input or self._context.get_job_configuration().get(ExecutionOptions.MINI_BATCH_ENABLED):

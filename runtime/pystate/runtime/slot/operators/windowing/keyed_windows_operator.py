@@ -8,14 +8,12 @@ from typing import ClassVar
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.windowing.aligned_operations import is_aligned, pane_state
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 from pystate.runtime.slot.operators.windowing.window_columns import window_columns
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
-from pystate.runtime.slot.timers.internal_timer_service import InternalTimeServiceManager
 
 
 class KeyedWindowsOperator(KeyedOperator):
@@ -24,13 +22,8 @@ class KeyedWindowsOperator(KeyedOperator):
     kinds: ClassVar = (OperatorKind.WINDOW,)
 
     @override
-    def _keyed_handlers(
-        self,
-        output: Output,
-        input_types: Sequence[TypeInformation | None],
-        backend: KeyedStateBackend,
-        timers: InternalTimeServiceManager,
-    ) -> list[Emit]:
+    def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
+        backend, timers = self.keyed
         operation, (input_type,) = self.spec.function, input_types
         rest = operation, input_type, backend, self._context, self._time, timers, output, self._where
         if not is_aligned(operation) or self._time.sorted_input:
