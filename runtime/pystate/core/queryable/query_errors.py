@@ -109,22 +109,8 @@ class ProxyUnreachableError(ControlError):
     """Nobody who answers queries listens at the address."""
 
 
-_CLASSES: dict[QueryOutcome, type[QueryableStateError]] = {
-    kind.outcome: kind
-    for kind in (
-        UnknownJobError,
-        UnknownKvStateLocationError,
-        UnknownKeyOrNamespaceError,
-        WrongKeyTypeError,
-        WrongNamespaceError,
-        UnknownLocationError,
-        QueryForbiddenError,
-        VersionGoneError,
-        AnswerTooLargeError,
-        QueriesOverloadedError,
-        BadQueryError,
-    )
-}
+# of the two with BAD_REQUEST the later one: the other is raised by the client itself
+_CLASSES = {kind.outcome: kind for kind in QueryableStateError.__subclasses__()}
 
 
 def query_error(outcome: QueryOutcome, message: str, where: str | None = None) -> QueryableStateError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from typing import Any, TypeVar
 
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
@@ -17,6 +17,7 @@ from pystate.datastream.formats.json_writing import Write, instant_text, writer
 
 _NESTED = (TypeKind.ROW, TypeKind.TUPLE, TypeKind.MAP)
 _TEXTS = (TypeKind.STRING, TypeKind.CHAR)
+BuilderT = TypeVar("BuilderT", bound="_Builder")
 _LONGEST = 2**31 - 1
 """Of a column: what a C long holds everywhere."""
 
@@ -59,6 +60,32 @@ class _Layout:
             "escapechar": escape_of(self.escape, self.quote),
             "quoting": quoting,
         }
+
+
+class _Builder:
+    """What both builders set alike."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._layout = _Layout(type_info)
+
+    def set_array_element_delimiter(self: BuilderT, delimiter: str) -> BuilderT:
+        """Set the delimiter of the elements of a list; a semicolon by default."""
+        self._layout.array_delimiter = delimiter
+        return self
+
+    def set_quote_character(self: BuilderT, c: str) -> BuilderT:
+        """Set the quote character."""
+        self._layout.quote = _character("set_quote_character", c)
+        return self
+
+    def set_escape_character(self: BuilderT, c: str) -> BuilderT:
+        """Set the escape character; there is none by default."""
+        self._layout.escape = _character("set_escape_character", c)
+        return self
+
+    def _checked(self) -> _Layout:
+        self._layout.check()
+        return self._layout
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
@@ -143,15 +170,12 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         """Return the pickled state."""
         return {**self.__dict__, "_parts": None}
 
-    class Builder:
+    class Builder(_Builder):
         """Builds the schema.
 
         Args:
             type_info: The type of the rows.
         """
-
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._layout = _Layout(type_info)
 
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
             """Set the delimiter of columns; a comma by default."""
@@ -161,21 +185,6 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:  # noqa: FBT001
             """Skip lines that begin with `#`."""
             self._layout.comments = allow_comments
-            return self
-
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the delimiter of the elements of a list; a semicolon by default."""
-            self._layout.array_delimiter = delimiter
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the quote character."""
-            self._layout.quote = _character("set_quote_character", c)
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the escape character; there is none by default."""
-            self._layout.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
@@ -194,8 +203,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             Raises:
                 JobGraphError: A character stands for two things.
             """
-            self._layout.check()
-            return CsvRowDeserializationSchema(self._layout)
+            return CsvRowDeserializationSchema(self._checked())
 
 
 class CsvRowSerializationSchema(SerializationSchema):
@@ -253,15 +261,12 @@ class CsvRowSerializationSchema(SerializationSchema):
         """Return the pickled state."""
         return {**self.__dict__, "_parts": None}
 
-    class Builder:
+    class Builder(_Builder):
         """Builds the schema.
 
         Args:
             type_info: The type of the rows.
         """
-
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._layout = _Layout(type_info)
 
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
             """Set the delimiter of columns; a comma by default."""
@@ -273,24 +278,9 @@ class CsvRowSerializationSchema(SerializationSchema):
             self._layout.line_delimiter = delimiter
             return self
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set the delimiter of the elements of a list; a semicolon by default."""
-            self._layout.array_delimiter = delimiter
-            return self
-
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
             """Never quote columns."""
             self._layout.quote = None
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set the quote character."""
-            self._layout.quote = _character("set_quote_character", c)
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set the escape character; there is none by default."""
-            self._layout.escape = _character("set_escape_character", c)
             return self
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
@@ -304,8 +294,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             Raises:
                 JobGraphError: A character stands for two things.
             """
-            self._layout.check()
-            return CsvRowSerializationSchema(self._layout)
+            return CsvRowSerializationSchema(self._checked())
 
 
 def _character(call: str, text: Any) -> str:
