@@ -13,7 +13,7 @@ from pyspark import TaskContext, cloudpickle
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, StateError, UnknownClassError, UserFunctionError
 from pystate.common.user_code.program_classes import ProgramClasses, pickled
-from pystate.connectors.collection_offset import check_offset, collection_offset
+from pystate.connectors.generated.collection_offset import check_offset, collection_offset
 from pystate.core.state.values.serializers import serializer_for
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.connectors.element_sizes import ElementSizes
-from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader
+from pystate.connectors.generated.iterator_source import NumberSequenceSplit, RangeReader
+from pystate.connectors.operators.element_sizes import ElementSizes
 from pystate.runtime.slot.operators.source_input import _Output
 
 

@@ -9,7 +9,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import Types
 from pystate.common.watermark_strategy import WatermarkStrategy
-from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.source import SourceFunction
 from pystate.core.api.functions import KeySelector, MapFunction, Partitioner
 from pystate.datastream import (

@@ -10,7 +10,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobExecutionError, JobGraphError, RecordError, RestoreError
-from pystate.connectors.collection_offset import collection_offset
+from pystate.connectors.generated.collection_offset import collection_offset
 from pystate.core.api.executor import for_widest_step, register_executor
 from pystate.core.api.job_graph import StreamGraph, Transformation
 from pystate.core.records.codec import RecordCodec

@@ -120,9 +120,9 @@ _IN_SLOTS = {
     Step.RESTORE: _Point("pystate.runtime.slot.snapshots.keyed_snapshots:KeyedSnapshots", "restore"),
 }
 _IN_SINKS = {
-    Step.COMMIT: _Point("pystate.connectors.committables:Committables", "commit"),
-    Step.COMMITTABLE: _Point("pystate.connectors.committables:_Request", "get_committable"),
-    Step.COMMITTED: _Point("pystate.connectors.committables:Committables", "commit", behind=True),
+    Step.COMMIT: _Point("pystate.connectors.operators.committables:Committables", "commit"),
+    Step.COMMITTABLE: _Point("pystate.connectors.operators.committables:_Request", "get_committable"),
+    Step.COMMITTED: _Point("pystate.connectors.operators.committables:Committables", "commit", behind=True),
 }
 _IN_DRIVERS = {
     Step.METADATA: _Point("pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata"),

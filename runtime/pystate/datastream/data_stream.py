@@ -10,8 +10,8 @@ from pystate.common.execution_config import ExecutionConfig
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import Sink
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.connectors.typed_sink import SupportsElementType
 from pystate.core.api import aggregation
 from pystate.core.api.aggregation import FieldAggregation, Projection, check_field

@@ -24,8 +24,8 @@ from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.source import Source, SourceFunction
-from pystate.connectors.source_operator import SourceOperator
 from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.executor import current_executor, for_widest_step
 from pystate.core.api.job_graph import (

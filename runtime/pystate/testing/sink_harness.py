@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import Sink
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.testing.harnesses import OneInputOperatorTestHarness
 
 

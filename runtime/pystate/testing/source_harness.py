@@ -9,8 +9,8 @@ from typing import Any
 
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.operators.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
 from pystate.connectors.source import EpochBound
-from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.slot.operators.source_input import SourceInput
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness

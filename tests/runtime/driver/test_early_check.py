@@ -11,7 +11,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, JobGraphError, RestoreError
 from pystate.common.files.home import PystateHome, read_json
 from pystate.common.watermark_strategy import WatermarkStrategy
-from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import register_executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment

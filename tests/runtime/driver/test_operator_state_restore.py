@@ -5,7 +5,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.common.key_groups import key_group_range
-from pystate.connectors.sink_operator import COMMITTABLES
+from pystate.connectors.operators.sink_operator import COMMITTABLES
 from pystate.core.api.checkpointed import CheckpointedFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.key_column import KeyColumn

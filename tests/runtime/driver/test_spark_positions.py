@@ -10,12 +10,12 @@ from pyspark import cloudpickle
 
 from pystate.common import Types
 from pystate.common.errors import RestoreError
-from pystate.connectors.collection_source import CollectionSource
 from pystate.connectors.file_system.formats.split_format import TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
+from pystate.connectors.generated.collection_source import CollectionSource
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.kafka.split_source import KafkaSplitSource
-from pystate.connectors.number_sequence import NumberSequenceSource
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.engines.micro_batch.driver.source_restore import SourceRestore

@@ -5,11 +5,11 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.stream_guarantee import EndToEndGuarantee
 from pystate.common.time import Time
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.hybrid import HybridSource
-from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.operators.sink_operator import SinkOperator
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.sink import DeliveryGuarantee, Sink
-from pystate.connectors.sink_operator import SinkOperator
-from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.functions import SinkFunction
 from pystate.core.api.job_graph import (
     KeyByTransformation,

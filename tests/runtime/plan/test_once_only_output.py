@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import DeliveryGuarantee
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.job_graph import SinkKind, SinkTransformation
 from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
 from pystate.runtime.plan.once_only_output import once_only_sinks

@@ -3,8 +3,8 @@
 import pytest
 
 from pystate.common import Types
-from pystate.connectors.number_sequence import NumberSequenceSource
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.core.api.job_graph import OwnSourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.engines.micro_batch.spark.level import levels_of

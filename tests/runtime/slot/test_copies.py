@@ -4,7 +4,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError
-from pystate.connectors.function_feed import WaitingElements
+from pystate.connectors.operators.function_feed import WaitingElements
 from pystate.core.api.executor import register_executor
 from pystate.core.records.element_copy import copied
 from pystate.datastream import (

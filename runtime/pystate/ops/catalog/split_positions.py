@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pystate.connectors.installed_connectors import connectors
-from pystate.connectors.split_feed import ENUMERATOR, SPLITS
+from pystate.connectors.operators.split_feed import ENUMERATOR, SPLITS
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.state_rows import value_decoder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

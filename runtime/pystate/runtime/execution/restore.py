@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pystate.common.configuration.options import RecoveryClaimMode
 from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, RestoreError, StorageError
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.sink_operator import COMMITTABLES
+from pystate.connectors.operators.sink_operator import COMMITTABLES
 from pystate.core.snapshot.handles.input_channel_state import channels_changed
 from pystate.core.snapshot.metadata import CheckpointType, OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot, read_starting_point

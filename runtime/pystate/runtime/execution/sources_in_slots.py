@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.generated.collection_source import CollectionSource
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.source import Source, StartsAt
-from pystate.connectors.source_operator import SourceOperator
 from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pystate.common.configuration.execution_options import ExecutionEngine, Exec
 from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.configuration.state_settings import StateSettings, is_checkpointing_enabled
 from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import DeliveryGuarantee, Sink, SupportsCommitter
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.job_graph import (
     OwnSourceTransformation,
     SinkKind,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import SupportsCommitter
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.checkpointed import BoundedOneInput
 from pystate.runtime.plan.chain import function_object
 from pystate.runtime.plan.job_plan import JobPlan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.core.api.functions import Function
 from pystate.core.api.job_graph import (
     OneInputTransformation,

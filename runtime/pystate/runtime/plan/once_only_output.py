@@ -5,8 +5,8 @@ from __future__ import annotations
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CheckpointingOptions
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import SupportsCommitter
-from pystate.connectors.sink_operator import SinkOperator
 from pystate.core.api.job_graph import SinkKind
 from pystate.runtime.plan.chain import function_object
 from pystate.runtime.plan.delivery_guarantees import sink_name

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pystate.connectors.collection_offset import check_offset, collection_offset, parse_offset
+from pystate.connectors.generated.collection_offset import check_offset, collection_offset, parse_offset
 from pystate.core.api.job_graph import SourceTransformation
 from pystate.core.records.codec import RecordCodec
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH

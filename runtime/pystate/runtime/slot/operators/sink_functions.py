@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.sink_operator import SinkOperator
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.core.api.functions import SinkFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.slot.event_time.chain_time import ChainTime

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
-from pystate.connectors.source import EpochBound, ReaderOutput
-from pystate.connectors.source_feed import Coordinate
-from pystate.connectors.source_operator import (
+from pystate.connectors.operators.element_sizes import MEASURE_EVERY, ElementSizes
+from pystate.connectors.operators.source_feed import Coordinate
+from pystate.connectors.operators.source_operator import (
     LONGEST_TAKE_S,
     MOST_BYTES_PER_EPOCH,
     MOST_ROWS_PER_EPOCH,
     SourceOperator,
     TakeLimit,
 )
+from pystate.connectors.source import EpochBound, ReaderOutput
 from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve

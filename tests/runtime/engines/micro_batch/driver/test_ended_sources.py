@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import SnapshotError
-from pystate.connectors.collection_offset import collection_offset
+from pystate.connectors.generated.collection_offset import collection_offset
 from pystate.runtime.engines.micro_batch.driver.ended_sources import EndedSources
 from pystate.runtime.engines.micro_batch.driver.stream_ends import StreamEnds
 from pystate.runtime.engines.micro_batch.spark.exchange import ENDED_PROPERTY

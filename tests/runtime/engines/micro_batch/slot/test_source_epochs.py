@@ -8,8 +8,8 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import ControlError
-from pystate.connectors.number_sequence import NumberSequenceSource
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, TaskOutcome

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 
 
 class AwaySource(NumberSequenceSource):

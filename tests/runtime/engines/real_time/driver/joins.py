@@ -9,7 +9,7 @@ from collections import Counter
 from pystate.common import Duration, Encoder, Types, WatermarkStrategy
 from pystate.common.time import Time
 from pystate.common.watermark_strategy import TimestampAssigner
-from pystate.connectors.data_generator_source import DataGeneratorSource, RateLimiterStrategy
+from pystate.connectors.generated.data_generator_source import DataGeneratorSource, RateLimiterStrategy
 from pystate.datastream import AsyncDataStream, AsyncFunction, CoGroupFunction, ProcessJoinFunction
 from pystate.datastream.async_retry_predicates import has_exception_predicate
 from pystate.datastream.async_retry_strategies import FixedDelayRetryStrategy

@@ -8,8 +8,8 @@ from pathlib import Path
 from pystate.common import Time, Types, WatermarkStrategy
 from pystate.common.time import current_time_ms
 from pystate.common.watermark_strategy import TimestampAssigner
-from pystate.connectors.data_generator_source import DataGeneratorSource, Pace, RateLimiterStrategy
-from pystate.connectors.iterator_source import RangeReader
+from pystate.connectors.generated.data_generator_source import DataGeneratorSource, Pace, RateLimiterStrategy
+from pystate.connectors.generated.iterator_source import RangeReader
 from pystate.connectors.source import SourceClock
 from pystate.datastream import KeyedProcessFunction
 from pystate.datastream.connectors.file_system import FileSource

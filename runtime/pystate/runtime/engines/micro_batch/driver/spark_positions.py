@@ -6,8 +6,8 @@ from typing import Any
 
 from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.errors import RestoreError
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.read_by_spark import GoesOnBehindSpark
-from pystate.connectors.source_operator import SourceOperator
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,

@@ -23,8 +23,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import ControlError
 from pystate.common.processes.machine_load import PatientDeadline
+from pystate.connectors.operators.source_operator import MOST_BYTES_PER_EPOCH
 from pystate.connectors.source import EpochBound
-from pystate.connectors.source_operator import MOST_BYTES_PER_EPOCH
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.micro_batch.slot.epoch_ledger import Asker, ClaimResult, EpochLedger, TaskOutcome
 from pystate.runtime.engines.micro_batch.slot.kept_output import KeptOutput

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import ControlError
-from pystate.connectors.number_sequence import NumberSequenceSource
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.core.api.job_graph import OwnSourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_GROUP_FIELD

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.collection_offset import check_offset, collection_offset, parse_offset
+from pystate.connectors.generated.collection_offset import check_offset, collection_offset, parse_offset
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.read_by_spark import GoesOnBehindSpark
 from pystate.connectors.source import (

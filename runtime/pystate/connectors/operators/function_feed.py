@@ -17,9 +17,9 @@ from typing import Any
 
 from pystate.common.errors import JobExecutionError, StateError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.element_sizes import MEASURE_EVERY, ElementSizes
+from pystate.connectors.operators.element_sizes import MEASURE_EVERY, ElementSizes
+from pystate.connectors.operators.source_feed import EpochLimit, SourceFeed
 from pystate.connectors.source import ReaderOutput, SourceContext, SourceFunction
-from pystate.connectors.source_feed import EpochLimit, SourceFeed
 from pystate.core.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,

@@ -6,7 +6,7 @@ import pytest
 
 from pystate.common import Row, Types
 from pystate.common.errors import RecordError, RestoreError
-from pystate.connectors.collection_source import CollectionSource
+from pystate.connectors.generated.collection_source import CollectionSource
 from pystate.testing import SourceTestHarness
 
 STRING = Types.STRING()

@@ -17,7 +17,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.sink_options import SinkOptions
 from pystate.common.errors import CommitError, JobGraphError, RestoreError
 from pystate.common.text.bounded_text import bounded_text, first_line
-from pystate.connectors.committables import Committables
+from pystate.connectors.operators.committables import Committables
 from pystate.connectors.sink import (
     Committer,
     CommitterInitContext,

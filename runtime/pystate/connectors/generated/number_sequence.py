@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
-from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
+from pystate.connectors.generated.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumerator, SplitEnumeratorContext
 from pystate.connectors.splits_on_request import SplitsOnRequest
 

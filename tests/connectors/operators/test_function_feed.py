@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import JobGraphError, PystateError, StateError
-from pystate.connectors import function_feed
-from pystate.connectors.function_feed import CheckpointLock, SourceClosedError, WaitingElements
-from pystate.connectors.source_operator import SourceOperator
+from pystate.connectors.operators import function_feed
+from pystate.connectors.operators.function_feed import CheckpointLock, SourceClosedError, WaitingElements
+from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK
 from pystate.testing import SourceTestHarness
 from tests.connectors.own_sources import Blocking, Counter, InOneHold, MovesFirst, Raising, Timed

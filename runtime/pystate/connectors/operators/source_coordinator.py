@@ -12,8 +12,8 @@ import threading
 from typing import Any
 
 from pystate.common.errors import ControlError
+from pystate.connectors.operators.source_feed import Plain
 from pystate.connectors.source import Source, SourceSplit, SplitEnumerator, SplitEnumeratorContext
-from pystate.connectors.source_feed import Plain
 
 REGISTER, REQUEST, EVENT, BEHIND = "register", "request", "event", "behind"
 SPLIT, NO_MORE = "split", "no more splits"

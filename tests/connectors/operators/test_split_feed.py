@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import ControlError, JobGraphError
-from pystate.connectors.data_generator_source import DataGeneratorSource, GeneratorFunction, Pace, RateLimiterStrategy
+from pystate.connectors.generated.data_generator_source import (
+    DataGeneratorSource,
+    GeneratorFunction,
+    Pace,
+    RateLimiterStrategy,
+)
+from pystate.connectors.generated.iterator_source import split_range
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.hybrid import HybridSource
-from pystate.connectors.iterator_source import split_range
-from pystate.connectors.number_sequence import NumberSequenceSource
+from pystate.connectors.operators.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
+from pystate.connectors.operators.source_operator import SourceOperator
+from pystate.connectors.operators.split_feed import SplitFeed
 from pystate.connectors.source import Boundedness, InputStatus, SourceClock, SplitEnumerator
-from pystate.connectors.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
-from pystate.connectors.source_operator import SourceOperator
-from pystate.connectors.split_feed import SplitFeed
 from pystate.connectors.splits_on_request import SplitsOnRequest
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.testing import SourceTestHarness

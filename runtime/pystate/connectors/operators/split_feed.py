@@ -8,9 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.common.errors import JobGraphError
+from pystate.connectors.operators.source_coordinator import (
+    BEHIND,
+    EVENT,
+    NO_MORE,
+    REGISTER,
+    REQUEST,
+    SPLIT,
+    SourceCoordinator,
+)
+from pystate.connectors.operators.source_feed import Coordinate, EpochLimit, Plain, SourceFeed
 from pystate.connectors.source import InputStatus, ReaderOutput, Source, SourceReader, SourceReaderContext
-from pystate.connectors.source_coordinator import BEHIND, EVENT, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
-from pystate.connectors.source_feed import Coordinate, EpochLimit, Plain, SourceFeed
 from pystate.core.api.checkpointed import FunctionInitializationContext, FunctionSnapshotContext
 from pystate.core.api.functions import RuntimeContext
 from pystate.core.api.state import ListState, ListStateDescriptor

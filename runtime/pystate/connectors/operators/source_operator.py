@@ -8,10 +8,10 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.function_feed import FunctionFeed
+from pystate.connectors.operators.function_feed import FunctionFeed
+from pystate.connectors.operators.source_feed import Coordinate, Plain, SourceFeed
+from pystate.connectors.operators.split_feed import SplitFeed
 from pystate.connectors.source import Boundedness, ParallelSourceFunction, ReaderOutput, Source, SourceFunction
-from pystate.connectors.source_feed import Coordinate, Plain, SourceFeed
-from pystate.connectors.split_feed import SplitFeed
 from pystate.core.api.checkpointed import (
     CheckpointedFunction,
     CheckpointListener,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
+from pystate.connectors.generated.iterator_source import NumberSequenceSplit, RangeReader, restore_split, split_range
 from pystate.connectors.source import (
     Boundedness,
     Source,

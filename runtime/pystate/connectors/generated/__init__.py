@@ -1,0 +1,1 @@
+"""Sources of what a program says itself: collections, ranges of numbers, generated elements."""
