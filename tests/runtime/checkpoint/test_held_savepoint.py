@@ -11,7 +11,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.checkpoint.held_savepoint import HeldSavepoint
+from pystate.runtime.checkpoint.retention.held_savepoint import HeldSavepoint
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from tests.runtime.checkpoint.harness import JOB

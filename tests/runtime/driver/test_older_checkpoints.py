@@ -17,7 +17,7 @@ from pystate.common.errors import CommitError, CorruptSnapshotError, JobExecutio
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
-from pystate.runtime.checkpoint.fallback_snapshot import FallbackSnapshot
+from pystate.runtime.checkpoint.retention.fallback_snapshot import FallbackSnapshot
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.driver.failures.execution_failure_handler import ExecutionFailureHandler

@@ -32,13 +32,13 @@ from pystate.runtime.checkpoint.checkpoint_trigger import CheckpointTrigger
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.coordinator_thread import CoordinatorThread
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.checkpoint.fallback_snapshot import CheckFallback, any_fallback
 from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter
 from pystate.runtime.checkpoint.late_acknowledgements import LateAcknowledgements
 from pystate.runtime.checkpoint.live_attempt import CheckpointSlots, LiveAttempt
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult, PendingCheckpoint
 from pystate.runtime.checkpoint.pending_checkpoints import PendingCheckpoints
 from pystate.runtime.checkpoint.request_decider import CheckpointRequestDecider
+from pystate.runtime.checkpoint.retention.fallback_snapshot import CheckFallback, any_fallback
 from pystate.runtime.checkpoint.retention.restore_points import RestorePoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription, write_snapshot

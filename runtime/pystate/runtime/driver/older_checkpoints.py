@@ -8,7 +8,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.runtime.checkpoint.fallback_snapshot import FallbackSnapshot
+from pystate.runtime.checkpoint.retention.fallback_snapshot import FallbackSnapshot
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.once_only_output import once_only_sinks
 

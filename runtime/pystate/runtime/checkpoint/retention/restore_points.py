@@ -14,9 +14,15 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.confirmed_checkpoints import Confirmed
-from pystate.runtime.checkpoint.fallback_snapshot import CheckFallback, FallbackSnapshot, any_fallback, damage, told
-from pystate.runtime.checkpoint.held_savepoint import HeldSavepoint, HeldSavepointStore
 from pystate.runtime.checkpoint.retention.completed_store import CompletedCheckpointStore
+from pystate.runtime.checkpoint.retention.fallback_snapshot import (
+    CheckFallback,
+    FallbackSnapshot,
+    any_fallback,
+    damage,
+    told,
+)
+from pystate.runtime.checkpoint.retention.held_savepoint import HeldSavepoint, HeldSavepointStore
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles
 from pystate.runtime.checkpoint.retention.snapshot_claiming import SnapshotClaiming
 from pystate.runtime.checkpoint.retention.snapshot_disposal import Discards, FailedRemains
