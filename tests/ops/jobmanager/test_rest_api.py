@@ -415,6 +415,10 @@ def test_checkpoints_are_read_from_the_file_when_the_driver_is_gone(manager):
     assert overview["counts"]["completed"] == 2
     assert overview["history"][1:] == tracker.to_rest()["history"][1:]
     assert overview["history"][0]["status"] == "FAILED", "nobody will complete it any more"
+    for query, listed in (("limit=1", [3]), ("before=3&limit=1", [2]), ("before=1", [])):
+        assert [one["id"] for one in manager.request("GET", f"{path}?{query}")[1]["history"]] == listed
+    for query in ("limit=0", "limit=-1", "limit=x", "before=1.5"):
+        assert manager.request("GET", f"{path}?{query}")[0] == 400
     subtasks = manager.request("GET", f"{path}/details/3/subtasks/{vertex}")[1]["subtasks"]
     assert [one["status"] for one in subtasks] == ["pending_or_failed", "completed"]
 

@@ -17,6 +17,7 @@ from pystate.ops.jobmanager.drivers.class_data_trainer import ClassDataTrainer
 from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher, DriverRefusedError
 from pystate.ops.jobmanager.embedded_jobs import EmbeddedJobs
+from pystate.ops.jobmanager.job_checkpoints import StatisticsFiles
 from pystate.ops.jobmanager.job_recovery import JobRecovery
 from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
@@ -74,7 +75,7 @@ class Dispatcher:
         self.steps = RetriedSteps(self._closed)
         self._drivers = DriverStarts(launcher, self._leadership, self._closed, trainer, spares)
         self._services = JobManagerSharedServices(
-            self._drivers, self._leadership, self.steps, clock, heartbeat or HeartbeatTerms()
+            self._drivers, self._leadership, self.steps, clock, heartbeat or HeartbeatTerms(), StatisticsFiles(clock)
         )
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
+from pystate.common.bounded_dict import BoundedDict
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.files.home import JobDirectory
+from pystate.common.files.job_files import JobFile
+from pystate.common.time import current_time_ms
 from pystate.core.metrics.sample import MetricSample
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverGateway
 from pystate.runtime.checkpoint.stats.file import read_statistics
@@ -16,9 +20,64 @@ from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 
 logger = logging.getLogger(__name__)
 
+_KEPT_FILES = 16
+"""The files that are kept taken apart: a thousand checkpoints of two hundred subtasks are some megabytes."""
+
 
 class CheckpointNotFoundError(PystateError):
     """There are no statistics of the requested checkpoint."""
+
+
+class StatisticsFiles:
+    """Reads the statistics that drivers have left in files, and keeps the last ones that were asked for. Thread-safe.
+
+    Pages ask for the same statistics every second, and a large file takes long to take apart.
+
+    Args:
+        clock: Returns milliseconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], int] = current_time_ms) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: BoundedDict[str, tuple[_Version, CheckpointStatsTracker]] = BoundedDict(_KEPT_FILES)
+
+    def nothing(self) -> CheckpointStatsTracker:
+        """Return the statistics of no checkpoints."""
+        return CheckpointStatsTracker(0, self._clock)
+
+    def read(self, path: JobFile, *, driver_is_gone: bool) -> CheckpointStatsTracker:
+        """Return the statistics in a file; nobody may change them.
+
+        Args:
+            path: The file.
+            driver_is_gone: Whether its pending checkpoints have failed.
+
+        Raises:
+            CorruptSnapshotError: The file is damaged, or of another version.
+        """
+        version = _version(path, driver_is_gone)  # before it is read: one that is replaced in between is read again
+        with self._lock:
+            kept = self._kept.get(str(path), renew=True)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        found = read_statistics(path, sys.maxsize, self._clock, driver_is_gone=driver_is_gone)
+        if found is None or version is None:
+            return self.nothing()
+        with self._lock:
+            self._kept.put(str(path), (version, found))
+        return found
+
+
+_Version: TypeAlias = tuple[int, int, int, bool]
+
+
+def _version(path: JobFile, driver_is_gone: bool) -> _Version | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, driver_is_gone
 
 
 class JobCheckpoints:
@@ -28,18 +87,28 @@ class JobCheckpoints:
         job_id: The job.
         directory: Its folder.
         gateway: The gateway to its driver.
-        clock: Returns milliseconds since 1970.
+        files: Reads what drivers have left.
     """
 
-    def __init__(self, job_id: str, directory: JobDirectory, gateway: DriverGateway, clock: Callable[[], int]) -> None:
+    def __init__(self, job_id: str, directory: JobDirectory, gateway: DriverGateway, files: StatisticsFiles) -> None:
         self._job_id = job_id
         self._directory = directory
         self._gateway = gateway
-        self._clock = clock
+        self._files = files
+        self._reading = threading.Lock()
 
-    def overview(self) -> dict[str, Any]:
-        """Return counts, summary and the latest checkpoints."""
-        return dict(self._ask("checkpoints", CheckpointStatsTracker.to_rest))
+    def overview(self, limit: int | None = None, before: int | None = None) -> dict[str, Any]:
+        """Return counts, summary and the latest checkpoints.
+
+        Args:
+            limit: How many checkpoints are listed, the newest first; None for all.
+            before: Only those with a lower id are; None for all.
+        """
+        wanted = {name: value for name, value in (("limit", limit), ("before", before)) if value is not None}
+        found = dict(self._ask("checkpoints", lambda tracker: tracker.to_rest(limit, before), **wanted))
+        if wanted:  # a driver of an earlier version lists all of them
+            found["history"] = [one for one in found["history"] if before is None or one["id"] < before][:limit]
+        return found
 
     def samples(self) -> list[MetricSample]:
         """Return metrics from the job's file, without calling the driver."""
@@ -86,9 +155,8 @@ class JobCheckpoints:
 
     def _left_behind(self) -> CheckpointStatsTracker:
         try:
-            gone = self._gateway.has_no_driver
-            found = read_statistics(self._directory.checkpoints, sys.maxsize, self._clock, driver_is_gone=gone)
+            with self._reading:  # once for all who ask at this moment
+                return self._files.read(self._directory.checkpoints, driver_is_gone=self._gateway.has_no_driver)
         except CorruptSnapshotError as error:
             logger.warning("%s (%s)", error.message, error.where)
-            found = None
-        return CheckpointStatsTracker(0, self._clock) if found is None else found
+            return self._files.nothing()

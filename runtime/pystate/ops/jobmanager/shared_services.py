@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pystate.common.time import current_time_ms
 from pystate.ops.jobmanager.driver_starts import DriverStarts
 from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
+from pystate.ops.jobmanager.job_checkpoints import StatisticsFiles
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
 from pystate.ops.jobmanager.retried_steps import RetriedSteps
 
@@ -22,6 +23,7 @@ class JobManagerSharedServices:
         steps: Retries steps that fail for a while.
         clock: Returns milliseconds since 1970.
         heartbeat: Interval and timeout of heartbeats to drivers.
+        statistics: Reads the statistics of checkpoints that drivers have left.
     """
 
     drivers: DriverStarts
@@ -29,3 +31,4 @@ class JobManagerSharedServices:
     steps: RetriedSteps = field(default_factory=RetriedSteps)
     clock: Callable[[], int] = current_time_ms
     heartbeat: HeartbeatTerms = field(default_factory=HeartbeatTerms)
+    statistics: StatisticsFiles = field(default_factory=StatisticsFiles)

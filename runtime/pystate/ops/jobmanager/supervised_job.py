@@ -60,7 +60,7 @@ class SupervisedJob:
         self._status = JobStatusProvider(self._record, directory)
         self.runner = JobManagerRunner(self._record, directory, gateway, self._status, services)
         self.operations = CachedOperationsHandler(self._record, directory, gateway, self._status)
-        self.checkpoints = JobCheckpoints(self.job_id, directory, gateway, services.clock)
+        self.checkpoints = JobCheckpoints(self.job_id, directory, gateway, services.statistics)
         self.metrics = MetricFetcher(
             gateway.call,
             self.status,

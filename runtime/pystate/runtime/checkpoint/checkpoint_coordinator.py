@@ -335,9 +335,14 @@ class CheckpointCoordinator:
         """The statistics of the job's checkpoints."""
         return self._statistics.tracker
 
-    def statistics(self) -> dict[str, Any]:
-        """Return the statistics as Flink's REST has them."""
-        return self._statistics.tracker.to_rest()
+    def statistics(self, limit: int | None = None, before: int | None = None) -> dict[str, Any]:
+        """Return the statistics as Flink's REST has them.
+
+        Args:
+            limit: How many checkpoints are listed, the newest first; None for all.
+            before: Only those with a lower id are; None for all.
+        """
+        return self._statistics.tracker.to_rest(limit, before)
 
     def statistics_of(self, checkpoint_id: int) -> dict[str, Any] | None:
         """Return one checkpoint's statistics as Flink's REST has them; None if it isn't listed."""

@@ -103,7 +103,7 @@ class ControlEndpoint:
         if op == "metrics":
             return master.metrics().to_plain()
         if op == "checkpoints":
-            return coordinator.statistics()
+            return coordinator.statistics(arguments.get("limit"), arguments.get("before"))
         if op == "checkpoint_details":
             return coordinator.statistics_of(int(arguments["checkpoint_id"]))
         if op == "checkpoint_subtasks":

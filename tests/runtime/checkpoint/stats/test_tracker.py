@@ -13,9 +13,10 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
-from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask
+from pystate.runtime.checkpoint.stats.checkpoint_stats import CheckpointedTask, CheckpointStats
 from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
+from tests.runtime.checkpoint.stats.statistics import Statistics
 
 SAVEPOINT = CheckpointType.SAVEPOINT
 SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")
@@ -539,3 +540,17 @@ def test_damaged_plain_data_is_refused(
     change(plain)
     with pytest.raises(CorruptSnapshotError):
         CheckpointStatsTracker.from_plain(plain, 10, lambda: 0)
+
+
+def test_the_figures_of_a_checkpoint_that_has_ended_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = Statistics().run(1, 2).trigger(3).acknowledge(3, "count", 0).tracker
+    before = tracker.to_rest()
+    summed: list[int] = []
+    compute = CheckpointStats.figures_of
+    monkeypatch.setattr(
+        CheckpointStats, "figures_of", lambda stats, *rest: (summed.append(stats.checkpoint_id), compute(stats, *rest))[1]
+    )
+
+    assert tracker.to_rest() == before
+
+    assert summed == [3]

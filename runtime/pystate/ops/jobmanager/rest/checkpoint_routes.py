@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.ops.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.rest.operation_routes import operation, triggered
-from pystate.ops.jobmanager.rest.parameters import CHECKPOINT_ID, CHOSEN_TRIGGER_ID, VERTEX_ID, one_word
+from pystate.ops.jobmanager.rest.parameters import CHECKPOINT_ID, CHOSEN_TRIGGER_ID, VERTEX_ID, one_word, optional_number
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.status_answers import checkpoint_result
 from pystate.runtime.rest.checkpoint_messages import (
@@ -26,9 +26,12 @@ _CHECKPOINT_TYPE = one_word(
     "checkpoint type",
 )
 
+_LIMIT = optional_number("limit", "How many checkpoints are listed, the newest first; all of them by default. Ours.", 1)
+_BEFORE = optional_number("before", "Only checkpoints with a lower id are listed. Ours.")
+
 
 def _checkpoints(request: RestRequest) -> dict[str, Any]:
-    return request.job.checkpoints.overview()
+    return request.job.checkpoints.overview(request[_LIMIT], request[_BEFORE])
 
 
 def _details(request: RestRequest) -> dict[str, Any]:
@@ -58,7 +61,13 @@ def _result(request: RestRequest) -> CheckpointResult:
 
 ROUTES = (
     RestRoute(
-        "GET", _PATH, _checkpoints, "A job's checkpoints: counts, sizes, history.", CheckpointingStatistics, asks_driver=True
+        "GET",
+        _PATH,
+        _checkpoints,
+        "A job's checkpoints: counts, sizes, history.",
+        CheckpointingStatistics,
+        query=(_LIMIT, _BEFORE),
+        asks_driver=True,
     ),
     RestRoute(
         "POST",

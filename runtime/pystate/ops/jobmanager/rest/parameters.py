@@ -88,6 +88,16 @@ def number(name: str, description: str, default: int, low: int = 0, high: int = 
     return Parameter(name, description, schema, read)
 
 
+def optional_number(name: str, description: str, low: int = 0) -> Parameter[int | None]:
+    """Return a query parameter that is an integer; None where it is missing."""
+    high = 10**_DIGITS - 1
+
+    def read(name: str, value: Any) -> int | None:
+        return None if value is None else _digits(name, value, low, high)
+
+    return Parameter(name, description, {"type": "integer", "minimum": low, "maximum": high}, read)
+
+
 def text_or_none(name: str, value: Any) -> str | None:
     """Return a string; None if it is missing, null or empty.
 

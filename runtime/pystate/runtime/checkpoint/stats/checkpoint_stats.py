@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
+from pystate.common.overrides import override
 from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, entry, left_out
 from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_list
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
-from pystate.runtime.checkpoint.stats.plain_stats import packed, unpacked
+from pystate.runtime.checkpoint.stats.subtask_columns import SubtaskColumns, column_of
 from pystate.runtime.checkpoint.subtask_metrics import StatsData, SubtaskCheckpointMetrics
-from pystate.runtime.rest.checkpoint_messages import CheckpointStatsStatus
+from pystate.runtime.rest.checkpoint_messages import CheckpointFigures, CheckpointStatsStatus
 
 UNKNOWN = -1
 """The value for numbers of Flink's REST that are unknown."""
 
 _MAX_SUBTASKS = 1 << 15
-_TIME, _MAYBE = "ack_timestamp", "alignment_ms"
-_LATER = {"unaligned": 0, "buffered_data": 0}
-"""The defaults of fields that older files don't have."""
 
 C = TypeVar("C", bound="CheckpointStats")
 
@@ -47,19 +46,27 @@ class TaskStateStats(StatsData):
     vertex_id: str
     name: str
     num_subtasks: Annotated[int, Bounds(0, _MAX_SUBTASKS)]
-    subtasks: dict[int, SubtaskCheckpointMetrics] = left_out(default_factory=dict)
+    subtasks: Mapping[int, SubtaskCheckpointMetrics] = left_out(default_factory=dict)
+
+    def acknowledge(self, index: int, metrics: SubtaskCheckpointMetrics) -> None:
+        """Take the metrics of a subtask."""
+        if not isinstance(self.subtasks, dict):
+            self.subtasks = dict(self.subtasks)
+        self.subtasks[index] = metrics
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return one number of each subtask that has acknowledged."""
+        return column_of(self.subtasks, name)
 
     def to_columns(self, triggered: int) -> dict[str, Any]:
-        """Return it as plain data, with subtasks in columns, since most figures are equal or short.
+        """Return it as plain data, with subtasks in columns.
 
         Args:
             triggered: What times of acknowledgements count from, ms since 1970.
         """
-        indices = sorted(self.subtasks)
-        metrics = [self.subtasks[index] for index in indices]
-        columns = {name: packed(getattr(one, name) for one in metrics) for name in _columns()}
-        columns[_TIME] = packed(one.ack_timestamp - triggered for one in metrics)
-        return {**self.to_plain(), "acknowledged": "all" if len(indices) == self.num_subtasks else indices, **columns}
+        columns = SubtaskColumns.of(self.subtasks, triggered)
+        acknowledged = "all" if len(columns) == self.num_subtasks else list(columns)
+        return {**self.to_plain(), "acknowledged": acknowledged, **columns.to_plain()}
 
     @classmethod
     def from_columns(cls, plain: object, triggered: int) -> TaskStateStats:
@@ -70,20 +77,16 @@ class TaskStateStats(StatsData):
         """
         data = as_map(plain, "the statistics of a task")
         task = cls.from_plain(data)
-        indices = list(range(task.num_subtasks))
+        indices: Sequence[int] = range(task.num_subtasks)
         if take(data, "acknowledged") != "all":
             last = task.num_subtasks - 1
             indices = take_list(data, "acknowledged", lambda index: take_int({"subtask": index}, "subtask", 0, last))
-        data = {**_LATER, **data}
-        rows = {name: unpacked(take(data, name), len(indices), name, gaps=name == _MAYBE) for name in _columns()}
-        rows[_TIME] = [triggered + after for after in rows[_TIME]]
-        for index, *values in zip(indices, *rows.values(), strict=True):
-            task.subtasks[index] = SubtaskCheckpointMetrics(**dict(zip(rows, values, strict=True)))
+        task.subtasks = SubtaskColumns.from_plain(data, indices, triggered)
         return task
 
-
-def _columns() -> list[str]:
-    return [one.name for one in fields(SubtaskCheckpointMetrics)]
+    def ended(self, triggered: int) -> TaskStateStats:
+        """Return it as it is kept when no more subtasks acknowledge."""
+        return replace(self, subtasks=SubtaskColumns.of(self.subtasks, triggered))
 
 
 @dataclass(kw_only=True)
@@ -108,19 +111,53 @@ class CheckpointStats(StatsData):
     restore_timestamp: Natural | None = None
     tasks: dict[str, TaskStateStats] = left_out(default_factory=dict)
 
-    def acknowledged(self) -> list[SubtaskCheckpointMetrics]:
-        """Return the metrics of all subtasks that acknowledged."""
-        return [metrics for task in self.tasks.values() for metrics in task.subtasks.values()]
-
     @property
     def is_unaligned(self) -> bool:
         """Whether its barrier has overtaken records in any subtask."""
-        return any(one.unaligned for one in self.acknowledged())
+        return any(any(task.column("unaligned")) for task in self.tasks.values())
 
     @property
     def end_to_end_duration(self) -> int:
         """From the trigger to the last acknowledgement so far, in ms; UNKNOWN before the first."""
-        return self.duration_until(latest_ack(self.acknowledged()))
+        return self.duration_until(latest_ack(self.tasks.values()))
+
+    @property
+    def figures(self) -> CheckpointFigures:
+        """The aggregates over all subtasks."""
+        return self.figures_of(self.tasks.values(), self.end_to_end_duration)
+
+    def figures_of(self, tasks: Collection[TaskStateStats], duration: int) -> CheckpointFigures:
+        """Return the aggregates over the subtasks of some tasks.
+
+        Args:
+            tasks: The tasks.
+            duration: How long it took from end to end, in ms.
+        """
+
+        def total(name: str) -> int:
+            return sum(sum(task.column(name)) for task in tasks)
+
+        def largest(name: str) -> int | None:
+            known = [number for task in tasks for number in task.column(name)]
+            return None if None in known else max(known, default=None)
+
+        return CheckpointFigures(
+            id=self.checkpoint_id,
+            status=self.status,
+            latest_ack_timestamp=latest_ack(tasks),
+            checkpointed_size=total("checkpointed_size"),
+            state_size=total("state_size"),
+            end_to_end_duration=duration,
+            alignment_buffered=total("buffered_data"),
+            processed_data=total("processed_data"),
+            persisted_data=total("persisted_data"),
+            num_subtasks=sum(task.num_subtasks for task in tasks),
+            num_acknowledged_subtasks=sum(len(task.subtasks) for task in tasks),
+            sync_duration=largest("sync_ms"),
+            async_duration=largest("async_ms"),
+            start_delay=largest("start_delay_ms"),
+            alignment_duration=largest("alignment_ms"),
+        )
 
     def duration_until(self, timestamp: int) -> int:
         """Return the ms from the trigger to a moment; UNKNOWN if the moment is."""
@@ -147,8 +184,9 @@ class CheckpointStats(StatsData):
         stats.tasks = {task.uid: task for task in tasks}
         return stats
 
-    def _common(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(CheckpointStats)}
+    def _ended(self) -> dict[str, Any]:
+        tasks = {uid: task.ended(self.trigger_timestamp) for uid, task in self.tasks.items()}
+        return {**{one.name: getattr(self, one.name) for one in fields(CheckpointStats)}, "tasks": tasks}
 
 
 @dataclass(kw_only=True)
@@ -166,7 +204,7 @@ class PendingCheckpointStats(CheckpointStats):
 
     def completed(self) -> CompletedCheckpointStats:
         """Return it as a completed checkpoint."""
-        return CompletedCheckpointStats(**self._common())
+        return CompletedCheckpointStats(**self._ended())
 
     def failed(self, reason: CheckpointFailureReason, message: str | None, timestamp: int) -> FailedCheckpointStats:
         """Return it as a failed checkpoint.
@@ -177,11 +215,25 @@ class PendingCheckpointStats(CheckpointStats):
             timestamp: When, ms since 1970.
         """
         told = reason.message if not message else f"{reason.message} {message}"
-        return FailedCheckpointStats(**self._common(), failure_timestamp=timestamp, failure_message=told)
+        return FailedCheckpointStats(**self._ended(), failure_timestamp=timestamp, failure_message=told)
+
+
+class _EndedCheckpointStats(CheckpointStats):
+    """A checkpoint of which no more subtasks acknowledge: its aggregates are computed once."""
+
+    @cached_property
+    @override
+    def is_unaligned(self) -> bool:
+        return super().is_unaligned
+
+    @cached_property
+    @override
+    def figures(self) -> CheckpointFigures:
+        return super().figures
 
 
 @dataclass(kw_only=True)
-class CompletedCheckpointStats(CheckpointStats):
+class CompletedCheckpointStats(_EndedCheckpointStats):
     """A checkpoint that completed; `discarded` once it has been deleted."""
 
     status = CheckpointStatsStatus.COMPLETED
@@ -189,7 +241,7 @@ class CompletedCheckpointStats(CheckpointStats):
 
 
 @dataclass(kw_only=True)
-class FailedCheckpointStats(CheckpointStats):
+class FailedCheckpointStats(_EndedCheckpointStats):
     """A checkpoint that failed, with the time (ms since 1970) and the reason."""
 
     status = CheckpointStatsStatus.FAILED
@@ -228,6 +280,6 @@ class CheckpointStatsCounts(StatsData):
     failed: Natural = 0
 
 
-def latest_ack(metrics: Sequence[SubtaskCheckpointMetrics]) -> int:
-    """Return when the last of some subtasks acknowledged, ms since 1970; UNKNOWN where none has."""
-    return max((one.ack_timestamp for one in metrics), default=UNKNOWN)
+def latest_ack(tasks: Iterable[TaskStateStats]) -> int:
+    """Return when the last subtask of some tasks acknowledged, ms since 1970; UNKNOWN where none has."""
+    return max((at for task in tasks for at in task.column("ack_timestamp")), default=UNKNOWN)

@@ -15,7 +15,6 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
     TaskStateStats,
     latest_ack,
 )
-from pystate.runtime.checkpoint.stats.figures import figures, figures_of
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
@@ -40,14 +39,23 @@ from pystate.runtime.rest.checkpoint_messages import (
 )
 
 
-def overview(snapshot: CheckpointStatsSnapshot) -> CheckpointingStatistics:
-    """Return the answer to `GET /jobs/:id/checkpoints`."""
+def overview(
+    snapshot: CheckpointStatsSnapshot, limit: int | None = None, before: int | None = None
+) -> CheckpointingStatistics:
+    """Return the answer to `GET /jobs/:id/checkpoints`.
+
+    Args:
+        snapshot: The statistics.
+        limit: How many checkpoints are listed, the newest first; None for all.
+        before: Only those with a lower id are; None for all.
+    """
+    history = [stats for stats in snapshot.history if before is None or stats.checkpoint_id < before]
     latest = {kind: None if stats is None else checkpoint(stats) for kind, stats in snapshot.latest.items()}
     return CheckpointingStatistics(
         counts=CheckpointCounts(**asdict(snapshot.counts)),
         summary=CheckpointsSummary(**{name: summary.to_rest() for name, summary in snapshot.summaries.items()}),
         latest=LatestCheckpoints(**latest, restored=None if snapshot.restored is None else _restored(snapshot.restored)),
-        history=[checkpoint(stats) for stats in snapshot.history],
+        history=[checkpoint(stats) for stats in history[:limit]],
     )
 
 
@@ -63,7 +71,7 @@ def _restored(restored: RestoredCheckpointStats) -> RestoredCheckpointStatistics
 def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> CheckpointStatistics:
     """Return one checkpoint."""
     common = CheckpointStatistics(
-        **vars(figures_of(stats)),
+        **vars(stats.figures),
         class_name="in_progress",
         is_savepoint=stats.is_savepoint,
         savepoint_format=stats.savepoint_format,
@@ -91,8 +99,7 @@ def _type(stats: CheckpointStats) -> CheckpointKind:
 
 
 def _task(stats: CheckpointStats, task: TaskStateStats) -> TaskCheckpointStatistics:
-    metrics = list(task.subtasks.values())
-    found = figures(stats, metrics, stats.duration_until(latest_ack(metrics)), task.num_subtasks)
+    found = stats.figures_of([task], stats.duration_until(latest_ack([task])))
     return TaskCheckpointStatistics(**vars(found), uid=task.uid, name=task.name)
 
 

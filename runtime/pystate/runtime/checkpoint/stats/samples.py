@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pystate.core.metrics.sample import MetricSample, counter, gauge
 from pystate.runtime.checkpoint.stats.checkpoint_stats import UNKNOWN
-from pystate.runtime.checkpoint.stats.figures import figures_of
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 
@@ -14,7 +13,7 @@ _NS = 1_000_000
 def checkpoint_samples(snapshot: CheckpointStatsSnapshot) -> list[MetricSample]:
     """Return the metrics of a job from its checkpoint statistics; -1, as in Flink, for values that don't exist yet."""
     counts, last, restored = snapshot.counts, snapshot.latest_completed, snapshot.restored
-    sums = None if last is None else figures_of(last)
+    sums = None if last is None else last.figures
     return [
         counter("totalNumberOfCheckpoints", counts.total),
         counter("numberOfCompletedCheckpoints", counts.completed),

@@ -99,7 +99,7 @@ class CheckpointStatsTracker:
         with self._lock:
             stats = self._in_progress.get(checkpoint_id)
             if stats is not None and uid in stats.tasks:
-                stats.tasks[uid].subtasks[subtask] = metrics
+                stats.tasks[uid].acknowledge(subtask, metrics)
 
     def report_alignment(self, checkpoint_id: int, milliseconds: Mapping[str, int | None]) -> None:
         """Record alignment durations that were measured outside of the subtasks, by uid."""
@@ -109,7 +109,7 @@ class CheckpointStatsTracker:
                 measured = milliseconds.get(task.uid)
                 for index, metrics in task.subtasks.items():
                     if metrics.alignment_ms is None and measured is not None:
-                        task.subtasks[index] = replace(metrics, alignment_ms=measured)
+                        task.acknowledge(index, replace(metrics, alignment_ms=measured))
 
     def report_completed(self, completed: CompletedCheckpoint) -> None:
         """Record that a checkpoint completed."""
@@ -203,10 +203,15 @@ class CheckpointStatsTracker:
                 history=[stats for _, stats in self._history.items()][::-1],
             )
 
-    def to_rest(self) -> dict[str, Any]:
-        """Return the answer to `GET /jobs/:id/checkpoints`, the last checkpoint first."""
+    def to_rest(self, limit: int | None = None, before: int | None = None) -> dict[str, Any]:
+        """Return the answer to `GET /jobs/:id/checkpoints`, the last checkpoint first.
+
+        Args:
+            limit: How many are listed; None for all.
+            before: Only those with a lower id are; None for all.
+        """
         with self._lock:
-            return rest_json.overview(self.snapshot()).to_plain()
+            return rest_json.overview(self.snapshot(), limit, before).to_plain()
 
     def samples(self) -> list[MetricSample]:
         """Return the metrics of checkpoints, by Flink's names."""
