@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from pystate.ops.jobmanager.dashboard import watches as module
 from pystate.ops.jobmanager.dashboard.watches import Answer, TooManyStreamsError, Watches, ask_app
 from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate
+from pystate.ops.jobmanager.web.request_guard import RequestGuard
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
@@ -40,6 +41,9 @@ class Source:
             raise self.error
         return self.answer
 
+    async def first(self, _target: str) -> Answer:
+        return self.answer
+
     async def next_question(self) -> None:
         self.answered.clear()
         await asyncio.wait_for(self.answered.wait(), LONGEST_S)
@@ -58,7 +62,7 @@ async def next_event(stream: AsyncIterator[bytes]) -> Any:
 
 
 def open_stream(watches: Watches, source: Source) -> AsyncIterator[bytes]:
-    return watches.stream({PATH: source.answer}, [PATH], lambda: True)
+    return watches.stream([PATH], source.first, lambda: True)
 
 
 def run(check: Any) -> None:
@@ -104,6 +108,60 @@ def test_two_readers_are_one_question_and_none_is_none() -> None:
     run(check)
 
 
+def test_what_takes_long_holds_up_nothing_else() -> None:
+    async def check(watches: Watches, source: Source) -> None:
+        held = asyncio.Event()
+
+        async def first(target: str) -> Answer:
+            if target == "/held":
+                await held.wait()
+            return Answer(200, b"1")
+
+        stream = watches.stream(["/held", PATH], first, lambda: True)
+        assert (await next_event(stream))["path"] == PATH
+        assert watches.targets == {PATH}
+        held.set()
+        assert (await next_event(stream))["path"] == "/held"
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert watches.targets == frozenset()
+
+    run(check)
+
+
+def test_a_reader_that_leaves_before_the_first_answer_leaves_nothing() -> None:
+    async def check(watches: Watches, _source: Source) -> None:
+        gone = asyncio.Event()
+
+        async def first(_target: str) -> Answer:
+            try:
+                return await asyncio.Event().wait()  # type: ignore[return-value]
+            finally:
+                gone.set()
+
+        stream = watches.stream([PATH], first, lambda: True)
+        await stream.__anext__()
+        await asyncio.sleep(0)
+        await stream.aclose()  # type: ignore[attr-defined]
+        await asyncio.wait_for(gone.wait(), 30)
+        assert watches.targets == frozenset()
+
+    run(check)
+
+
+def test_a_first_question_that_fails_ends_the_stream_whose_reader_asks_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(watches: Watches, _source: Source) -> None:
+        async def first(_target: str) -> Answer:
+            raise OSError("no more files")
+
+        stream = watches.stream([PATH], first, lambda: True)
+        with pytest.raises(StopAsyncIteration):
+            await next_event(stream)
+        assert watches.targets == frozenset()
+
+    run(check)
+    assert "can't be shown" in caplog.text
+
+
 def test_a_slow_reader_gets_the_newest_answer() -> None:
     async def check(watches: Watches, source: Source) -> None:
         stream = open_stream(watches, source)
@@ -136,7 +194,7 @@ def test_a_question_that_fails_ends_no_stream(monkeypatch: pytest.MonkeyPatch) -
 def test_a_stream_ends_when_its_reader_may_see_it_no_more() -> None:
     async def check(watches: Watches, source: Source) -> None:
         allowed = [True]
-        stream = watches.stream({PATH: source.answer}, [PATH], lambda: allowed[0])
+        stream = watches.stream([PATH], source.first, lambda: allowed[0])
         await next_event(stream)
         allowed[0] = False
         source.answer = Answer(200, b"1")
@@ -243,6 +301,28 @@ def test_a_job_manager_ends_its_streams_when_it_ends(tmp_path: Path, caplog: pyt
     finally:
         manager.stop()
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_what_is_not_answered_when_the_job_manager_ends_is_told_so() -> None:
+    async def check() -> None:
+        asked, sent = asyncio.Event(), list[Any]()
+
+        async def hangs(_scope: Any, _receive: Any, _send: Any) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "query_string": b"", "headers": [(b"host", b"127.0.0.1")]}
+        served = asyncio.ensure_future(RequestGuard(hangs, "127.0.0.1", "own")(scope, asyncio.Event().wait, send))
+        await asyncio.wait_for(asked.wait(), 30)
+        served.cancel()  # as the server does
+        await served
+        assert sent[0]["status"] == 503
+        assert b"The job manager ends" in sent[1]["body"]
+
+    asyncio.run(check())
 
 
 def test_a_stream_ends_when_another_job_manager_leads(served: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:

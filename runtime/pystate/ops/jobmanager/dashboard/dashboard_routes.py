@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -71,11 +70,8 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
                 stack.enter_context(watches.place(owner=security.allows(request.headers, owner_only=True)))
             except TooManyStreamsError:
                 raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams are open") from None
-            # asked with the reader's own headers first: who may not see something is told so, and gets nothing later either
-            answers = await asyncio.gather(*(ask_app(rest, target, request.headers.raw) for target in targets))
-            first = dict(zip(targets, answers, strict=True))
-            allowed = [target for target, answer in first.items() if answer.status < 400 or answer.status in (404, 503)]
-            return _Held(watches.stream(first, allowed, is_allowed), stack.pop_all())
+            stream = watches.stream(targets, lambda target: ask_app(rest, target, request.headers.raw), is_allowed)
+            return _Held(stream, stack.pop_all())
 
     return [
         Route("/", page),

@@ -22,6 +22,8 @@ INTERVAL_SECONDS = 1.0
 """How long after an answer the next one is asked for."""
 _SHARE_OF_TIME = 4
 """An answer that takes long is asked for more seldom: it takes at most a fifth of the time."""
+_MAY_CHANGE = (404, 503)
+"""What is watched all the same: a job that isn't there yet, a driver that doesn't answer."""
 _ALIVE_SECONDS = 15.0
 """How long a stream may be silent; proxies cut what says nothing, as nginx does after 60 s."""
 
@@ -82,29 +84,37 @@ class Watches:
         finally:
             self._streams[owner] -= 1
 
-    async def stream(
-        self, first: dict[str, Answer], watched: Iterable[str], is_allowed: Callable[[], bool]
-    ) -> AsyncIterator[bytes]:
-        """Yield server-sent events: a first answer for each target, and the later ones of those that are watched.
+    async def stream(self, targets: Iterable[str], first: Ask, is_allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
+        """Yield server-sent events: a first answer for each target as soon as it is there, and the later ones.
 
         A slow reader gets the newest answer and not those between.
 
         Args:
-            first: The first answers, by target.
-            watched: The targets that the reader may go on to see.
+            targets: What is watched.
+            first: Asks for a first answer as the reader: who may not see something is told so, and gets no later one.
             is_allowed: Whether the reader still may; after a log-out the stream ends.
         """
-        pending, changed = dict(first), asyncio.Event()
+        pending: dict[str, Answer] = {}
+        changed, joined = asyncio.Event(), list[_Watched]()
 
         def notify(target: str, answer: Answer) -> None:
             if pending.get(target) != answer:
                 pending[target] = answer
                 changed.set()
 
-        joined = [self._join(target, first[target], notify) for target in watched]
+        async def begin(target: str) -> None:
+            try:
+                answer = await first(target)
+                notify(target, answer)
+                if answer.status < 400 or answer.status in _MAY_CHANGE:
+                    joined.append(self._join(target, answer, notify))
+            finally:
+                changed.set()
+
+        asking = [asyncio.get_running_loop().create_task(begin(target)) for target in targets]
         try:
             yield b"retry: 1000\n\n"
-            while is_allowed():
+            while is_allowed() and not any(_has_failed(one) for one in asking):
                 changed.clear()
                 while pending and is_allowed():
                     target = next(iter(pending))
@@ -114,6 +124,8 @@ class Watches:
                     continue
                 yield b": alive\n\n"
         finally:
+            for question in asking:
+                question.cancel()
             for one in joined:
                 one.leave(notify)
 
@@ -128,6 +140,14 @@ class Watches:
 
 
 Notify = Callable[[str, Answer], None]
+
+
+def _has_failed(question: asyncio.Task[None]) -> bool:
+    """Return whether a question has failed, and log that: its reader asks again."""
+    if not question.done() or question.cancelled() or question.exception() is None:
+        return False
+    logger.error("a page can't be shown what it asks for", exc_info=question.exception())
+    return True
 
 
 class _Watched:

@@ -29,6 +29,7 @@ _DISCARDED_BYTES = 8 << 20
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
 INSTANCE_HEADER = "pystate-instance"
+_ENDS = "The job manager ends, and does not wait for what this request waits for. Jobs go on without it."
 WATCH = "/pystate/watch"
 """The path of answers that end only with their reader, or with the server."""
 
@@ -64,8 +65,12 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
 
+        began = False
+
         async def send_named(message: Message) -> None:
+            nonlocal began
             if message["type"] == "http.response.start":
+                began = True
                 message["headers"] = [*message["headers"], (INSTANCE_HEADER.encode(), self._instance)]
             await send(message)
 
@@ -75,7 +80,11 @@ class RequestGuard:
             response = JSONResponse({"errors": [message]}, status_code=status)
             await response(scope, receive, send_named)
             return
-        await self._app(scope, receive, send_named)
+        try:
+            await self._app(scope, receive, send_named)
+        except asyncio.CancelledError:  # it ends, and the answer isn't there
+            if not began:
+                await JSONResponse({"errors": [_ENDS]}, status_code=503)(scope, receive, send_named)
 
     def _refusal(self, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
