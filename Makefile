@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
+DOCS_VENV := build/docs-venv
 LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
@@ -31,7 +32,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf docs lock clean
+.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,8 +102,13 @@ sizes: $(INSTALLED) ## Print the largest files, classes, functions and folders
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
 	$(BIN)/python -m pystate.common.configuration.conf_template conf/flink-conf.toml
 
-docs: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
+rest: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
 	$(BIN)/python -m pystate.ops.jobmanager.rest.document docs/rest.md
+
+docs: rest $(DOCS_VENV)/.complete ## Build the site of the pages in docs/ into build/site; a link or anchor that leads nowhere is an error
+	$(BIN)/python docs/_site/options.py build/docs/options.md
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet
+	@echo "To read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
 
 lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGRADE=1: take the newest versions)
 	$(UV_COMPILE) requirements/uv.in -o requirements/uv.lock
@@ -110,6 +116,7 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
 	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
 	$(UV_COMPILE) requirements/peers.in -o requirements/peers.lock
+	$(UV_COMPILE) requirements/docs.in -o requirements/docs.lock
 	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
 
 clean: ## Remove .venv, caches and build results
@@ -158,6 +165,15 @@ $(PYFLINK)/.complete: requirements/pyflink.lock
 $(PEERS)/.complete: requirements/peers.lock | $(INSTALLED)
 	rm -rf $(PEERS)
 	$(PIP) install --quiet --require-hashes --only-binary :all: --target $(PEERS) -r requirements/peers.lock
+	@touch $@
+
+# jieba comes as source: the locked setuptools builds it
+$(DOCS_VENV)/.complete: requirements/build.lock requirements/docs.lock
+	rm -rf $(DOCS_VENV)
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements/build.lock
+	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary jieba \
+		-r requirements/docs.lock
 	@touch $@
 
 $(LOCK_VENV)/bin/uv: requirements/uv.lock

@@ -46,7 +46,7 @@ def test_the_page_has_a_section_for_every_route_and_no_other():
 
 
 def test_the_page_says_what_follows_from_the_routes():
-    assert with_routes(PAGE) == PAGE, "make docs writes it"
+    assert with_routes(PAGE) == PAGE, "make rest writes it"
 
 
 def test_a_route_without_a_section_is_named():
