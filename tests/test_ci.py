@@ -16,7 +16,7 @@ from tests.waiting import LONGEST_S
 REPOSITORY = Path(__file__).parents[1]
 FAKE_MAKE = """#!/bin/sh
 echo "$*" >> calls
-case $1 in servers) exit 0 ;; esac
+case $1 in servers | docs) exit 0 ;; esac
 cat "$1.out"
 exit "$(cat "$1.code")"
 """
@@ -69,15 +69,15 @@ BROKEN = "F\n== 2 failed, 1 passed in 3.00s ==\n"
 def test_it_ends_with_the_sum_of_both_runs_and_fails_where_one_does(ci, fast, slow, code, last):
     status, lines, calls = ci(fast=fast, slow=slow)
     assert (status, lines[-1]) == (code, last)
-    assert calls[:2] == ["servers", "test RERUNS=1"]
-    what, _, limit = calls[2].partition("LIMIT=")
+    assert calls[:3] == ["servers", "docs", "test RERUNS=1"]
+    what, _, limit = calls[3].partition("LIMIT=")
     assert what == f"{SLOW} RERUNS=1 "
     assert 3000 - 60 <= int(limit) <= 3000, "what is left of fifty minutes"
 
 
 def test_without_tests_there_is_no_summary_and_nothing_more_is_run(ci):
     status, lines, calls = ci(fast=("E501 Line too long\nFound 3 errors in 2.0s\n", 2))
-    assert (status, lines[-1], calls) == (2, "Found 3 errors in 2.0s", ["servers", "test RERUNS=1"])
+    assert (status, lines[-1], calls) == (2, "Found 3 errors in 2.0s", ["servers", "docs", "test RERUNS=1"])
 
 
 def test_what_needed_a_second_try_is_counted_and_named(ci):

@@ -20,6 +20,7 @@ LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(#[^)\s]*)?(?=\))")
 LANGUAGES = {".py": "python", ".sh": "bash", ".toml": "toml", ".sql": "sql", ".json": "json", ".log": "text"}
 REPOSITORY = "repository"
 """Where files from outside of docs/ are on the site."""
+NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
 # -------------------- files and nav
@@ -117,7 +118,7 @@ def linked_files() -> dict[str, str]:
         for target, _ in LINK.findall(page.read_text("utf-8")):
             path = (page.parent / target).resolve()
             if path.exists() and not path.is_relative_to(ROOT / "docs") and path.is_relative_to(ROOT):
-                pages[page_of(path)] = content_of(path)
+                pages[page_of(path)] = NOT_SEARCHED + content_of(path)
     return pages
 
 
