@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pystate.common.overrides import override
@@ -10,30 +10,21 @@ from pystate.core.api.state import MapState, map_entries
 from pystate.core.state.keys.key_context import KeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.kinds.map_states import MapChange, MapStore, OverlayMapState
-from pystate.core.state.kinds.overlay import OverlayState, value_check
+from pystate.core.state.ttl.ttl_pairs_state import TtlPairsState
 from pystate.core.state.ttl.ttl_serializer import TtlSerializer
-from pystate.core.state.ttl.ttl_settings import TtlSettings, TtlState
+from pystate.core.state.ttl.ttl_settings import TtlSettings
 
 MAX_REMOVED = 1_000
 """An iteration removes this many expired entries and passes over the others: what it removes is kept in memory."""
 
 
-class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
+class TtlMapState(TtlPairsState[OverlayMapState], MapState[Any, Any]):
     """A map per key, as pairs (time, value) in a plain map state.
 
     Asking whether an entry is there, and iterating over it, is reading it. An iteration has the time of its beginning.
     """
 
-    __slots__ = (
-        "_accesses",
-        "_check_value",
-        "_clock",
-        "_millis",
-        "_pairs",
-        "_refresh",
-        "_show_expired",
-        "_writes",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -44,14 +35,8 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         user_keys: KeyCodec,
         settings: TtlSettings,
     ) -> None:
-        super().__init__(name, context, serializer, store)
-        self._pairs = OverlayMapState(name, context, serializer, store, user_keys)
-        self._check_value = value_check(name, serializer.values)
-        self._millis = settings.millis
-        self._refresh = settings.refresh_on_read
-        self._show_expired = settings.show_expired
-        self._clock = settings.clock
-        self._accesses = self._writes = 0
+        pairs = OverlayMapState(name, context, serializer, store, user_keys)
+        super().__init__(name, context, serializer, store, pairs, settings)
 
     def _access(self, key: Any) -> tuple[int, Any] | None:
         """Return the visible pair of a map key."""
@@ -157,31 +142,5 @@ class TtlMapState(OverlayState, TtlState, MapState[Any, Any]):
         return any(time > deadline for _, (time, _) in self._pairs.items())
 
     @override
-    def holds(self, key: Hashable) -> bool:
-        return self._pairs.holds(key)
-
-    @override
-    def settle(self, key: Hashable) -> None:
-        self._pairs.settle(key)
-
-    @override
-    def held_bytes(self) -> int:
-        return self._pairs.held_bytes()
-
-    @override
-    def touched_keys(self) -> list[tuple[Hashable, int]]:
-        return self._pairs.touched_keys()
-
-    def prepare_flush(self) -> list[MapChange]:
-        """Return the changes of the epoch, including in-place ones."""
-        changes = self._pairs.prepare_flush()
-        self._writes += sum(len(writes) for _, _, _, writes in changes)
-        return changes
-
-    @override
-    def apply_flush(self, changes: list[MapChange]) -> None:
-        self._pairs.apply_flush(changes)
-
-    @override
-    def drop_epoch(self) -> None:
-        self._pairs.drop_epoch()
+    def _count(self, changes: Collection[MapChange]) -> int:
+        return sum(len(writes) for _, _, _, writes in changes)

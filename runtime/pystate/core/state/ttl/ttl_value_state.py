@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pystate.common.overrides import override
 from pystate.core.api.state import ValueState
 from pystate.core.state.keys.key_context import KeyContext
-from pystate.core.state.kinds.overlay import OverlayState, value_check
-from pystate.core.state.kinds.value_states import ValueStore, create_value_state
+from pystate.core.state.kinds.value_states import OverlayValueState, ValueStore, create_value_state
+from pystate.core.state.ttl.ttl_pairs_state import TtlPairsState
 from pystate.core.state.ttl.ttl_serializer import TtlSerializer
-from pystate.core.state.ttl.ttl_settings import TtlSettings, TtlState
+from pystate.core.state.ttl.ttl_settings import TtlSettings
 
 
-class TtlValueState(OverlayState, TtlState, ValueState[Any]):
+class TtlValueState(TtlPairsState[OverlayValueState], ValueState[Any]):
     """One value per key, as a pair (time, value) in a plain value state.
 
     Changing a value in place isn't an access: its time is that of the last `update`, or with `refresh_on_read` of `value`.
     """
 
-    __slots__ = (
-        "_accesses",
-        "_check_value",
-        "_clock",
-        "_millis",
-        "_pairs",
-        "_read",
-        "_refresh",
-        "_show_expired",
-        "_write",
-        "_writes",
-    )
+    __slots__ = ("_read", "_write")
 
     def __init__(
         self, name: str, context: KeyContext, serializer: TtlSerializer, store: ValueStore, settings: TtlSettings
     ) -> None:
-        super().__init__(name, context, serializer, store)
-        self._pairs = create_value_state(name, context, serializer, store)
+        super().__init__(name, context, serializer, store, create_value_state(name, context, serializer, store), settings)
         self._read = self._pairs.value
         self._write = self._pairs.update
-        self._check_value = value_check(name, serializer.values)
-        self._millis = settings.millis
-        self._refresh = settings.refresh_on_read
-        self._show_expired = settings.show_expired
-        self._clock = settings.clock
-        self._accesses = self._writes = 0
 
     @override
     def value(self) -> Any:
@@ -95,33 +77,3 @@ class TtlValueState(OverlayState, TtlState, ValueState[Any]):
     def held(self) -> Mapping[Hashable, Any]:
         """The values in the overlay, by key."""
         return self._pairs.held
-
-    @override
-    def holds(self, key: Hashable) -> bool:
-        return self._pairs.holds(key)
-
-    @override
-    def settle(self, key: Hashable) -> None:
-        self._pairs.settle(key)
-
-    @override
-    def held_bytes(self) -> int:
-        return self._pairs.held_bytes()
-
-    @override
-    def touched_keys(self) -> list[tuple[Hashable, int]]:
-        return self._pairs.touched_keys()
-
-    def prepare_flush(self) -> Collection[tuple[Hashable, Any]]:
-        """Return the changes of the epoch, including in-place ones."""
-        changes: Collection[tuple[Hashable, Any]] = self._pairs.prepare_flush()
-        self._writes += len(changes)
-        return changes
-
-    @override
-    def apply_flush(self, changes: Collection[tuple[Hashable, Any]]) -> None:
-        self._pairs.apply_flush(changes)
-
-    @override
-    def drop_epoch(self) -> None:
-        self._pairs.drop_epoch()
