@@ -54,7 +54,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "cancel": CommandEntry("cancel", "cancel"),
     "rescale": CommandEntry("rescale", "rescale"),
     "savepoint": CommandEntry("savepoint", "savepoint"),
-    "savepoints": CommandEntry("savepoints", "savepoints"),
+    "savepoints": CommandEntry("savepoints.group", "savepoints"),
     "checkpoint": CommandEntry("checkpoint", "checkpoint"),
     "checkpoints": CommandEntry("checkpoints", "checkpoints"),
     "state": CommandEntry("state_read", "state"),

@@ -1,0 +1,1 @@
+"""`pystate savepoints`: savepoints as versions of a job."""
