@@ -32,7 +32,8 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock clean
+.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock \
+	dist matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +119,12 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) requirements/peers.in -o requirements/peers.lock
 	$(UV_COMPILE) requirements/docs.in -o requirements/docs.lock
 	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
+
+dist: $(INSTALLED) ## Build source archive and wheel into dist/, the same bytes for the same commit
+	$(BIN)/python -m release.build
+
+matrix: $(INSTALLED) $(LOCK_VENV)/bin/uv ## Run a seed of the tests with other versions of Python, Spark and pandas (ONLY=3.11-4.3: some of them)
+	$(BIN)/python -m release.matrix $(addprefix --only ,$(ONLY))
 
 clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

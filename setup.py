@@ -19,7 +19,7 @@ def commit() -> str | None:
         if not (ROOT / ".git").exists():  # an unpacked source archive: its own word counts
             return (ROOT / "runtime" / COMMIT).read_text("utf-8").strip()
         asked = [["git", "rev-parse", "HEAD"], ["git", "status", "--porcelain", "--untracked-files=no"]]
-        head, changes = (subprocess.check_output(words, cwd=ROOT, text=True).strip() for words in asked)  # noqa: S603
+        head, changes = (subprocess.check_output(words, cwd=ROOT, text=True).strip() for words in asked)
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{head}-modified" if changes else head
