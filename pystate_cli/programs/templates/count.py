@@ -45,6 +45,7 @@ def main():
         files = files.monitor_continuously(Duration.of_seconds(1))
     (
         env.from_source(files.build(), None, "text files")
+        .uid("text-files")
         .flat_map(lambda line: WORD.findall(line.lower()), output_type=Types.STRING())
         .name("words")
         .key_by(lambda word: word, key_type=Types.STRING())

@@ -94,7 +94,7 @@ def main():
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), arguments.folder)
     if not arguments.once:
         files = files.monitor_continuously(Duration.of_seconds(1))
-    on_time, late = averages(env.from_source(files.build(), None, "readings"))
+    on_time, late = averages(env.from_source(files.build(), None, "readings").uid("readings"))
     on_time.print()
     late.print("late")
     env.execute("{name}")

@@ -91,7 +91,23 @@ def test_the_settings_and_the_plan_of_a_new_project(pystate, tmp_path, monkeypat
     assert str(loaded.source) == "conf/flink-conf.toml"
     assert loaded.notices == []
     assert code == 0, err
-    assert [node["uid"] for node in json.loads(out)["nodes"] if not node["uid"].startswith("auto-")] == ["count-words"]
+    assert [node["uid"] for node in json.loads(out)["nodes"] if not node["uid"].startswith("auto-")] == [
+        "text-files",
+        "count-words",
+    ]
+
+
+@pytest.mark.parametrize("template", sorted(templates()))
+def test_the_source_and_all_that_keeps_state_in_a_template_has_a_uid(pystate, tmp_path, monkeypatch, template):
+    pystate("new", "my-job", "--template", template)
+    monkeypatch.chdir(tmp_path / "my-job")
+
+    code, out, err = pystate("info", "-D", "pipeline.auto-generate-uids=false", "my_job.py")
+
+    assert code == 0, err
+    sources = [node["uid"] for node in json.loads(out)["nodes"] if node["pact"] == "Data Source"]
+    assert sources
+    assert not [uid for uid in sources if uid.startswith("auto-")], "Spark may read it, and then no option asks for its uid"
 
 
 @pytest.mark.slow

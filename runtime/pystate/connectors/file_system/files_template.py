@@ -84,7 +84,7 @@ def main():
     files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), arguments.folder)
     if not arguments.once:
         files = files.monitor_continuously(Duration.of_seconds(1))
-    stream = balances(env.from_source(files.build(), None, "bookings"))
+    stream = balances(env.from_source(files.build(), None, "bookings").uid("bookings"))
     lines = stream.map(lambda row: json.dumps(row.as_dict()), output_type=Types.STRING())
     lines.sink_to(lines_sink(f"{arguments.output}/lines")).name("lines").uid("lines")
     stream.sink_to(parquet_sink(f"{arguments.output}/parquet")).name("parquet").uid("parquet")
