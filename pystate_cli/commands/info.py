@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pystate.common.errors import JobGraphError, RestoreError
-from pystate.common.files.home import read_json, write_json
+from pystate.common.errors import RestoreError
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
 from pystate.runtime.rest.failure_messages import OurError
@@ -40,10 +34,10 @@ from pystate_cli.programs.program_arguments import (
     python_properties,
     with_job_file_behind_options,
 )
+from pystate_cli.programs.program_process import ask_about
 from pystate_cli.session import Session
 from pystate_cli.views.plan_view import plan_view
 
-PLANNER = (sys.executable, "-m", "pystate.runtime.driver.program_plan")
 _FIELDS = ("id", "type", "pact", "contents", "parallelism", "uid", "predecessors")
 _AS_FOR_RUN = "Taken as run takes it; it changes nothing here."
 
@@ -102,16 +96,13 @@ def info(
         savepoint_path=savepoint_path,
     )
     check_starting_snapshot(program.starting, here=True)  # the program may take long until its execute()
-    request = {
-        "job_file": str(program.path),
-        "arguments": program.arguments,
-        "parallelism": parallelism,
-        "configuration": program.configuration.to_dict(),
-        "savepoint_path": program.starting,
-        "allow_non_restored_state": allow_non_restored_state,
-    }
     with console.waiting(f"Executing {program.path.name} up to execute()"):
-        answer = _answer(request)
+        answer = ask_about(
+            program, "program_plan", parallelism=parallelism, allow_non_restored_state=allow_non_restored_state
+        )
+    failure = answer.get("failure")
+    if failure is not None:
+        raise failure_of(OurError.from_plain(failure), failure["stack_trace"])
     for notice in answer["notices"]:
         console.warning(notice)
     restore = answer.get("restore")
@@ -158,29 +149,3 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
 def info_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `info` with the value of Flink's `-py` as a positional argument."""
     return with_job_file_behind_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "info")
-
-
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan, from a separate process, which the program may affect in any way.
-
-    Raises:
-        PystateError: The program fails before its execute().
-    """
-    with tempfile.TemporaryDirectory(prefix="pystate-info-") as folder:
-        asked, answered = Path(folder, "request.json"), Path(folder, "answer.json")
-        write_json(asked, request, mode=0o600)
-        done = subprocess.run(  # noqa: S603 - our own module
-            [*PLANNER, str(asked), str(answered)],
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
-            env={**os.environ},
-            check=False,
-        )
-        answer: dict[str, Any] | None = read_json(answered)
-    if answer is None:
-        message = f"The program's process ended with exit code {done.returncode} before its plan was known."
-        raise JobGraphError(message, where=str(request["job_file"]))
-    failure = answer.get("failure")
-    if failure is not None:
-        raise failure_of(OurError.from_plain(failure), failure["stack_trace"])
-    return answer

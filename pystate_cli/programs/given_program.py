@@ -1,4 +1,4 @@
-"""Reads the program that `run` and `info` are given, with its settings: one way for both."""
+"""Reads the program that `run`, `info` and `check` are given, with its settings: one way for all."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from tests.runtime.checkpoint.stats.statistics import Statistics
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")
 COMMANDS: dict[str, list[list[str]]] = {
     "run": [["-d", "PROGRAM"]],
+    "check": [["WORD_COUNT", "input"]],
     "info": [["WORD_COUNT", "input"]],
     "list": [["-a"]],
     "ui": [[]],

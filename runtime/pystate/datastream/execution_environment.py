@@ -22,6 +22,7 @@ from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation, Types
+from pystate.common.user_code.spark_object import SparkObject
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import ColumnTimestampAssigner, WatermarkStrategy
 from pystate.connectors.operators.source_operator import SourceOperator
@@ -94,25 +95,27 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame
         from pystate.runtime.spark.spark_types import type_info_of
 
-        if not frame.isStreaming:
+        known = not isinstance(frame, SparkObject)  # of others nothing can be asked
+        if known and not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
             raise JobGraphError(
                 message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read"
             )
         if event_time is not None:
-            if event_time not in frame.columns:
+            if known and event_time not in frame.columns:
                 message = f"event_time={event_time!r}: the columns are {', '.join(frame.columns)}."
                 near = difflib.get_close_matches(event_time, frame.columns, n=1)
                 raise JobGraphError(message, where=source_name, hint=f"did you mean {near[0]!r}?" if near else None)
             strategy = watermark_strategy or WatermarkStrategy.for_monotonous_timestamps()
             watermark_strategy = strategy.with_timestamp_assigner(ColumnTimestampAssigner(event_time))
-        check_frame(frame, ", ".join(filter(None, [source_name, program_line()])))
+        if known:
+            check_frame(frame, ", ".join(filter(None, [source_name, program_line()])))
         step = SourceTransformation(
             name=source_name,
             frame=lambda: frame,
             bounded=bounded,
             watermark_strategy=watermark_strategy,
-            output_type=type_info_of(frame.schema, source_name),
+            output_type=type_info_of(frame.schema, source_name) if known else None,
         )
         return self._add_source(step)
 

@@ -7,14 +7,29 @@ their own turn, and what can't be pickled is refused at the line that hands it o
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import io
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.user_code.unpicklable import refusal
+
+_refusals: ContextVar[list[tuple[str | None, JobGraphError]] | None] = ContextVar("refusals", default=None)
+
+
+@contextlib.contextmanager
+def refusals_collected() -> Iterator[list[tuple[str | None, JobGraphError]]]:
+    """Have `take` collect its refusals, with the lines that hand over, instead of raising the first one."""
+    collected: list[tuple[str | None, JobGraphError]] = []
+    token = _refusals.set(collected)
+    try:
+        yield collected
+    finally:
+        _refusals.reset(token)
 
 
 class Taken:
@@ -39,6 +54,12 @@ class Taken:
         """Yield (global name, function's name) of names that were defined after the function was captured."""
         for scope, name, function in self._names:
             if name in scope:
+                yield name, function
+
+    def names_never_defined(self) -> Iterator[tuple[str, str]]:
+        """Yield (global name, function's name) of names that are not defined yet, either."""
+        for scope, name, function in self._names:
+            if name not in scope:
                 yield name, function
 
 
@@ -83,7 +104,10 @@ def take(value: Any, what: str, place: str | None) -> Taken:
     try:
         Pickler(data).dump(value)  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever its own methods raise: it can't be sent
-        raise refusal(what, value, error, place) from error
+        refused, collected = refusal(what, value, error, place), _refusals.get()
+        if collected is None:
+            raise refused from error
+        collected.append((place, refused))
     return Taken(data.getvalue(), names)
 
 

@@ -494,23 +494,28 @@ class StreamGraph:
         Raises:
             JobGraphError: A uid is used twice, or missing where `auto` is false and the step keeps state.
         """
+        uids, refusals = self.uids_and_refusals(auto=auto)
+        if refusals:
+            raise refusals[0]
+        return uids
+
+    def uids_and_refusals(self, *, auto: bool) -> tuple[dict[int, str], list[JobGraphError]]:
+        """Return the uid of every step, by `id(step)`, and an error for each that is used twice, or missing."""
         uids: dict[int, str] = {}
         owners: dict[str, Transformation] = {}
+        refusals = []
         for step in self.transformations():
             uid = step.uid
             if uid is None:
                 if not auto and step.keeps_state:
-                    message = f"The operator {step.name!r} keeps state and has no uid."
-                    raise JobGraphError(
-                        message, where="pipeline.auto-generate-uids = false", hint=f'add .uid("...") after {step.name!r}'
-                    )
+                    refusals.append(_missing_uid(step))
                 uid = self._auto_uid(step, uids)
-            if uid in owners:
+            if uid in owners and not (refusals and step.uid is None):  # generated ones follow from those upstream
                 message = f"The uid {uid!r} is used by two operators: {owners[uid].name!r} and {step.name!r}."
-                raise JobGraphError(message, hint="give each operator a uid of its own")
-            owners[uid] = step
+                refusals.append(JobGraphError(message, where=step.place, hint="give each operator a uid of its own"))
+            owners.setdefault(uid, step)
             uids[id(step)] = uid
-        return uids
+        return uids, refusals
 
     def _auto_uid(self, step: Transformation, uids: dict[int, str]) -> str:
         siblings = step.parents[0].children if step.parents else list(self.sources)
@@ -522,6 +527,12 @@ class StreamGraph:
         if isinstance(step, TimestampsTransformation) and as_written(step.parent) is not step.parent:
             place.append("behind the source's strategy")  # which comes from the same line
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
+
+
+def _missing_uid(step: Transformation) -> JobGraphError:
+    message = f"The operator {step.name!r} keeps state and has no uid."
+    where = ", ".join(filter(None, ["pipeline.auto-generate-uids = false", step.place]))
+    return JobGraphError(message, where=where, hint=f'add .uid("...") after {step.name!r}')
 
 
 def copied_upstream(step: Transformation) -> tuple[Transformation, list[SourceTransformation]]:

@@ -6,9 +6,6 @@ It is a separate process, since the program may do anything to it.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import runpy
 import sys
 import traceback
 from pathlib import Path
@@ -18,17 +15,22 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
-from pystate.common.errors import JobGraphError, PystateError
-from pystate.common.files.home import read_json, write_json
+from pystate.common.errors import PystateError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
-from pystate.core.api.executor import Executor, register_executor
+from pystate.core.api.executor import Executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan
 from pystate.runtime.driver.program.early_check import check_program
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import check_against
-from pystate.runtime.driver.program.submitted_program import program_place, program_trace, submitted_configuration
+from pystate.runtime.driver.program.submitted_program import (
+    ProgramTaken,
+    answered,
+    program_place,
+    program_trace,
+    run_to_execute,
+)
 from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism
 from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
 from pystate.runtime.execution.restore import load_snapshot
@@ -36,14 +38,9 @@ from pystate.runtime.execution.status import failure_dict
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.runtime.plan.planner import JobPlanner
 from pystate.runtime.spark.sessions.session import create_session
-from pystate.runtime.spark.workers.python_files import add_python_files
 
 if TYPE_CHECKING:
     from pystate.core.api.collected_results import ResultQueue
-
-
-class _PlanTaken(BaseException):
-    """Ends the program at its execute(); not an `Exception`, so that the program doesn't catch it."""
 
 
 class PlanExecutor(Executor):
@@ -91,7 +88,7 @@ class PlanExecutor(Executor):
             restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:
             self.plan = {"failure": failure_dict(error, traceback.format_exc())}
-            raise _PlanTaken from error
+            raise ProgramTaken from error
         self.plan = {
             "name": job_name,
             "parallelism": parallelism,
@@ -100,7 +97,7 @@ class PlanExecutor(Executor):
             "guarantees": [one.to_plain() for one in guarantees],
             "restore": restore,
         }
-        raise _PlanTaken
+        raise ProgramTaken
 
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
@@ -108,7 +105,7 @@ class PlanExecutor(Executor):
         """Capture the plan and end the program."""
         del results
         self.execute(graph, configuration, job_name)
-        raise _PlanTaken
+        raise ProgramTaken
 
     def _look_at_sources(self, graph: StreamGraph, configuration: Configuration) -> None:
         """Inspect the DataFrames of a program that has requested a session; files and collections can be read again."""
@@ -137,49 +134,24 @@ class PlanExecutor(Executor):
 
 def take_plan(job_file: Path, arguments: list[str], executor: PlanExecutor) -> dict[str, Any]:
     """Run the program up to its execute(); return its plan, or `{"failure": ...}`."""
-    sys.argv = [str(job_file), *arguments]
-    register_executor(executor)
     try:
-        add_python_files(executor.base_configuration())
-        sys.path.insert(0, str(job_file.parent))
-        with contextlib.suppress(_PlanTaken):
-            runpy.run_path(str(job_file), run_name="__main__")
-        if executor.plan is None:
-            message = f"{job_file.name} never calls execute()."
-            raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
-        return executor.plan
+        run_to_execute(job_file, arguments, executor)
     except PystateError as error:
         return {"failure": failure_dict(error, traceback.format_exc())}
-    except SystemExit as error:
-        ended = JobGraphError(
-            f"{job_file.name} ended with exit code {error.code} before its execute().", where=str(job_file)
-        )
-        return {"failure": failure_dict(ended, "")}
     except Exception as error:
         failure = failure_dict(error, program_trace(error, job_file))
         return {"failure": {**failure, "where": program_place(error, job_file)}}
+    return executor.plan or {}
 
 
-def main(words: list[str]) -> int:
+def answer(request: dict[str, Any], configuration: Configuration, folder: Path) -> dict[str, Any]:
     """Answer one request."""
-    asked, answer = Path(words[0]), Path(words[1])
-    request = read_json(asked)
-    configuration = submitted_configuration(
-        request["configuration"],
-        request["parallelism"],
-        request["savepoint_path"],
-        allow_non_restored_state=request["allow_non_restored_state"],
-    )
-    executor = PlanExecutor(configuration, asked.parent, restores=request["savepoint_path"] is not None)
-    write_json(answer, take_plan(Path(request["job_file"]), list(request["arguments"]), executor), mode=0o600)
-    executor.close()
-    return 0
+    executor = PlanExecutor(configuration, folder, restores=request["savepoint_path"] is not None)
+    try:
+        return take_plan(Path(request["job_file"]), list(request["arguments"]), executor)
+    finally:
+        executor.close()
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    # a session that the program has asked for, and threads of its own, must not keep the process
-    os._exit(code)
+    answered(sys.argv[1:], answer)

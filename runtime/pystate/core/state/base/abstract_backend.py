@@ -183,10 +183,9 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
 
     def _check_same(self, known: StateDescriptor, descriptor: StateDescriptor) -> None:
         """Reject a different declaration of a state; if only a function's code differs, give notice once."""
-        name, difference = known.name, known.difference(descriptor)
-        if difference is not None:
-            message = f"State {name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."
-            raise StateDeclarationError(message, hint="give one of them another name")
+        refusal, name = declared_twice(known, descriptor), known.name
+        if refusal is not None:
+            raise refusal
         if name not in self._noticed:
             self._noticed.add(name)
             logger.warning(
@@ -282,6 +281,20 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         now = self.key_context.clock()
         filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
         return {name: keep for name, keep in filters.items() if keep is not None}
+
+
+def declared_twice(known: StateDescriptor, descriptor: StateDescriptor) -> StateDeclarationError | None:
+    """Return the error for a state that is declared again in another way; None if no difference is known.
+
+    Args:
+        known: Its first declaration.
+        descriptor: The other one.
+    """
+    difference = known.difference(descriptor)
+    if difference is None:
+        return None
+    message = f"State {known.name!r} is declared twice, with another {difference}: as {known!r} and as {descriptor!r}."
+    return StateDeclarationError(message, hint="give one of them another name")
 
 
 def _declared_as_both(name: str) -> StateDeclarationError:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions, PipelineOptions
 from pystate.common.configuration.options import CoreOptions, StateBackendOptions, StateRecoveryOptions
-from pystate.common.errors import JobGraphError, RestoreError
+from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.user_code.taken import late_name_refusal
 from pystate.core.api.job_graph import (
     KeyByTransformation,
@@ -86,11 +86,19 @@ def check_program(graph: StreamGraph, configuration: Configuration) -> None:
         JobGraphError: A function refers to what was defined after it, the files that a source reads are not there, or epochs
             would have to be run again that need not have the same rows.
     """
-    _check_names(graph)
-    _check_paths(graph, configuration)
-    in_slots = next((f"Source: {source.name}" for source in graph.live_sources() if _is_in_slots(source)), None)
-    if (refusal := every_epoch_refusal(configuration, in_slots)) is not None:
+    refusal = next(program_refusals(graph, configuration), None)
+    if refusal is not None:
         raise refusal
+
+
+def program_refusals(graph: StreamGraph, configuration: Configuration) -> Iterator[PystateError]:
+    """Yield all reasons why a program can't run, whatever it starts from; see `check_program`."""
+    yield from _late_names(graph)
+    yield from _missing_paths(graph, configuration)
+    in_slots = next((f"Source: {source.name}" for source in graph.live_sources() if _is_in_slots(source)), None)
+    refusal = every_epoch_refusal(configuration, in_slots)
+    if refusal is not None:
+        yield refusal
 
 
 def check_restore(graph: StreamGraph, uids: Mapping[int, str], configuration: Configuration, snapshot: Snapshot) -> None:
@@ -203,15 +211,15 @@ def native_refusal(configuration: Configuration, operator: OperatorState) -> Res
     return unreadable_native(formats, f"the {backend} state backend")
 
 
-def _check_names(graph: StreamGraph) -> None:
+def _late_names(graph: StreamGraph) -> Iterator[JobGraphError]:
     for step in graph.transformations():
         for taken in step.taken.values():
             for name, function in taken.names_defined_since():
-                raise late_name_refusal(step.name, name, function, step.place)
+                yield late_name_refusal(step.name, name, function, step.place)
 
 
-def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
-    """Reject local paths that don't exist, as Spark does later; files for a pattern may still be created."""
+def _missing_paths(graph: StreamGraph, configuration: Configuration) -> Iterator[JobGraphError]:
+    """Yield the errors for local paths that don't exist, as Spark does later; files for a pattern may still be created."""
     elsewhere = any(key.endswith("fs.defaultFS") for key in configuration.key_set()) or "HADOOP_CONF_DIR" in os.environ
     for source, path in ((each, path) for each in graph.live_sources() for path in each.paths):
         local = path.removeprefix("file://").removeprefix("file:")
@@ -219,7 +227,7 @@ def _check_paths(graph: StreamGraph, configuration: Configuration) -> None:
         if is_local and not _PATTERN.search(path) and not os.path.exists(local):
             message = f"The source {source.name!r} reads {path}, which does not exist."
             hint = "make the folder, or mend the path; a relative one begins where the job was started"
-            raise JobGraphError(message, where=source.place, hint=hint)
+            yield JobGraphError(message, where=source.place, hint=hint)
 
 
 def _may_head_task(step: Transformation) -> bool:

@@ -2,12 +2,75 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import runpy
+import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
-from pystate.common.errors import PystateError
+from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.files.home import read_json, write_json
+from pystate.core.api.executor import Executor, register_executor
+from pystate.runtime.spark.workers.python_files import add_python_files
+
+
+class ProgramTaken(BaseException):
+    """Ends a program at its execute(); not an `Exception`, so that the program doesn't catch it."""
+
+
+def run_to_execute(job_file: Path, arguments: list[str], executor: Executor) -> None:
+    """Run a program up to its execute(), at which the executor raises `ProgramTaken`.
+
+    Args:
+        job_file: The program.
+        arguments: Its arguments.
+        executor: Takes the program's graph.
+
+    Raises:
+        JobGraphError: The program ends without execute().
+        Exception: Whatever the program raises.
+    """
+    sys.argv = [str(job_file), *arguments]
+    register_executor(executor)
+    add_python_files(executor.base_configuration())
+    sys.path.insert(0, str(job_file.parent))
+    try:
+        runpy.run_path(str(job_file), run_name="__main__")
+    except ProgramTaken:
+        return
+    except SystemExit as error:
+        message = f"{job_file.name} ended with exit code {error.code} before its execute()."
+        raise JobGraphError(message, where=str(job_file)) from None
+    message = f"{job_file.name} never calls execute()."
+    raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
+
+
+def answered(words: list[str], answer: Callable[[dict[str, Any], Configuration, Path], dict[str, Any]]) -> NoReturn:
+    """Answer a request about a program, and end this process.
+
+    Args:
+        words: The JSON files of request and answer.
+        answer: Takes the request, the configuration of the submission, and a folder for files; returns the answer.
+    """
+    asked, answers = Path(words[0]), Path(words[1])
+    request = read_json(asked)
+    configuration = submitted_configuration(
+        request["configuration"],
+        request["parallelism"],
+        request["savepoint_path"],
+        allow_non_restored_state=request["allow_non_restored_state"],
+    )
+    write_json(answers, answer(request, configuration, asked.parent), mode=0o600)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # a session that the program has asked for, and threads of its own, must not keep the process
+    os._exit(0)
 
 
 def submitted_configuration(

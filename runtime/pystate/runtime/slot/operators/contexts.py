@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import StateDeclarationError, StateError
+from pystate.common.errors import StateError
 from pystate.core.api.checkpointed import (
     FunctionInitializationContext,
     FunctionSnapshotContext,
@@ -22,7 +22,7 @@ from pystate.core.metrics.metric import MetricGroup
 from pystate.core.metrics.operator_metrics import OperatorMetrics, OperatorScope
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.raw_state import RawKeyedStateWriter, RawOperatorStateWriter
-from pystate.runtime.slot.operators.keyed_state_store import DescribedStates
+from pystate.runtime.slot.operators.keyed_state_store import DescribedStates, keyless_state
 
 if TYPE_CHECKING:
     from pystate.runtime.plan.chain import OperatorSpec
@@ -111,16 +111,11 @@ class SubtaskRuntimeContext(DescribedStates, RuntimeContext):
         return self.metrics.group
 
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
-        if self._operator.kind.traits.asynchronous:
-            message = f"The AsyncFunction of {self._operator.name!r} asks for the keyed state {state_descriptor.name!r}."
-            hint = "its calls run while other keys are the current one: keep state in a process function before or after it"
-            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
-        if self._backend is None:
-            message = (
-                f"{self._operator.name!r} asks for the keyed state {state_descriptor.name!r} on a stream without a key."
-            )
-            hint = "put key_by(...) directly before it"
-            raise StateDeclarationError(message, where=f"uid {self._operator.uid}", hint=hint)
+        operator, keyed = self._operator, self._backend is not None
+        refusal = keyless_state(operator.name, operator.uid, state_descriptor.name, operator.kind, keyed=keyed)
+        if refusal is not None:
+            raise refusal
+        assert self._backend is not None  # noqa: S101 - else it is refused
         return self._backend.get_partitioned_state(state_descriptor)
 
 

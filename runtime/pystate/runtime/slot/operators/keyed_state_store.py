@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from pystate.common.errors import StateDeclarationError
 from pystate.core.api.functions import KeyedStateStore
+from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -74,14 +75,48 @@ class DescribedStates(KeyedStateStore):
         """Return the state that a descriptor declares."""
 
     def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
-        if not isinstance(descriptor, StateDescriptor):
-            wanted = DESCRIPTORS[kind].__name__
-            message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
-            hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
-            raise StateDeclarationError(message, where=self._where, hint=hint)
-        state = self._described_state(descriptor) if descriptor.kind is kind else None
-        if state is None:
-            message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
-            hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
-            raise StateDeclarationError(message, where=self._where, hint=hint)
-        return state
+        check_declaration(descriptor, kind, self._where)
+        return self._described_state(descriptor)
+
+
+def check_declaration(descriptor: Any, kind: StateKind, where: str) -> None:
+    """Reject what is given to a method that returns a state, unless it declares a state of that kind.
+
+    Args:
+        descriptor: What is given.
+        kind: The kind of states that the method returns.
+        where: The operator, for errors.
+
+    Raises:
+        StateDeclarationError: It declares none, or one of another kind.
+    """
+    if not isinstance(descriptor, StateDescriptor):
+        wanted = DESCRIPTORS[kind].__name__
+        message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
+        hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
+        raise StateDeclarationError(message, where=where, hint=hint)
+    if descriptor.kind is not kind:
+        message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
+        hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
+        raise StateDeclarationError(message, where=where, hint=hint)
+
+
+def keyless_state(operator: str, uid: str, state: str, kind: OperatorKind, *, keyed: bool) -> StateDeclarationError | None:
+    """Return the error for keyed state that an operator can't have; None if it can.
+
+    Args:
+        operator: Its name.
+        uid: Its uid.
+        state: The name of the state.
+        kind: The operator's kind.
+        keyed: Whether it stands directly after key_by().
+    """
+    if kind.traits.asynchronous:
+        message = f"The AsyncFunction of {operator!r} asks for the keyed state {state!r}."
+        hint = "its calls run while other keys are the current one: keep state in a process function before or after it"
+    elif not keyed:
+        message = f"{operator!r} asks for the keyed state {state!r} on a stream without a key."
+        hint = "put key_by(...) directly before it"
+    else:
+        return None
+    return StateDeclarationError(message, where=f"uid {uid}", hint=hint)
