@@ -85,7 +85,7 @@ class CollectableStream(StepSettings):
 
         Args:
             n: The maximum number of elements.
-            seconds: How long to wait for them from now on, the start of Spark included.
+            seconds: How long to wait for them once Spark runs and the job is started.
 
         Raises:
             JobGraphError: A limit isn't positive.
@@ -94,7 +94,7 @@ class CollectableStream(StepSettings):
         if n < 1 or seconds <= 0:
             message = f"preview({n}, seconds={seconds}): both limits are positive numbers."
             raise JobGraphError(message)
-        queue, deadline = ResultQueue(), time.monotonic() + seconds
+        queue = ResultQueue()
         read = without_key(self._transformation)
         step, sources = copied_upstream(read)
         SinkTransformation("Preview", (step,), kind=SinkKind.COLLECT, function=queue)
@@ -103,6 +103,7 @@ class CollectableStream(StepSettings):
         elements: list[Any] = []
         ended = PreviewEnd.ENOUGH
         with CloseableIterator[Any](queue, self._collecting.start_trial(StreamGraph(sources), name, queue)):
+            deadline = time.monotonic() + seconds
             while len(elements) < n:
                 try:
                     batch = queue.take(deadline)
