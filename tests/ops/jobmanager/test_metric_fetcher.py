@@ -1,14 +1,17 @@
 """A job's metrics as the job manager gets them: from a driver that answers, hangs, starts, or is gone."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from pystate.common.errors import ControlError
+from pystate.common.job_status import JobStatus
 from pystate.core.metrics.last_metrics import LastMetrics
 from pystate.core.metrics.store import figures
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
+from pystate.ops.jobmanager.rest import metric_routes
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.waiting import LONGEST_S
@@ -184,3 +187,47 @@ def test_a_driver_of_another_version_is_up_and_the_files_say_the_rest(job, told,
     assert view.tasks == []
     assert found["lastCompletedCheckpointId"] == 2
     assert "what a job's driver says of its metrics can't be read" in caplog.text
+
+
+def test_who_does_not_wait_gets_what_was_known_last_while_another_one_asks(job):
+    assert job.read()[0].is_up
+    before = job.read()[1]
+    asked, held = threading.Event(), threading.Event()
+
+    def slow():
+        asked.set()
+        held.wait()
+        return metrics_answer(job.statistics)
+
+    job.driver, job.seconds = slow, 60.0
+    other = threading.Thread(target=job.metrics.current)
+    other.start()
+    asked.wait()
+    try:
+        for store in (job.metrics.current(patience=0.0), job.metrics.known()):
+            assert store.is_up
+            assert figures(store.job) == before
+        assert job.calls == 2
+    finally:
+        held.set()
+        other.join()
+
+
+def test_a_page_gets_the_last_figures_of_a_driver_that_takes_long(job):
+    assert job.read()[0].is_up
+    held = threading.Event()
+    job.driver, job.seconds = held.wait, 60.0
+    other = Job()
+    plan = {"plan": [{"id": task.vertex_id, "inputs": []} for task in job.metrics.known().tasks]}
+    jobs = [
+        SimpleNamespace(job_id=job_id * 32, metrics=one.metrics, state=lambda: JobStatus.RUNNING, status=lambda: plan)
+        for job_id, one in (("a", job), ("b", other))
+    ]
+    request = SimpleNamespace(dispatcher=SimpleNamespace(jobs=lambda: jobs))
+    try:
+        slow, quick = metric_routes._figures(request).jobs
+    finally:
+        held.set()
+    assert slow.up
+    assert quick.up
+    assert slow.records_in == quick.records_in > 0

@@ -61,11 +61,21 @@ class MetricFetcher:
         self._answer: DriverMetrics | None = None
         self._is_up = False
 
-    def current(self) -> JobMetricStore:
+    def current(self, patience: float = TIMEOUT_SECONDS) -> JobMetricStore:
         """Return the metrics, at most some seconds old; if a driver hangs or is missing, those from the files.
 
         For an ended job: the last ones of its driver.
+
+        Args:
+            patience: How many seconds to wait for an answer that another caller has asked for; then the last one is good.
         """
+        return self._store(lambda: self._ask(patience))
+
+    def known(self) -> JobMetricStore:
+        """Return the metrics as they were when the driver was last asked, without asking it."""
+        return self._store(lambda: (self._answer, self._is_up))
+
+    def _store(self, ask: Callable[[], tuple[DriverMetrics | None, bool]]) -> JobMetricStore:
         status = self._status()
         told: DriverMetrics | None = None
         is_up = False
@@ -73,15 +83,15 @@ class MetricFetcher:
             kept = self._kept()
             told = None if kept is None else DriverMetrics(kept.job, self._checkpoints(), kept.tasks)
         elif not self._has_no_driver():
-            told, is_up = self._ask()
+            told, is_up = ask()
         if told is None:
             told = DriverMetrics([], self._checkpoints(), [])
         return JobMetricStore.of(status, told, self._now_ms(), is_up=is_up)
 
-    def _ask(self) -> tuple[DriverMetrics | None, bool]:
+    def _ask(self, patience: float) -> tuple[DriverMetrics | None, bool]:
         """Return the driver's metrics, possibly cached, and whether it answers at all; one caller asks for all."""
-        if not self._lock.acquire(timeout=TIMEOUT_SECONDS):
-            return None, False
+        if not self._lock.acquire(timeout=patience):
+            return (None, False) if patience >= TIMEOUT_SECONDS else (self._answer, self._is_up)
         try:
             age = self._clock() - self._asked_at
             if age >= (_FRESH_SECONDS if self._is_up else _RETRY_SECONDS):

@@ -38,6 +38,8 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 }
 _ASKED_AT_ONCE = 16
 _MOST_SUBTASKS = 1 << 15
+_PAGE_SECONDS = 0.5
+"""How long a page waits for figures. Those of a driver that takes longer are the last known ones until they come."""
 
 
 def _words(_name: str, value: Any) -> tuple[str, ...]:
@@ -180,8 +182,9 @@ def _all_of_job(request: RestRequest) -> JobMetrics:
 
 def _figures(request: RestRequest) -> JobsFigures:
     jobs = [job for job in request.dispatcher.jobs() if not job.state().is_terminal]
-    stores = _stores(jobs)
-    found = [job_figures(job.job_id, job.status(), stores.get(job.job_id, JobMetricStore(is_up=False))) for job in jobs]
+    # all that is asked for here is asked for again in a second: a driver that hangs must not hold up the others' figures
+    stores = _stores(jobs, _PAGE_SECONDS)
+    found = [job_figures(job.job_id, job.status(), stores.get(job.job_id) or job.metrics.known()) for job in jobs]
     return JobsFigures(now=current_time_ms(), jobs=found)
 
 
@@ -216,14 +219,20 @@ def _job_manager_samples(request: RestRequest) -> list[MetricSample]:
     return samples
 
 
-def _stores(jobs: list[SupervisedJob]) -> dict[str, JobMetricStore]:
-    """Return the metrics of jobs, from all drivers concurrently; those that don't answer in time are left out."""
+def _stores(jobs: list[SupervisedJob], seconds: float = 2 * TIMEOUT_SECONDS) -> dict[str, JobMetricStore]:
+    """Return the metrics of jobs, from all drivers concurrently; those that don't answer in time are left out.
+
+    Args:
+        jobs: The jobs.
+        seconds: What is time enough; less than drivers have leaves their questions to later callers.
+    """
     if not jobs:
         return {}
     pool = ThreadPoolExecutor(max_workers=min(_ASKED_AT_ONCE, len(jobs)), thread_name_prefix="metrics")
     try:
-        asked = {job.job_id: pool.submit(job.metrics.current) for job in jobs}
-        done, _ = wait(asked.values(), 2 * TIMEOUT_SECONDS)
+        patience = TIMEOUT_SECONDS if seconds >= TIMEOUT_SECONDS else 0.0
+        asked = {job.job_id: pool.submit(job.metrics.current, patience) for job in jobs}
+        done, _ = wait(asked.values(), seconds)
         return {job_id: one.result() for job_id, one in asked.items() if one in done and one.exception() is None}
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
