@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from typer.main import get_command
 
 from pystate.common.configuration.configuration import Configuration
+from pystate_cli.command_line import application
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.servers.chromium import browser as opened_browser
@@ -316,6 +320,25 @@ def test_a_command_that_is_copied_has_hostile_names_as_words(pages: Pages) -> No
         shell = ["bash", "-c", f"printf %s {text}"]
         printed = subprocess.run(shell, capture_output=True, env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}, check=True)
         assert printed.stdout.decode() == word
+
+
+COMMANDS = """(calls) => import(new URL('ui/app/format.js', location.href))
+  .then(({ commandLine }) => calls.map(([words, given, options]) => commandLine(words, given, options)))"""
+
+
+def test_a_word_of_others_is_never_an_option_of_a_command_that_is_copied(pages: Pages, job: str) -> None:
+    keys = ["a", "-k", "--consistency=snapshot", "-", "--", "-o'; reboot"]
+    options = {"--consistency": "live", "--none": None}
+    parsers: Any = get_command(application(("query",)))
+    calls = [["pystate query", [job, "-state", key], options] for key in keys]
+    told: Any = pages.page.evaluate(COMMANDS, [*calls, ["pystate query", [job, "state", "a"], options]])
+
+    for key, text in zip(keys, told, strict=False):
+        words = shlex.split(text)
+        assert words[:2] == ["pystate", "query"]
+        with parsers.get_command(typer.Context(parsers), "query").make_context("query", words[2:]) as context:
+            assert [context.params[name] for name in ("job", "state", "key", "consistency")] == [job, "-state", key, "live"]
+    assert told[-1] == f"pystate query {job} state a --consistency live"
 
 
 def test_a_name_is_text_that_can_not_turn_around_what_is_beside_it(pages: Pages, manager: ManagerThread) -> None:

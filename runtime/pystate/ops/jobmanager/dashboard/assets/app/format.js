@@ -74,3 +74,14 @@ export function quoted(given) {
   if (word.search(UNSEEN) < 0) return `'${word.replaceAll("'", `'\\''`)}'`;
   return `$'${word.replace(/[\\']/g, "\\$&").replace(UNSEEN, escaped)}'`;
 }
+
+// A command line of words from others: none of them is taken for an option, which a word that begins with "-" would be.
+// Args: words are what begins it; given are words of others, in order; options are {name: value}, with true for one without a value.
+export function commandLine(words, given, options = {}) {
+  const told = Object.entries(options)
+    .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "")
+    .map(([name, value]) => (value === true ? name : `${name} ${quoted(value)}`));
+  const rest = given.map(quoted);
+  const parts = given.some((word) => String(word).startsWith("-")) ? [...told, "--", ...rest] : [...rest, ...told];
+  return [words, ...parts].join(" ");
+}

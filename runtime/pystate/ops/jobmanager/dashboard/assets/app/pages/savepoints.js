@@ -1,7 +1,7 @@
 // Savepoints as versions: the tree, one of them, two of them beside each other.
 import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
-import { bytes, count, duration, nameOfPath, quoted, time } from "../format.js";
+import { bytes, commandLine, count, duration, nameOfPath, quoted, time } from "../format.js";
 import { ask, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
 import { t } from "../words.js";
 import { Confirm } from "./actions.js";
@@ -91,7 +91,7 @@ function Version({ path, summary, others, other, compareWith, gone }) {
     <//>
     ${other ? html`<${Difference} before=${path} after=${other} />` : null}
     <${SnapshotState} path=${path} />
-    ${asked ? html`<${Confirm} title=${t("Delete this savepoint?")} what=${t("Its files are deleted for good. It is refused where a job was started from it and still needs it.")} command=${`pystate savepoints dispose ${quoted(path)}`} button=${t("Delete")} danger run=${dispose} onClose=${() => askFor(null)} />` : null}`;
+    ${asked ? html`<${Confirm} title=${t("Delete this savepoint?")} what=${t("Its files are deleted for good. It is refused where a job was started from it and still needs it.")} command=${commandLine("pystate savepoints dispose", [path])} button=${t("Delete")} danger run=${dispose} onClose=${() => askFor(null)} />` : null}`;
 }
 
 function Difference({ before, after }) {
@@ -99,7 +99,7 @@ function Difference({ before, after }) {
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const side = (state, name, form) => (state ? form(state[name]) : "–");
   const look = { added: "good", removed: "bad", changed: "warn" };
-  return html`<${Panel} title=${t("{before} and {after}", { before: nameOfPath(before), after: nameOfPath(after) })} side=${html`<${Command} text=${`pystate savepoints diff ${quoted(before)} ${quoted(after)}`} />`}>
+  return html`<${Panel} title=${t("{before} and {after}", { before: nameOfPath(before), after: nameOfPath(after) })} side=${html`<${Command} text=${commandLine("pystate savepoints diff", [before, after])} />`}>
     <div class="scroll" tabindex="0"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Change")}</th><th class="right">${t("Entries before")}</th><th class="right">${t("after")}</th><th class="right">${t("Size before")}</th><th class="right">${t("after")}</th></tr></thead>
     <tbody>${data.operators.flatMap((operator) => [
       html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${operator.change}</span></td><td colspan="4"></td></tr>`,

@@ -1,7 +1,7 @@
 // A job's state by operator, state and key group; the rows of a snapshot; the value of a key in the running job.
 import { html, useState } from "../preact.js";
 import { Command, Failure, Notice, Panel, Waiting } from "../components.js";
-import { bytes, count, nameOfPath, quoted } from "../format.js";
+import { bytes, commandLine, count, nameOfPath } from "../format.js";
 import { useAnswer, useOnce, withQuery } from "../rest.js";
 import { t } from "../words.js";
 
@@ -89,7 +89,7 @@ function Rows({ path, uid, state, keyed }) {
     ${data ? html`<div class="scroll" tabindex="0"><table class="compact"><thead><tr>${data.columns.map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead><tbody>${data.rows.map((row, index) => html`<tr key=${index}>${row.map((cell) => html`<td class="mono small">${cell.length > 400 ? `${cell.slice(0, 400)}…` : cell}</td>`)}</tr>`)}</tbody></table></div>
       ${data.rows.length ? null : html`<p class="empty">${t("There are no rows.")}</p>`}
       <div class="actions"><button disabled=${offset === 0} onClick=${() => move(Math.max(0, offset - PAGE))}>${t("Before")}</button><button disabled=${!data.more} onClick=${() => move(offset + PAGE)}>${t("Next")}</button><span class="soft small">${data.rows.length ? `${offset + 1}–${offset + data.rows.length}` : ""}</span></div>` : error ? null : html`<${Waiting} />`}
-    <${Command} text=${`pystate state read ${quoted(path)} ${quoted(uid)} ${quoted(state)}${key ? ` --key ${quoted(key)}` : ""}`} />
+    <${Command} text=${commandLine("pystate state read", [path, uid, state], { "--key": key })} />
   <//>`;
 }
 
@@ -112,6 +112,6 @@ function LiveKey({ jid, running }) {
       <button class="main">${t("Watch")}</button>
       ${wanted ? html`<button type="button" onClick=${() => want(null)}>${t("Stop watching")}</button>` : null}
     </form>
-    ${wanted ? html`<${Failure} error=${error} />${data ? html`<pre class="trace">${JSON.stringify(data, null, 1)}</pre>` : null}<${Command} text=${`pystate query ${jid} ${quoted(wanted.state)} ${quoted(wanted.key)}${wanted.consistency === "live" ? " --consistency live" : ""}`} />` : null}
+    ${wanted ? html`<${Failure} error=${error} />${data ? html`<pre class="trace">${JSON.stringify(data, null, 1)}</pre>` : null}<${Command} text=${commandLine("pystate query", [jid, wanted.state, wanted.key], { "--consistency": wanted.consistency === "live" ? "live" : null })} />` : null}
   <//>`;
 }
