@@ -64,7 +64,8 @@ def find_job_manager(
     """
     if address is not None:
         host, port = parse_address(address)
-        client = _remote_client(host, port, timeout, configuration, token=_token(home, configuration))
+        prefix = _url_prefix(configuration)
+        client = _remote_client(host, port, timeout, configuration, token=_token(home, configuration), prefix=prefix)
         hint = "call the pystate that it came with, or another one with -m"
         found = client.get("/config", StandbyConfiguration)
         _check_version(found, f"job manager at {client.address}", hint)
@@ -376,6 +377,7 @@ def _remote_client(
     *,
     token: str | None,
     instance: str | None = None,
+    prefix: str = "",
 ) -> RestClient:
     """Return a client of a job manager that isn't found by the home."""
     if configuration is None:
@@ -383,7 +385,17 @@ def _remote_client(
     from pystate.common.processes.rest_client_security import configured_tls, configured_token
 
     tls, rest_token = configured_tls(configuration), configured_token(configuration)
-    return RestClient(host, port, timeout=timeout, token=token, instance=instance, rest_token=rest_token, tls=tls)
+    shown: dict[str, Any] = {"token": token, "instance": instance, "rest_token": rest_token}
+    return RestClient(host, port, timeout=timeout, tls=tls, prefix=prefix, **shown)
+
+
+def _url_prefix(configuration: Configuration | None) -> str:
+    """Return the path below which a proxy serves the job manager; empty for none."""
+    if configuration is None:
+        return ""
+    from pystate.common.configuration.security_options import SecurityOptions
+
+    return configuration.get(SecurityOptions.REST_URL_PREFIX)
 
 
 def _token(home: PystateHome, configuration: Configuration | None = None) -> str | None:

@@ -66,6 +66,7 @@ class RestClient:
         rest_token: The token that the options name, shown with every request in place of the home's.
         tls: How to speak TLS; None for none.
         pid: Its process, where that is one of this machine.
+        prefix: The path below which a proxy serves it; empty for none.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class RestClient:
         rest_token: str | None = None,
         tls: ssl.SSLContext | None = None,
         pid: int | None = None,
+        prefix: str = "",
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._token = token
         self._rest_token = rest_token
         self._tls = tls
         self._pid = pid
+        self._prefix = prefix
         self._timeout = timeout
         self._instance = instance
         self._peer = (host, port)
@@ -93,7 +96,7 @@ class RestClient:
     @property
     def url(self) -> str:
         """The URL of the job manager."""
-        return f"{'http' if self._tls is None else 'https'}://{self.address}"
+        return f"{'http' if self._tls is None else 'https'}://{self.address}{self._prefix}"
 
     def another(self) -> RestClient:
         """Return a client with its own connection, for another thread."""
@@ -107,6 +110,7 @@ class RestClient:
             rest_token=self._rest_token,
             tls=self._tls,
             pid=self._pid,
+            prefix=self._prefix,
         )
 
     def is_there(self) -> bool:
@@ -194,7 +198,7 @@ class RestClient:
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
         try:
-            self._connection.request(method, path, body=data, headers=headers)
+            self._connection.request(method, self._prefix + path, body=data, headers=headers)
             response = self._connection.getresponse()
             return response, response.read()
         except BaseException:

@@ -24,6 +24,7 @@ ANY_PORT = range(1)
 _LAST_PORT = 65_535
 _TRUE, _FALSE = "true", "false"
 _UMASK = re.compile(r"0?0[0-7]{2}")
+_URL_PREFIX = re.compile(r"(/[A-Za-z0-9._-]+)+")
 _MEMORY_UNITS = (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10))
 
 
@@ -89,6 +90,27 @@ class PlaceType(StringType):
         if fault is not None:
             raise ValueError(fault.rstrip("."))
         return text
+
+    def format(self, value: Any) -> str:
+        """Return the text, checked as in `parse`."""
+        return self.parse(super().format(value))
+
+
+class UrlPrefixType(StringType):
+    """The beginning of a URL's path."""
+
+    @property
+    def allowed(self) -> str:
+        """Name the form."""
+        return "a path of words of letters, digits, '-', '_' and '.', such as /streams/pystate"
+
+    def parse(self, text: str) -> str:
+        """Return the path without a slash at its end."""
+        found = text.rstrip("/")
+        if found and (not _URL_PREFIX.fullmatch(found) or {".", ".."} & set(found.split("/"))):
+            message = f"{text!r} is no such path"
+            raise ValueError(message)
+        return found
 
     def format(self, value: Any) -> str:
         """Return the text, checked as in `parse`."""

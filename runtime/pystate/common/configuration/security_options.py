@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.configuration.config_option import ConfigOption
-from pystate.common.configuration.option_types import BooleanType, IntegerType, StringType
+from pystate.common.configuration.option_types import BooleanType, IntegerType, StringType, UrlPrefixType
 
 _PEM = "the path of a PEM file"
 
@@ -49,6 +49,13 @@ class SecurityOptions:
         "How many connections to the job manager may be without a request, and how many requests may be served at a time. "
         "Three quarters of them may be of one machine; past it the oldest are cut. Where few files may be open, "
         "a quarter of these is the limit.",
+    )
+    REST_URL_PREFIX = ConfigOption[str](
+        "pystate.rest.url-prefix",
+        UrlPrefixType(),
+        "",
+        "The path below which a proxy serves the job manager, as https://proxy.example/streams/: the job manager answers "
+        "there as well as without it, and commands with -m put it in front of every path.",
     )
     REST_ALLOW_UNAUTHENTICATED = ConfigOption[bool](
         "pystate.rest.allow-unauthenticated",

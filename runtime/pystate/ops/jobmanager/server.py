@@ -45,10 +45,12 @@ from pystate.ops.jobmanager.high_availability.shared_storage import HighAvailabi
 from pystate.ops.jobmanager.high_availability.standby import StandbyJobManager
 from pystate.ops.jobmanager.job_store import JobStoreTerms
 from pystate.ops.jobmanager.leadership import Leadership
+from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from pystate.ops.jobmanager.web.rest_connections import RestConnections, RestListener
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.ops.jobmanager.web.rest_server import RestConfig, RestServer
+from pystate.ops.jobmanager.web.url_prefix import UrlPrefix, check_url_prefix
 from pystate.ops.jobmanager.web_application import create_app
 
 logger = logging.getLogger(__name__)
@@ -127,6 +129,8 @@ def job_manager(
         security.check_address(address)
         if security.warning is not None:
             logger.warning("%s", security.warning)
+        prefix = configuration.get(SecurityOptions.REST_URL_PREFIX)
+        check_url_prefix(prefix, (path for route in ROUTES for path in (*route.paths, "/ui")))
         with bind(address, port) as listener:
             entry = {
                 "pid": os.getpid(),
@@ -142,7 +146,8 @@ def job_manager(
             jobs = _Jobs(home, launcher or DriverLauncher(home), configuration, security, address, entry)
             with jobs.alone() if storage is None else jobs.with_stand_ins(storage) as app:
                 connections = RestConnections(configuration.get(SecurityOptions.REST_MAX_CONNECTIONS))
-                server = RestServer(RestConfig(app, connections, **security.server_options()))
+                served = UrlPrefix(app, prefix)
+                server = RestServer(RestConfig(served, connections, **security.server_options()))
                 jobs.server = server
                 with _known(home, entry), RestListener(listener, connections) as bounded:
                     logger.info("job manager %s serves %s on %s:%d", pystate.__version__, home.root, address, entry["port"])

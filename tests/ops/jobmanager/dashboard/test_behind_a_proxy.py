@@ -1,46 +1,79 @@
-"""The dashboard below a path of an nginx: pages, log-in, live answers, and buttons."""
+"""The dashboard and commands below a path of an nginx, which takes the path off or sends it on."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.ops.jobmanager.harness import ManagerThread
+from pystate.common.configuration.configuration import Configuration
+from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerThread
 from tests.servers import nginx
 from tests.servers.chromium import browser
 
+PREFIX = "/streams/pystate"
 CONFIGURATION = """
 server {{
     listen 127.0.0.1:{port};
-    location /streams/pystate/ {{
-        proxy_pass http://127.0.0.1:{behind}/;
+    location {prefix}/ {{
+        proxy_pass http://127.0.0.1:{behind}{sent};
         proxy_set_header Host localhost;
     }}
 }}
 """
+"""nginx buffers what it passes on, as it does without a word about that: streams tell it not to."""
 
 
 @pytest.mark.skipif(nginx.missing() is not None, reason=nginx.missing() or "")
-def test_a_path_prefix_changes_nothing(tmp_path: Path) -> None:
-    manager = ManagerThread(tmp_path / "home").start()
+@pytest.mark.parametrize("is_sent_on", [False, True], ids=["taken off", "sent on"])
+def test_a_path_prefix_changes_nothing(tmp_path: Path, is_sent_on: bool) -> None:
+    settings = {"pystate.rest.url-prefix": f"{PREFIX}/"} if is_sent_on else {}
+    manager = ManagerThread(tmp_path / "home").start(Configuration(settings))
     port = nginx.free_port()
     folder = tmp_path / "nginx"
     folder.mkdir()
     try:
         job = manager.submit("--name", "below a path")
         manager.wait_for(job, "RUNNING")
-        settings = CONFIGURATION.format(port=port, behind=manager.port)
-        with browser() as started, nginx.running_nginx(folder, settings, port):
+        sent = "" if is_sent_on else "/"
+        served = CONFIGURATION.format(port=port, behind=manager.port, prefix=PREFIX, sent=sent)
+        with browser() as started, nginx.running_nginx(folder, served, port):
             page = started.new_page(locale="en-GB")
             code = manager.request("POST", "/pystate/login-codes")[1]["code"]
-            page.goto(f"http://127.0.0.1:{port}/streams/pystate/#login={code}")
+            page.goto(f"http://127.0.0.1:{port}{PREFIX}/#login={code}")
             page.get_by_role("link", name="below a path").click(timeout=60_000)
+            (cookie,) = page.context.cookies()
+            assert cookie["path"] == (f"{PREFIX}/" if is_sent_on else "/")
+            for view in ("Checkpoints", "State", "Log", "Settings"):
+                page.get_by_role("link", name=view, exact=True).click()
+                assert page.url.startswith(f"http://127.0.0.1:{port}{PREFIX}/#/jobs/{job}")
             expect(page.get_by_text("no connection")).to_have_count(0)
             page.get_by_role("button", name="Cancel", exact=True).click()
             page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
             expect(page.locator(".title .badge")).to_have_text(re.compile("CANCELED"), timeout=60_000)
+            page.get_by_role("button", name="Log out").click()
+            expect(page.get_by_role("link", name="Log in").first).to_be_visible()
+            assert page.context.cookies() == []
+            # whether nginx sends the path on is nothing to who calls it
+            listed = list_jobs(tmp_path / "caller", port)
+            assert (listed.returncode, job in listed.stdout) == (0, True), listed.stderr
     finally:
         manager.stop()
+
+
+def list_jobs(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
+    folder.mkdir()
+    (folder / "flink-conf.toml").write_text(f'"pystate.rest.url-prefix" = "{PREFIX}"\n')
+    environment = {
+        **os.environ,
+        "PYTHONPATH": PYTHON_PATH,
+        "PYSTATE_HOME": str(folder / "home"),
+        "PYSTATE_CONF_DIR": str(folder),
+    }
+    command = [sys.executable, "-m", "pystate_cli", "list", "-a", "-m", f"127.0.0.1:{port}"]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)

@@ -23,6 +23,7 @@ from pystate.ops.jobmanager.rest.parameters import text_or_none
 from pystate.ops.jobmanager.rest.rest_errors import Json, unauthorized
 from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES, WATCH, read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from pystate.ops.jobmanager.web.url_prefix import URL_PREFIX
 
 SESSION = "/pystate/session"
 _NOT_STORED = {"Cache-Control": "no-store"}
@@ -51,7 +52,7 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         if request.method == "DELETE":
             sessions.log_out(request.headers, page_key(request.scope))
             answer = Response(status_code=HTTPStatus.NO_CONTENT, headers=_NOT_STORED)
-            answer.delete_cookie(sessions.cookie, path="/", httponly=True, samesite="strict")
+            answer.delete_cookie(sessions.cookie, path=_cookie_path(request), httponly=True, samesite="strict")
             return answer
         logged_in = security.allows(request.headers, owner_only=True)
         return Json({"logged-in": logged_in, "token-needed": security.token is not None}, headers=_NOT_STORED)
@@ -111,12 +112,17 @@ async def _log_in(request: Request, security: RestSecurity, sessions: DashboardS
         sessions.cookie,
         opened.cookie,
         max_age=int(SESSION_SECONDS),
-        path="/",
+        path=_cookie_path(request),
         secure=security.scheme == "https",
         httponly=True,
         samesite="strict",
     )
     return answer
+
+
+def _cookie_path(request: Request) -> str:
+    """Return where browsers send the cookie to: not to other servers behind the same proxy, where that tells the path."""
+    return f"{request.scope.get(URL_PREFIX, '')}/"
 
 
 def _targets(request: Request) -> list[str]:

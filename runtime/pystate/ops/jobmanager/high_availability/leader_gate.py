@@ -18,6 +18,7 @@ from pystate.ops.jobmanager.rest.rest_errors import answer_error, unauthorized
 from pystate.ops.jobmanager.rest.status_answers import dashboard_config
 from pystate.ops.jobmanager.web.request_guard import RequestGuard
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from pystate.ops.jobmanager.web.url_prefix import URL_PREFIX
 from pystate.runtime.rest.cluster_messages import Leader, StandbyConfiguration
 from pystate.runtime.rest.failure_messages import ErrorResponseBody, OurError
 
@@ -89,7 +90,7 @@ class LeaderGate:
             return JSONResponse(StandbyConfiguration(**vars(dashboard_config()), pystate_leader=shown).to_plain())
         if leader is not None and may_be_read:
             query = f"?{request.url.query}" if request.url.query else ""
-            location = f"{leader['scheme']}://{other}{request.url.path}{query}"
+            location = f"{leader['scheme']}://{other}{request.scope.get(URL_PREFIX, '')}{request.url.path}{query}"
             return JSONResponse({}, status_code=307, headers={"Location": location})
         message = "This job manager does not lead."
         hint = f"call the leading one: -m {other}" if other else "try again in a moment: none leads yet"

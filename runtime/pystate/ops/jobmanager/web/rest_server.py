@@ -117,7 +117,7 @@ class BoundedProtocol(H11Protocol):
         """End the connection when its answer is complete; at once where that would never be."""
         super().shutdown()
         cycle = self.cycle
-        if cycle is not None and not cycle.response_complete and cycle.scope["path"] == WATCH:
+        if cycle is not None and not cycle.response_complete and cycle.scope["path"].endswith(WATCH):
             cycle.disconnected = True
             cycle.message_event.set()
             self.transport.close()
