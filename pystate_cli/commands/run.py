@@ -160,6 +160,7 @@ def run(
         savepoint_path=starting,
         allow_non_restored_state=allow_non_restored_state,
         configuration=configuration.to_dict(),
+        origins=configuration.origins(),
         job_name=job_name,
         attached=not detached,
         python=sys.executable,

@@ -124,6 +124,7 @@ class Server:
             "job_file": str(self.application.job_file),
             "working_directory": str(self._folder),
             "python": sys.executable,
+            "savepoint_path": SNAPSHOT,
             "target-directory": str(self._folder / "savepoints"),
             "targetDirectory": str(self._folder / "savepoints"),
         }

@@ -71,6 +71,16 @@ class Origin:
         """Return the place, or the level if it has none."""
         return self.place or self.kind.value
 
+    def to_text(self) -> str:
+        """Return level and place in one text."""
+        return f"{self.kind.value}: {self.place}" if self.place else self.kind.value
+
+    @staticmethod
+    def from_text(text: str) -> Origin | None:
+        """Return the origin that `to_text` wrote; None for another text."""
+        level, _, place = text.partition(": ")
+        return Origin(OriginKind(level), place) if level in {kind.value for kind in OriginKind} else None
+
 
 _DEFAULT = Origin(OriginKind.DEFAULT)
 _BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -234,6 +244,10 @@ class Configuration:
     def to_dict(self) -> dict[str, str]:
         """Return key -> text; `Configuration(values)` reads it back."""
         return dict(self._values)
+
+    def origins(self) -> dict[str, str]:
+        """Return key -> where its value was set, see `Origin.to_text`."""
+        return {key: origin.to_text() for key, origin in self._origins.items()}
 
     # -- the rest
 

@@ -1,4 +1,4 @@
-"""Resubmits a job with changes: file, arguments, settings and environment are kept.
+"""Resubmits a job with changes: file, arguments, settings and environment are kept. A fork does so beside the job.
 
 A job's environment is deleted when the job ends, since it may contain secrets. A client that stops a job to resubmit it
 announces that before: then the environment is kept with the job until the successor runs, or until the job is forgotten.
@@ -13,6 +13,7 @@ from dataclasses import replace
 from pystate.common.configuration.options import CoreOptions
 from pystate.common.errors import JobNotFoundError, PystateError
 from pystate.common.files.home import new_job_id
+from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.resubmission_file import Keeper, Resubmission
@@ -42,12 +43,8 @@ def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int) -> Resubm
     """
     with job.resubmitting:
         earlier = Resubmission.read_from(job.directory.resubmission)
-        environment = EnvironmentFile.read_from(job.directory.environment)
-        if environment is not None:
-            variables = environment.variables
-        elif earlier is not None:
-            variables = earlier.environment
-        else:
+        variables = _variables(job)
+        if variables is None:
             raise _not_kept(job)
         keepers = [*([] if earlier is None else earlier.keepers), Keeper(new_job_id(), parallelism)]
         successor = None if earlier is None else earlier.successor
@@ -118,6 +115,45 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         return _resubmit(dispatcher, job, savepoint_path, parallelism)
 
 
+def fork(
+    dispatcher: Dispatcher,
+    job: SupervisedJob,
+    savepoint_path: str,
+    parallelism: int | None,
+    job_name: str | None,
+    *,
+    allow_non_restored_state: bool,
+) -> str:
+    """Start another job of the program of a job, which may run or have ended; return the id of the new one.
+
+    The program is that of today: its file is read again. Of an ended job nobody keeps the environment, for the secrets that
+    may be in it: the new one then gets that of the job manager.
+
+    Args:
+        dispatcher: The jobs.
+        job: The job whose program, arguments and settings are taken.
+        savepoint_path: The snapshot to start from.
+        parallelism: The value of `-p`; None for that of the submission.
+        job_name: The value of `--name`; None for that of the submission.
+        allow_non_restored_state: Whether state that no operator takes is left out.
+
+    Raises:
+        NotKeptError: The job is run by its own program.
+        PystateError: The snapshot or a submitted file is gone, or the driver can't be started.
+    """
+    if job.program is not None:
+        raise _not_kept(job)
+    submission = SubmissionFile.read(job.directory)
+    submission.check_paths()
+    location = resolve_snapshot(savepoint_path)
+    changed = replace(
+        _changed(submission, parallelism, location.uri),
+        allow_non_restored_state=allow_non_restored_state,
+        job_name=job_name or submission.job_name,
+    )
+    return dispatcher.submit(changed, _variables(job) or {})
+
+
 def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
@@ -125,8 +161,17 @@ def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | 
     _check_successor(dispatcher, job, found.successor)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
+    changed = _changed(submission, parallelism, savepoint_path)
+    job_id = dispatcher.submit(changed, found.environment)
+    told = replace(found, successor=job_id, parallelism=_submitted_parallelism(changed))
+    # the successor runs: an error would make the client start another one
+    job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
+    return job_id
+
+
+def _changed(submission: SubmissionFile, parallelism: int | None, savepoint_path: str | None) -> SubmissionFile:
     settings = {key: value for key, value in submission.configuration.items() if key != CLAIM_MODE_KEY}
-    changed = replace(
+    return replace(
         submission,
         parallelism=submission.parallelism if parallelism is None else parallelism,
         savepoint_path=savepoint_path,
@@ -134,11 +179,15 @@ def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | 
         configuration=settings,
         attached=False,
     )
-    job_id = dispatcher.submit(changed, found.environment)
-    told = replace(found, successor=job_id, parallelism=_submitted_parallelism(changed))
-    # the successor runs: an error would make the client start another one
-    job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
-    return job_id
+
+
+def _variables(job: SupervisedJob) -> dict[str, str] | None:
+    """Return the environment of the job's drivers; None where it is not kept any more."""
+    environment = EnvironmentFile.read_from(job.directory.environment)
+    if environment is not None:
+        return environment.variables
+    kept_before = Resubmission.read_from(job.directory.resubmission)
+    return None if kept_before is None else kept_before.environment
 
 
 def _submitted_parallelism(submission: SubmissionFile) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ class Submission(OpenPlainData):
         attached: Whether the submitter waits and reads what the job prints.
         python: The interpreter that runs the driver.
         job_name: The value of `--name`, which overrides the program's job name.
+        origins: Key -> where its value in `configuration` was set, for people; empty from clients that don't say it.
     """
 
     job_file: str
@@ -50,6 +51,7 @@ class Submission(OpenPlainData):
     attached: bool
     python: str
     job_name: str | None = None
+    origins: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Submission:
@@ -69,6 +71,7 @@ class Submission(OpenPlainData):
             attached=_truth(data, "attached"),
             python=_text(data, "python"),
             job_name=_optional_text(data, "job_name"),
+            origins=_mapping(data.get("origins", {}), "origins"),
         )
         submission.check_paths()
         return submission

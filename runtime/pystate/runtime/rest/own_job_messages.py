@@ -107,3 +107,43 @@ class ResubmissionInfo(RestMessage):
     parallelism: int
     successor: HexId | None
     keeper: HexId | None = None
+
+
+class SettingInfo(RestMessage):
+    """A setting of a job.
+
+    Attributes:
+        value: As text; null for an option without a value.
+        origin: What has set it: `default`, `built-in`, `file`, `command line` or `program`; null where the client that
+            submitted the job did not say.
+        place: The file and its line, or the option of the command line; empty where the origin says all.
+    """
+
+    key: str
+    value: str | None
+    origin: str | None
+    place: str
+
+
+class SubmissionInfo(RestMessage):
+    """What a job was submitted with, and the settings that it has by that and by its program; secrets are hidden.
+
+    Attributes:
+        submitted_at: ms since 1970.
+        parallelism: The value of `-p`.
+        savepoint_path: The value of `-s`.
+        job_name: The value of `--name`.
+        settings: All options, and what Spark and the program are given, by key.
+    """
+
+    job_id: HexId
+    job_file: str
+    arguments: list[str]
+    working_directory: str
+    python: str
+    submitted_at: int
+    parallelism: int | None
+    savepoint_path: str | None
+    allow_non_restored_state: bool
+    job_name: str | None
+    settings: list[SettingInfo]

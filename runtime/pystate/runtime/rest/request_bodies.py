@@ -56,6 +56,7 @@ class JobSubmitRequestBody(RestMessage):
     job_name: str | None = None
     attached: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
 
 
 class ResubmissionRequestBody(RestMessage):
@@ -69,3 +70,12 @@ class ResubmitRequestBody(RestMessage):
 
     savepoint_path: str | None = None
     parallelism: int | None = None
+
+
+class ForkRequestBody(RestMessage):
+    """Start another job of a job's program."""
+
+    savepoint_path: str
+    parallelism: int | None = None
+    job_name: str | None = None
+    allow_non_restored_state: bool = False

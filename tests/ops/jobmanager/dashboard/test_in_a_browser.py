@@ -204,6 +204,34 @@ def test_the_heaviest_keys_of_a_key_group_are_found_by_the_page_alone(pages: Pag
     expect(page.get_by_role("heading", name="Rows of map")).to_be_visible()
 
 
+def test_a_job_is_started_from_a_version_by_the_page_alone(pages: Pages, manager: ManagerThread, job: str) -> None:
+    path = SNAPSHOTS / "canonical-hashmap"
+    page = pages.go(f"/savepoints?path=file:{path}")
+    page.get_by_role("button", name="Start a job from here").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Program and settings of").select_option(job)
+    expect(dialog).to_contain_text("word count runs, and goes on.")
+    dialog.get_by_label("Name").fill("yesterday's")
+    dialog.get_by_label("Parallelism").fill("1")
+    expect(dialog).to_contain_text(f"pystate run -d -s file:{path} -p 1 --name 'yesterday'\\''s' {manager.job_file}")
+    dialog.get_by_role("button", name="Start it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("yesterday's")
+    forked = page.url.rpartition("/")[2]
+    assert manager.request("GET", f"/pystate/jobs/{forked}/submission")[1]["savepoint_path"] == f"file:{path}"
+    manager.request("PATCH", f"/jobs/{forked}")
+
+
+def test_each_setting_says_where_it_comes_from(pages: Pages, manager: ManagerThread) -> None:
+    settings = {"state.backend.type": "rocksdb"}
+    origins = {"state.backend.type": "file: /etc/flink-conf.toml, [state.backend] type"}
+    job = manager.submit("--name", "settled", configuration=settings, origins=origins)
+    page = pages.go(f"/jobs/{job}/settings")
+    row = page.get_by_role("row").filter(has_text="state.backend.type")
+    expect(row).to_contain_text("/etc/flink-conf.toml, [state.backend] type")
+    page.get_by_label("Find an option").fill("checkpointing.timeout")
+    expect(page.get_by_role("row").filter(has_text="execution.checkpointing.timeout")).to_contain_text("default")
+
+
 def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
     manager = ManagerThread(tmp_path / "home").start()
     context = browser.new_context(locale="en-GB")

@@ -40,6 +40,7 @@ NEEDS_MORE = {
     "GET /jobs/{job_id}/savepoints/{trigger_id}",
     "GET /jobs/{job_id}/checkpoints/{trigger_id}",
     "GET /pystate/jobs/{job_id}/resubmission",
+    "POST /pystate/jobs/{job_id}/fork",
     "POST /pystate/jobs/{job_id}/resubmission",
     "POST /pystate/jobs/{job_id}/resubmit",
     "GET /jobmanager/log",

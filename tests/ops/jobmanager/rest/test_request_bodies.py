@@ -15,6 +15,7 @@ BODIES: dict[str, type[RestMessage]] = {
     "/pystate/jobs": requests.JobSubmitRequestBody,
     "/pystate/jobs/{job_id}/resubmission": requests.ResubmissionRequestBody,
     "/pystate/jobs/{job_id}/resubmit": requests.ResubmitRequestBody,
+    "/pystate/jobs/{job_id}/fork": requests.ForkRequestBody,
 }
 OF_OTHERS = {"/pystate/jobs/{job_id}/queryable-state/values"}
 """What programs in other languages send, and no command of ours."""

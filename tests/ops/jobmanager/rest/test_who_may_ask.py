@@ -37,6 +37,8 @@ OWNERS = {
     "POST /pystate/login-codes",
     "GET /pystate/savepoints",
     "GET /pystate/savepoints/comparison",
+    "GET /pystate/jobs/{job_id}/submission",
+    "POST /pystate/jobs/{job_id}/fork",
     "GET /pystate/savepoints/inspection",
     "GET /pystate/savepoints/key-groups",
     "GET /pystate/savepoints/keys",

@@ -7,14 +7,23 @@ from typing import Any
 
 from starlette.responses import Response
 
+from pystate.common.errors import PystateError
 from pystate.ops.jobmanager.rest import status_answers as messages
+from pystate.ops.jobmanager.rest.job_settings import job_settings
 from pystate.ops.jobmanager.rest.parameters import Parameter, number
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
 from pystate.ops.jobmanager.web.request_guard import MAX_BODY_BYTES
-from pystate.runtime.job_folder.submission import Submission, environment_from_json
+from pystate.runtime.job_folder.small_files import SessionFile
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile, environment_from_json
 from pystate.runtime.logs.log_reader import log_extent
-from pystate.runtime.rest.own_job_messages import DriverInfo, JobProgress, JobSubmitResponseBody, OutputExtents
+from pystate.runtime.rest.own_job_messages import (
+    DriverInfo,
+    JobProgress,
+    JobSubmitResponseBody,
+    OutputExtents,
+    SubmissionInfo,
+)
 
 _OUTPUT_CHUNK = 1 << 20
 _LARGEST_FILE = 1 << 43
@@ -39,6 +48,7 @@ _SUBMISSION = (
     _submitted("configuration", "Options, as text.", mapping(TEXT)),
     _submitted("job_name", "What it is called; the program's name for it where null.", nullable(TEXT)),
     _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
+    _submitted("origins", "Where each option was set, as text, for people.", mapping(TEXT)),
     _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
 )
 _OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)
@@ -47,6 +57,28 @@ _OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE
 def _submit(request: RestRequest) -> JobSubmitResponseBody:
     body = request.body
     return JobSubmitResponseBody(job_id=request.dispatcher.submit(Submission.from_json(body), environment_from_json(body)))
+
+
+def _submission(request: RestRequest) -> SubmissionInfo:
+    job = request.job
+    submission = SubmissionFile.read(job.directory)
+    try:
+        session = SessionFile.read_from(job.directory.session)
+    except PystateError:  # it is for spare drivers, which do without a damaged one
+        session = None
+    return SubmissionInfo(
+        job_id=job.job_id,
+        job_file=submission.job_file,
+        arguments=submission.arguments,
+        working_directory=submission.working_directory,
+        python=submission.python,
+        submitted_at=submission.submitted_at,
+        parallelism=submission.parallelism,
+        savepoint_path=submission.savepoint_path,
+        allow_non_restored_state=submission.allow_non_restored_state,
+        job_name=submission.job_name,
+        settings=job_settings(submission, None if session is None else session.configuration),
+    )
 
 
 def _driver(request: RestRequest) -> DriverInfo:
@@ -92,6 +124,14 @@ ROUTES = (
         refusals=(507,),
     ),
     RestRoute("GET", _PATH, _driver, "A job's driver process and its files.", DriverInfo, owner_only=True),
+    RestRoute(
+        "GET",
+        f"{_PATH}/submission",
+        _submission,
+        "What a job was submitted with, and each of its settings with where it comes from; secrets hidden.",
+        SubmissionInfo,
+        owner_only=True,
+    ),
     RestRoute("GET", f"{_PATH}/progress", _progress, "How far a job is.", JobProgress, asks_driver=True, owner_only=True),
     _output_route("stdout", "What an attached job has printed."),
     _output_route("log", "A job's log."),

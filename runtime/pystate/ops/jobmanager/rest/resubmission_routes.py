@@ -1,4 +1,4 @@
-"""The routes of pystate that resubmit a job, with changes."""
+"""The routes of pystate that start a job's program again: in its place, or beside it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.ops.jobmanager import resubmission
-from pystate.ops.jobmanager.rest.parameters import JOB_ID, Parameter, directory
+from pystate.ops.jobmanager.rest.parameters import JOB_ID, Parameter, directory, text_or_none, truth
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.ops.jobmanager.rest.schemas import nullable
+from pystate.ops.jobmanager.rest.schemas import TEXT, nullable
 from pystate.runtime.rest.message import EmptyResponseBody
 from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
 
@@ -36,7 +36,11 @@ PARALLELISM = Parameter[int | None](
     _parallelism_or_none,
 )
 SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
-
+_FORKED_FROM = directory("savepoint_path", "The savepoint or checkpoint that the new job starts from.", required=True)
+_JOB_NAME = Parameter[str | None](
+    "job_name", "What the new job is called; as the old one where it is missing.", nullable(TEXT), text_or_none
+)
+_WITHOUT_STATE = truth("allow_non_restored_state", "Whether state that no operator takes is left out.")
 
 KEEPER = Parameter[str | None](
     "keeper",
@@ -57,6 +61,18 @@ def _kept(request: RestRequest) -> ResubmissionInfo:
 def _forget(request: RestRequest) -> EmptyResponseBody:
     resubmission.forget(request.dispatcher, request.job, request[KEEPER])
     return EmptyResponseBody()
+
+
+def _fork(request: RestRequest) -> JobSubmitResponseBody:
+    forked = resubmission.fork(
+        request.dispatcher,
+        request.job,
+        str(request[_FORKED_FROM]),
+        request[PARALLELISM],
+        request[_JOB_NAME],
+        allow_non_restored_state=request[_WITHOUT_STATE],
+    )
+    return JobSubmitResponseBody(job_id=forked)
 
 
 def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
@@ -94,5 +110,17 @@ ROUTES = (
         body=(SAVEPOINT_PATH, PARALLELISM),
         owner_only=True,
         refusals=(404, 409, 507),
+    ),
+    RestRoute(
+        "POST",
+        "/pystate/jobs/{job_id}/fork",
+        _fork,
+        "Start another job of the program of a job that runs or has ended, from a snapshot.",
+        JobSubmitResponseBody,
+        status=202,
+        body=(_FORKED_FROM, PARALLELISM, _JOB_NAME, _WITHOUT_STATE),
+        reads_storage=True,
+        owner_only=True,
+        refusals=(404, 422, 503, 507),
     ),
 )

@@ -72,6 +72,19 @@ export const withQuery = (path, values) => {
   return `${path}?${query}`;
 };
 
+// The result of what was triggered at a path, once there is one; what it failed of is thrown.
+export async function awaitOperation(path) {
+  for (;;) {
+    const { status, operation } = await ask(path);
+    if (status.id === "COMPLETED") {
+      const cause = operation?.["failure-cause"];
+      if (cause) throw new RestError(0, { pystate: cause.pystate, errors: [cause["stack-trace"]?.split("\n")[0] ?? cause.class] });
+      return operation;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 700));
+  }
+}
+
 // -- what is watched: one stream for all that the page shows
 
 const entries = new Map(); // path -> {answer, listeners, count}

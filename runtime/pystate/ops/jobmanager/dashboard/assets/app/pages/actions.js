@@ -2,7 +2,7 @@
 import { html, useState } from "../preact.js";
 import { Command, Dialog, Failure, Notice } from "../components.js";
 import { quoted } from "../format.js";
-import { ask } from "../rest.js";
+import { ask, awaitOperation } from "../rest.js";
 import { t } from "../words.js";
 
 const ENDED = ["FINISHED", "CANCELED", "FAILED"];
@@ -32,18 +32,6 @@ export function Confirm({ title, what, command, button, danger, run, onClose, ch
   <//>`;
 }
 
-async function wait(path) {
-  for (;;) {
-    const answer = await ask(path);
-    if (answer.status.id === "COMPLETED") {
-      const cause = answer.operation?.["failure-cause"];
-      if (cause) throw Object.assign(new Error(answer.operation.pystate?.message ?? cause.pystate?.message ?? cause["stack-trace"]?.split("\n")[0] ?? cause.class), { hint: cause.pystate?.hint });
-      return answer.operation;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 700));
-  }
-}
-
 export function Actions({ job }) {
   const [open, show] = useState(null);
   const [message, say] = useState("");
@@ -58,15 +46,15 @@ export function Actions({ job }) {
   const told = message ? ` --message ${quoted(message)}` : "";
   const savepoint = async () => {
     const { "request-id": id } = await ask(`/jobs/${jid}/savepoints`, { method: "POST", body: { "cancel-job": false, message: message || null } });
-    return location(await wait(`/jobs/${jid}/savepoints/${id}`));
+    return location(await awaitOperation(`/jobs/${jid}/savepoints/${id}`));
   };
   const stop = async () => {
     const { "request-id": id } = await ask(`/jobs/${jid}/stop`, { method: "POST", body: { drain, message: message || null } });
-    return location(await wait(`/jobs/${jid}/savepoints/${id}`));
+    return location(await awaitOperation(`/jobs/${jid}/savepoints/${id}`));
   };
   const checkpoint = async () => {
     const { "request-id": id } = await ask(`/jobs/${jid}/checkpoints`, { method: "POST", body: {} });
-    const operation = await wait(`/jobs/${jid}/checkpoints/${id}`);
+    const operation = await awaitOperation(`/jobs/${jid}/checkpoints/${id}`);
     return t("Checkpoint {id} is completed.", { id: operation.checkpointId ?? operation["checkpoint-id"] ?? "" });
   };
   const cancel = async () => {

@@ -4,7 +4,7 @@ import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, W
 import { bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot } from "../plots.js";
-import { useAnswer, useOnce } from "../rest.js";
+import { useAnswer } from "../rest.js";
 import { isOutlier, tasksOf } from "../tasks.js";
 import { t } from "../words.js";
 import { Actions } from "./actions.js";
@@ -12,6 +12,7 @@ import { CheckpointsView } from "./checkpoints.js";
 import { ExceptionsView } from "./exceptions.js";
 import { Graph } from "./graph.js";
 import { LogView } from "./log.js";
+import { SettingsView } from "./settings.js";
 import { StateView } from "./state.js";
 
 export function JobPage({ route, session }) {
@@ -36,7 +37,7 @@ export function JobPage({ route, session }) {
     ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}
     ${view === "exceptions" ? html`<${ExceptionsView} jid=${jid} />` : null}
     ${view === "log" ? html`<${LogView} jid=${jid} />` : null}
-    ${view === "settings" ? html`<${SettingsView} jid=${jid} job=${job} />` : null}
+    ${view === "settings" ? html`<${SettingsView} jid=${jid} job=${job} session=${session} />` : null}
     ${view === "graph" ? html`<${GraphView} jid=${jid} job=${job} session=${session} now=${now} />` : null}`;
 }
 
@@ -63,9 +64,9 @@ function GraphView({ jid, job, session, now }) {
     ${progress?.restore ? html`<p class="small soft">${t("Restoring checkpoint {id}", { id: progress.restore["checkpoint-id"] ?? "" })}</p><${Progress} done=${progress.restore.bytes ?? 0} total=${progress.restore.total ?? 1} label=${t("Restore")} />` : null}<//>
     ${session.loggedIn ? null : html`<${Notice} title=${t("Log in to see rates, load and state of each task.")}><a href="#/login">${t("Log in")}</a><//>`}
     <${Panel} title=${t("Job graph")} side=${html`<div class="legend"><span><i style=${{ background: "var(--busy)" }}></i>${t("busy")}</span><span><i style=${{ background: "var(--pressed)" }}></i>${t("back-pressured")}</span><span><i style=${{ background: "var(--idle)" }}></i>${t("idle")}</span></div>`}>
-      <${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} />
+      ${job.plan.nodes.length ? html`<${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} />` : html`<p class="empty">${t("The job has no plan yet.")}</p>`}
     <//>
-    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
+    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
     ${kept.at.length ? html`<div class="grid">
       <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
@@ -88,14 +89,4 @@ function Subtasks({ task, node, now }) {
       <td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
     ${task.skewed ? html`<${Notice} kind="warn" title=${t("One subtask has far more than the others.")}>${t("Its key groups hold more records or more state than the others': see which on the page State.")}<//>` : null}
   <//>`;
-}
-
-function SettingsView({ jid, job }) {
-  const { data, error } = useOnce(`/jobs/${jid}/config`);
-  const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
-  if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
-  const of = (entries) => html`<div class="scroll" tabindex="0"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
-  return html`<div class="grid"><${Panel} title=${t("Given to the job")}>${of(data.pystate.configuration)}<//>
-    <${Panel} title=${t("Execution")}>${of({ ...data["execution-config"], maxParallelism: job.maxParallelism })}<//>
-    ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;
 }

@@ -1,8 +1,9 @@
 // Savepoints as versions: the tree, one of them, two of them beside each other.
 import { html, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
+import { Badge, Command, Dialog, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
 import { bytes, commandLine, count, duration, nameOfPath, quoted, time } from "../format.js";
-import { ask, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
+import { ask, awaitOperation, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
+import { goTo } from "../route.js";
 import { t } from "../words.js";
 import { Confirm } from "./actions.js";
 import { SnapshotState } from "./state.js";
@@ -31,7 +32,7 @@ export function SavepointsPage({ route, session }) {
       ${data.trees.length ? html`<ul class="tree">${data.trees.map((node) => html`<${Node} key=${node.id ?? node["job-id"]} node=${node} tools=${tools} />`)}</ul>` : html`<p class="empty">${t("There is none yet.")} <code>pystate savepoint JOB</code></p>`}
     <//>
     ${data.damaged.map((one) => html`<${Notice} kind="bad" key=${one.path} title=${one.path}>${one.problem}<//>`)}`}
-    ${picked ? html`<${Version} key=${picked} path=${picked} summary=${current} others=${[...known.values()].filter((one) => one.path !== picked)} other=${other} compareWith=${compareWith} gone=${() => { pick(null); again(); }} />` : null}`;
+    ${picked ? html`<${Version} key=${picked} path=${picked} summary=${current} jobs=${jobs} others=${[...known.values()].filter((one) => one.path !== picked)} other=${other} compareWith=${compareWith} gone=${() => { pick(null); again(); }} />` : null}`;
 }
 
 function Node({ node, tools }) {
@@ -47,7 +48,7 @@ function Node({ node, tools }) {
   </li>`;
 }
 
-function Version({ path, summary, others, other, compareWith, gone }) {
+function Version({ path, summary, jobs, others, other, compareWith, gone }) {
   const [check, set] = useState(null);
   const [asked, askFor] = useState(null);
   const verify = async () => {
@@ -60,19 +61,11 @@ function Version({ path, summary, others, other, compareWith, gone }) {
   };
   const dispose = async () => {
     const { "request-id": id } = await ask("/savepoint-disposal", { method: "POST", body: { "savepoint-path": path } });
-    for (;;) {
-      const answer = await ask(`/savepoint-disposal/${id}`);
-      if (answer.status.id === "COMPLETED") {
-        const cause = answer.operation?.["failure-cause"];
-        if (cause) throw new Error(answer.operation.pystate?.message ?? cause.class);
-        gone();
-        return;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
+    await awaitOperation(`/savepoint-disposal/${id}`);
+    gone();
   };
   return html`
-    <${Panel} title=${nameOfPath(path)} side=${html`<div class="actions"><button onClick=${verify}>${t("Verify")}</button><button class="danger" onClick=${() => askFor("dispose")}>${t("Delete")}</button></div>`}>
+    <${Panel} title=${nameOfPath(path)} side=${html`<div class="actions"><button class="main" onClick=${() => askFor("fork")}>${t("Start a job from here")}</button><button onClick=${verify}>${t("Verify")}</button><button class="danger" onClick=${() => askFor("dispose")}>${t("Delete")}</button></div>`}>
       ${summary ? html`<${Facts} of=${[
         [t("Taken"), time(summary.timestamp), t("{age} ago", { age: duration(serverNow() - summary.timestamp) })],
         [t("Job"), summary["job-name"], summary["job-id"].slice(0, 8)],
@@ -85,13 +78,42 @@ function Version({ path, summary, others, other, compareWith, gone }) {
       ]} />` : null}
       ${check?.waits ? html`<${Waiting} />` : null}<${Failure} error=${check?.error} />
       ${check?.data ? html`<${Notice} kind=${check.data.sound ? "good" : "bad"} title=${check.data.sound ? t("It is sound: {files} files, {size} were read.", { files: check.data.files, size: bytes(check.data.bytes) }) : t("It can't be relied on.")}>${check.data.problems.map((one) => html`<span class="mono small">${one.part} ${one.file}: ${one.what ?? one.problem}</span>`)}<//>` : null}
-      <p class="small soft">${t("Start a job from it, with the same program or a new one, beside the one that runs or in its place:")}</p>
-      <${Command} text=${`pystate run -d -s ${quoted(path)} job.py`} />
       ${others.length ? html`<div class="row"><label class="field">${t("Compare with")}<select value=${other ?? ""} onChange=${(event) => compareWith(event.target.value || null)}><option value="">–</option>${others.map((one) => html`<option key=${one.path} value=${one.path}>${nameOfPath(one.path)} · ${time(one.timestamp)}</option>`)}</select></label></div>` : null}
     <//>
     ${other ? html`<${Difference} before=${path} after=${other} />` : null}
     <${SnapshotState} path=${path} />
-    ${asked ? html`<${Confirm} title=${t("Delete this savepoint?")} what=${t("Its files are deleted for good. It is refused where a job was started from it and still needs it.")} command=${commandLine("pystate savepoints dispose", [path])} button=${t("Delete")} danger run=${dispose} onClose=${() => askFor(null)} />` : null}`;
+    ${asked === "fork" ? html`<${Fork} path=${path} summary=${summary} jobs=${jobs} onClose=${() => askFor(null)} />` : null}
+    ${asked === "dispose" ? html`<${Confirm} title=${t("Delete this savepoint?")} what=${t("Its files are deleted for good. It is refused where a job was started from it and still needs it.")} command=${commandLine("pystate savepoints dispose", [path])} button=${t("Delete")} danger run=${dispose} onClose=${() => askFor(null)} />` : null}`;
+}
+
+// A job from a version: of the program of a job that is known here, as it is today.
+function Fork({ path, summary, jobs, onClose }) {
+  const known = jobs.filter((job) => !job.pystate?.embedded).sort((a, b) => rank(b) - rank(a) || b["start-time"] - a["start-time"]);
+  function rank(job) {
+    return job.jid === summary?.["job-id"] ? 2 : job.name === summary?.["job-name"] ? 1 : 0;
+  }
+  const [chosen, choose] = useState(null);
+  const [given, give] = useState({});
+  const source = known.find((job) => job.jid === chosen) ?? known[0];
+  const submission = useOnce(source ? `/pystate/jobs/${source.jid}/submission` : null).data;
+  const set = (name) => (event) => give({ ...given, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
+  const program = submission ? `${quoted(submission.job_file)}${submission.arguments.map((one) => ` ${quoted(one)}`).join("")}` : "job.py";
+  const command = `${submission ? `cd ${quoted(submission.working_directory)} && ` : ""}pystate run -d -s ${quoted(path)}${given.parallelism ? ` -p ${given.parallelism}` : submission?.parallelism ? ` -p ${submission.parallelism}` : ""}${given.name ? ` --name ${quoted(given.name)}` : ""}${given.without ? " -n" : ""} ${program}`;
+  const what = t("A new job starts with the state of {name}, and with the program as its file is today.", { name: nameOfPath(path) });
+  const start = async () => {
+    const body = { savepoint_path: path, parallelism: given.parallelism ? Number(given.parallelism) : null, job_name: given.name || null, allow_non_restored_state: Boolean(given.without) };
+    const { job_id: jid } = await ask(`/pystate/jobs/${source.jid}/fork`, { method: "POST", body });
+    goTo(`/jobs/${jid}`);
+  };
+  if (!source) return html`<${Dialog} title=${t("Start a job from this version?")} onClose=${onClose}><p>${t("No job is known here whose program could be started. This starts any program from it:")}</p><${Command} text=${command} /><div class="actions"><button onClick=${onClose}>${t("Back")}</button></div><//>`;
+  const ended = ["FINISHED", "CANCELED", "FAILED"].includes(source.state);
+  return html`<${Confirm} title=${t("Start a job from this version?")} what=${what} command=${command} button=${t("Start it")} run=${start} onClose=${onClose}>
+    <label class="field">${t("Program and settings of")}<select value=${source.jid} onChange=${(event) => choose(event.target.value)}>${known.map((job) => html`<option key=${job.jid} value=${job.jid}>${job.name} · ${job.jid.slice(0, 8)} · ${job.state} · ${time(job["start-time"])}</option>`)}</select></label>
+    ${submission ? html`<p class="mono small">${program}</p>` : null}
+    <div class="row"><label class="field">${t("Name")}<input value=${given.name ?? ""} placeholder=${submission?.job_name ?? source.name} maxlength="200" onInput=${set("name")} /></label><label class="field">${t("Parallelism")}<input type="number" min="1" max=${summary?.["max-parallelism"] ?? 32768} value=${given.parallelism ?? ""} placeholder=${submission?.parallelism ?? summary?.parallelism ?? ""} onInput=${set("parallelism")} /></label></div>
+    <label class="check"><input type="checkbox" checked=${given.without ?? false} onChange=${set("without")} />${t("leave out state that the program has no more")}</label>
+    ${ended ? html`<p class="small soft">${t("Environment variables of an ended job are not kept: the new one has those of the job manager.")}</p>` : html`<${Notice} kind="warn" title=${t("{name} runs, and goes on.", { name: source.name })}><span>${t("Both read the same sources and write to the same sinks. If the new one is to take its place, stop it first:")}</span> <a href=${`#/jobs/${source.jid}`}>${t("to the job")}</a><//>`}
+  <//>`;
 }
 
 function Difference({ before, after }) {
