@@ -94,6 +94,7 @@ from pystate.datastream.data_stream import DataStream, DataStreamSink, KeyedStre
 from pystate.datastream.environment import StreamExecutionEnvironment
 from pystate.datastream.interval_joins import IntervalJoin, IntervalJoined
 from pystate.datastream.joined_streams import CoGroupedStreams, JoinedStreams
+from pystate.datastream.preview import Preview
 from pystate.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from pystate.datastream.state_backend import (
     CustomStateBackend,
@@ -187,6 +188,7 @@ __all__ = [
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
+    "Preview",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",

@@ -4,6 +4,7 @@ They correspond to Flink's `OneInputStreamOperatorTestHarness` and `ProcessFunct
 job's slots. `docs/testing.md` explains them.
 """
 
+from pystate.testing.golden_run import GoldenRun
 from pystate.testing.harness import OperatorTestHarness
 from pystate.testing.harnesses import (
     BroadcastOperatorTestHarness,
@@ -16,16 +17,37 @@ from pystate.testing.harnesses import (
 from pystate.testing.operator_snapshot import OperatorSnapshot
 from pystate.testing.sink_harness import SinkTestHarness
 from pystate.testing.source_harness import SourceTestHarness
+from pystate.testing.step_run import run_steps
+from pystate.testing.steps import (
+    Checkpoint,
+    Elements,
+    EpochEnd,
+    EpochFailure,
+    JobFailure,
+    ProcessingTime,
+    Watermark,
+    without_failures,
+)
 
 __all__ = [
     "BroadcastOperatorTestHarness",
+    "Checkpoint",
+    "Elements",
+    "EpochEnd",
+    "EpochFailure",
+    "GoldenRun",
+    "JobFailure",
     "KeyedOneInputOperatorTestHarness",
     "OneInputOperatorTestHarness",
     "OperatorSnapshot",
     "OperatorTestHarness",
     "SinkTestHarness",
     "ProcessFunctionTestHarnesses",
+    "ProcessingTime",
     "SourceTestHarness",
     "TwoInputOperatorTestHarness",
+    "Watermark",
     "WindowOperatorTestHarness",
+    "run_steps",
+    "without_failures",
 ]

@@ -24,7 +24,9 @@ from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
+from pystate.testing.golden_run import GoldenRun
 from pystate.testing.operator_snapshot import UID, OperatorSnapshot, repartition
+from pystate.testing.steps import Elements, InputStep, ProcessingTime, Watermark
 
 H = TypeVar("H", bound="OperatorTestHarness")
 
@@ -134,6 +136,7 @@ class OperatorTestHarness:
         self._snapshot: OperatorSnapshot | None = None
         self._opened = False
         self._in_epoch = False
+        self._recording: GoldenRun | None = None
         types = {MAIN_OUTPUT: output_type, **{tag.tag_id: tag.type_info for tag in side_outputs}}
         self._outputs = [CollectedOutput(RecordCodec(type_info, "output").decode) for type_info in types.values()]
         self._output_of = dict(zip(types, self._outputs, strict=True))
@@ -190,11 +193,30 @@ class OperatorTestHarness:
                 f"{snapshot.max_parallelism} key groups; the harness is subtask {index} of {task.parallelism} with "
                 f"{task.max_parallelism}."
             )
-            raise StateError(message, hint="spread the snapshots of all subtasks with repartition(...)")
+            hint = "spread the snapshots of all subtasks with repartition(...)"
+            if snapshot.max_parallelism != task.max_parallelism:
+                hint = f"make the harness with max_parallelism={snapshot.max_parallelism}"
+            raise StateError(message, hint=hint)
         if self._opened:
             message = "State is restored before open()."
             raise StateError(message)
         self._snapshot = snapshot
+
+    def initialize_state_from_savepoint(self, path: str, uid: str) -> None:
+        """Start from the state that an operator of a job has in a savepoint or checkpoint, whatever its parallelism was.
+
+        The state is restored in `open`, by the code of a job's restore. It stays where it is while the harness is used.
+
+        Args:
+            path: The directory of the savepoint or checkpoint, or its `_metadata`.
+            uid: The operator's uid there.
+
+        Raises:
+            SnapshotError: There is no such snapshot or operator.
+            RestoreError: The state can't be redistributed that way.
+            StateError: The operator has another max parallelism than the harness, or the harness is open.
+        """
+        self.initialize_state(OperatorSnapshot.from_savepoint(path, uid, self._task.parallelism)[self._chain.subtask])
 
     def open(self) -> None:
         """Restore the state, and call `initialize_state` and `open` of the function."""
@@ -216,6 +238,8 @@ class OperatorTestHarness:
         for output in self._outputs:
             output.keep()
         self._in_epoch = False
+        if self._recording is not None:
+            self._recording.end_epoch()
 
     def roll_back_epoch(self) -> None:
         """Undo the current epoch's changes to state and output, as when a Python worker dies in mid-epoch.
@@ -228,6 +252,8 @@ class OperatorTestHarness:
         for output in self._outputs:
             output.roll_back()
         self._in_epoch = False
+        if self._recording is not None:
+            self._recording.roll_back_epoch()
         if beyond is not None:
             raise beyond
 
@@ -262,6 +288,7 @@ class OperatorTestHarness:
         if self._opened:
             self._in_epoch = True
             self._chain.on_tick()
+        self._record(ProcessingTime(milliseconds))
 
     def get_processing_time(self) -> int:
         """Return the processing time."""
@@ -278,6 +305,34 @@ class OperatorTestHarness:
     def num_processing_time_timers(self) -> int:
         """Return the number of processing-time timers."""
         return self._count_timers(TimeDomain.PROCESSING_TIME)
+
+    def apply(self, step: InputStep) -> None:
+        """Take a step: elements, a watermark or a processing time, or end the epoch."""
+        if isinstance(step, Elements):
+            self._process(step.input, step.values, step.timestamps)
+        elif isinstance(step, Watermark):
+            self._process_watermark(step.input, step.timestamp)
+        elif isinstance(step, ProcessingTime):
+            self.set_processing_time(step.milliseconds)
+        else:
+            self.end_epoch()
+
+    def record(self) -> GoldenRun:
+        """Record from now on what the harness is given, for a test that expects the same results: see `GoldenRun.write`.
+
+        Raises:
+            StateError: The harness has results or an epoch already.
+        """
+        if self._in_epoch or any(output.elements for output in self._outputs):
+            message = "A recording begins before the first element."
+            raise StateError(message)
+        self._recording = GoldenRun(self.results)
+        return self._recording
+
+    def results(self) -> dict[str, list[Any]]:
+        """Return the results so far of the main output, whose name is "", and of each side output by its tag."""
+        self._chain.flush_output()
+        return {name: list(output.elements) for name, output in self._output_of.items()}
 
     def extract_output(self) -> list[Any]:
         """Return all results so far, in order, including those of the current epoch."""
@@ -297,7 +352,14 @@ class OperatorTestHarness:
         return list(self._output_of[output_tag.tag_id].elements)
 
     def clear_output(self) -> None:
-        """Forget the results so far."""
+        """Forget the results so far.
+
+        Raises:
+            StateError: They are recorded.
+        """
+        if self._recording is not None:
+            message = "Results that are recorded can't be forgotten."
+            raise StateError(message, hint="leave clear_output() out while record() is in force")
         self._chain.flush_output()
         for output in self._outputs:
             output.clear()
@@ -331,10 +393,17 @@ class OperatorTestHarness:
         batch = list(elements)
         times: list[int | None] = [None] * len(batch) if timestamps is None else list(timestamps)
         self._chain.on_batch(self._batch(input_index, batch, times), input_index)
+        has_times = any(time is not None for time in times)
+        self._record(Elements(batch, times if has_times else None, input_index))
 
     def _process_watermark(self, input_index: int, timestamp: int) -> None:
         self._begin()
         self._chain.on_watermark(timestamp, input_index)
+        self._record(Watermark(timestamp, input_index))
+
+    def _record(self, step: Elements | Watermark | ProcessingTime) -> None:
+        if self._recording is not None:
+            self._recording.add(step)
 
     def _begin(self) -> None:
         if not self._opened:

@@ -1,28 +1,28 @@
-"""A real Kafka broker on loopback, from the jars that `make servers` brings: one process, no ZooKeeper (KRaft)."""
+"""A real Kafka broker on loopback for tests: one process, no ZooKeeper (KRaft)."""
 
 from __future__ import annotations
 
 import base64
+import importlib
 import importlib.util
 import itertools
+import os
+import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from pystate.common.errors import JavaNotFoundError
+from pystate.common.errors import ExternalSystemError, JavaNotFoundError
 from pystate.common.processes.java import find_java
-from tests.servers.nginx import free_port
-from tests.servers.places import SERVERS
-from tests.waiting import LONGEST_S
 
-JARS = SERVERS / "kafka"
-SPARK_JARS = SERVERS / "spark-kafka"
+__all__ = ["KafkaBroker", "running_broker"]
+
+_LONGEST_S = 180
+"""How long an answer is waited for: a broker on a busy machine is slow."""
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -50,6 +50,7 @@ class KafkaBroker:
 
     Args:
         folder: Its own.
+        libraries: The folder with Kafka's jars.
         settings: Further ones of the server.
         passwords: By user: of a second listener, which wants them (SASL/PLAIN). None for no such listener.
 
@@ -59,9 +60,14 @@ class KafkaBroker:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        libraries: Path,
+        settings: Mapping[str, str] | None = None,
+        passwords: Mapping[str, str] | None = None,
     ) -> None:
-        port, controller, secure = free_port(), free_port(), free_port()
+        port, controller, secure = _free_port(), _free_port(), _free_port()
+        self._libraries = libraries
         self.address, self.secure_address = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
         self._folder = folder
         self._settings = folder / "server.properties"
@@ -73,7 +79,7 @@ class KafkaBroker:
         self._names = itertools.count(1)
         # 16 bytes, of which the first is 0: an id that begins with a dash would be taken for an option
         cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-        subprocess.run(
+        subprocess.run(  # noqa: S603 - Java
             [*self._java("kafka.tools.StorageTool"), "format", "-t", cluster, "-c", str(self._settings)],
             check=True,
             capture_output=True,
@@ -82,7 +88,7 @@ class KafkaBroker:
     def start(self) -> None:
         """Start it, and wait until it answers a client."""
         with self._log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - Java
                 [*self._java("kafka.Kafka"), str(self._settings)],
                 cwd=self._folder,
                 stdout=output,
@@ -93,118 +99,119 @@ class KafkaBroker:
 
     def wait(self) -> None:
         """Wait until it answers a client."""
-        from confluent_kafka import KafkaException
+        KafkaException = _client("confluent_kafka").KafkaException
 
-        deadline = time.monotonic() + LONGEST_S
+        deadline = time.monotonic() + _LONGEST_S
         while True:
-            assert self._process is not None and self._process.poll() is None, self._log.read_text("utf-8", "replace")
+            runs = self._process is not None and self._process.poll() is None
+            _check(runs, lambda: f"Kafka has ended: {self._log.read_text('utf-8', 'replace')}")
             try:
                 self.admin().list_topics(timeout=1)
             except KafkaException:
-                assert time.monotonic() < deadline, f"no broker after {LONGEST_S} s"
+                _check(time.monotonic() < deadline, lambda: f"Kafka doesn't answer after {_LONGEST_S} s.")
             else:
                 return
 
     def kill(self) -> None:
         """Kill it as kill -9 does."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(LONGEST_S)
-        self._process = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_LONGEST_S)
+            self._process = None
 
     def close(self) -> None:
         """End it, where it runs."""
-        if self._process is not None:
-            self.kill()
+        self.kill()
 
     def admin(self) -> Any:
         """Return a client that looks after topics."""
-        from confluent_kafka.admin import AdminClient
+        AdminClient = _client("confluent_kafka.admin").AdminClient
 
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
     def new_topic(self, partitions: int = 1, prefix: str = "topic", **config: str) -> str:
         """Make a topic, and return its name."""
-        from confluent_kafka.admin import NewTopic
+        NewTopic = _client("confluent_kafka.admin").NewTopic
 
         name = f"{prefix}-{next(self._names)}"
         topic = NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
         admin = self.admin()  # its answers end with it
-        admin.create_topics([topic])[name].result(LONGEST_S)
+        admin.create_topics([topic])[name].result(_LONGEST_S)
         self._wait_for(name, partitions)
         return name
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Let a topic have so many partitions in all."""
-        from confluent_kafka.admin import NewPartitions
+        NewPartitions = _client("confluent_kafka.admin").NewPartitions
 
         admin = self.admin()
-        admin.create_partitions([NewPartitions(topic, count)])[topic].result(LONGEST_S)
+        admin.create_partitions([NewPartitions(topic, count)])[topic].result(_LONGEST_S)
         self._wait_for(topic, count)
 
     def group_offsets(self, group: str, *topics: str) -> dict[tuple[str, int], int]:
         """Return the offsets that a consumer group has committed for topics."""
-        from confluent_kafka import Consumer, TopicPartition
+        of = _client("confluent_kafka")
+        Consumer, TopicPartition = of.Consumer, of.TopicPartition
 
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": group, "log_level": 2})
         try:
-            known = consumer.list_topics(timeout=LONGEST_S).topics
+            known = consumer.list_topics(timeout=_LONGEST_S).topics
             asked = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
-            return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, 30) if one.offset >= 0}
+            return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, _LONGEST_S) if one.offset >= 0}
         finally:
             consumer.close()
 
     def forget_group(self, group: str) -> None:
         """Drop a group's offsets, as brokers do some days after their last use (`offsets.retention.minutes`)."""
         admin = self.admin()  # its answers end with it
-        admin.delete_consumer_groups([group])[group].result(LONGEST_S)
+        admin.delete_consumer_groups([group])[group].result(_LONGEST_S)
 
     def alter_topic(self, topic: str, config: Mapping[str, str]) -> None:
         """Set properties of a topic."""
-        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-        admin = self.admin()
-        entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        admin.incremental_alter_configs([resource])[resource].result(LONGEST_S)
+        of, admin = _client("confluent_kafka.admin"), self.admin()
+        change = of.AlterConfigOpType.SET
+        entries = [of.ConfigEntry(key, value, incremental_operation=change) for key, value in config.items()]
+        resource = of.ConfigResource(of.ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result(_LONGEST_S)
 
     def remake_topic(self, topic: str, partitions: int) -> None:
         """Delete a topic, and make another one of its name."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import NewTopic
+        KafkaException = _client("confluent_kafka").KafkaException
+        NewTopic = _client("confluent_kafka.admin").NewTopic
 
         admin = self.admin()
-        admin.delete_topics([topic])[topic].result(LONGEST_S)
-        deadline = time.monotonic() + LONGEST_S
+        admin.delete_topics([topic])[topic].result(_LONGEST_S)
+        deadline = time.monotonic() + _LONGEST_S
         while True:  # it goes a little later
             try:
-                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(LONGEST_S)
+                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_LONGEST_S)
                 break
             except KafkaException:
-                assert time.monotonic() < deadline
+                _check(time.monotonic() < deadline, lambda: f"The topic {topic} isn't deleted after {_LONGEST_S} s.")
                 time.sleep(0.1)
         self._wait_for(topic, partitions)
 
     @contextmanager
     def open_transaction(self, topic: str, partition: int, value: str = "open") -> Iterator[Any]:
         """Have a transaction of somebody else open in a partition; it is aborted at the end, where it wasn't ended."""
-        from confluent_kafka import KafkaException, Producer
+        of = _client("confluent_kafka")
+        KafkaException, Producer = of.KafkaException, of.Producer
 
         other = f"other-{uuid.uuid4().hex}"
         producer = Producer({"bootstrap.servers": self.address, "transactional.id": other, "log_level": 2})
-        producer.init_transactions(30)
+        producer.init_transactions(_LONGEST_S)
         producer.begin_transaction()
         producer.produce(topic, key=other, value=value, partition=partition)
-        assert producer.flush(30) == 0
+        _check(producer.flush(_LONGEST_S) == 0, lambda: f"Kafka took no record for {topic} in {_LONGEST_S} s.")
         try:
             yield producer
         finally:
             with suppress(KafkaException):
-                producer.abort_transaction(30)
+                producer.abort_transaction(_LONGEST_S)
 
     def send(self, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None = None, **more: Any) -> None:
         """Write records of key and value, in their order."""
-        from confluent_kafka import Producer
+        Producer = _client("confluent_kafka").Producer
 
         producer = Producer({"bootstrap.servers": self.address, "log_level": 2, "enable.idempotence": True})
         where = {} if partition is None else {"partition": partition}
@@ -216,11 +223,12 @@ class KafkaBroker:
                 except BufferError:  # more than the client holds (100,000): wait for some to arrive
                     producer.poll(0.1)
             producer.poll(0)
-        assert producer.flush(60) == 0
+        _check(producer.flush(_LONGEST_S) == 0, lambda: f"Kafka didn't take all records for {topic} in {_LONGEST_S} s.")
 
     def read(self, topic: str, isolation: str = "read_committed") -> list[Any]:
         """Return all messages of a topic that a reader sees by now, partition by partition."""
-        from confluent_kafka import Consumer, KafkaError, TopicPartition
+        of = _client("confluent_kafka")
+        Consumer, KafkaError, TopicPartition = of.Consumer, of.KafkaError, of.TopicPartition
 
         settings = {
             "bootstrap.servers": self.address,
@@ -233,18 +241,18 @@ class KafkaBroker:
         }
         consumer, found = Consumer(settings), []
         try:
-            partitions = sorted(consumer.list_topics(topic, timeout=LONGEST_S).topics[topic].partitions)
+            partitions = sorted(consumer.list_topics(topic, timeout=_LONGEST_S).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
             ended: set[int] = set()
-            deadline = time.monotonic() + LONGEST_S
+            deadline = time.monotonic() + _LONGEST_S
             while len(ended) < len(partitions):
-                assert time.monotonic() < deadline, "the topic has no end"
+                _check(time.monotonic() < deadline, lambda: f"The end of {topic} isn't reached after {_LONGEST_S} s.")
                 message = consumer.poll(1)
                 if message is None:
                     continue
                 if message.error() is None:
                     found.append(message)
-                elif message.error().code() == KafkaError._PARTITION_EOF:
+                elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name in the client
                     ended.add(message.partition())
         finally:
             consumer.close()
@@ -252,26 +260,27 @@ class KafkaBroker:
 
     def open_transactions(self, topic: str) -> list[int]:
         """Return the partitions where readers of committed records wait for the end of a transaction."""
-        from confluent_kafka import IsolationLevel, TopicPartition
-        from confluent_kafka.admin import OffsetSpec
+        of = _client("confluent_kafka")
+        IsolationLevel, TopicPartition = of.IsolationLevel, of.TopicPartition
+        OffsetSpec = _client("confluent_kafka.admin").OffsetSpec
 
         admin = self.admin()
-        partitions = admin.list_topics(topic, timeout=LONGEST_S).topics[topic].partitions
+        partitions = admin.list_topics(topic, timeout=_LONGEST_S).topics[topic].partitions
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
         ends = []
         for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
             answers = admin.list_offsets(asked, isolation_level=isolation)
-            ends.append({place.partition: answer.result(LONGEST_S).offset for place, answer in answers.items()})
+            ends.append({place.partition: answer.result(_LONGEST_S).offset for place, answer in answers.items()})
         return [number for number in partitions if ends[0][number] != ends[1][number]]
 
     def _wait_for(self, topic: str, partitions: int) -> None:
-        deadline = time.monotonic() + LONGEST_S
+        deadline = time.monotonic() + _LONGEST_S
         while True:
-            known = self.admin().list_topics(timeout=LONGEST_S).topics.get(topic)
+            known = self.admin().list_topics(timeout=10).topics.get(topic)
             if known is not None and len(known.partitions) == partitions:
                 if all(one.leader != -1 for one in known.partitions.values()):
                     return
-            assert time.monotonic() < deadline, f"no leaders of {topic}"
+            _check(time.monotonic() < deadline, lambda: f"The partitions of {topic} have no leaders after {_LONGEST_S} s.")
 
     def _java(self, main_class: str) -> list[str]:
         return [
@@ -279,7 +288,7 @@ class KafkaBroker:
             "-Xmx256m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            *("-cp", f"{JARS}/*"),
+            *("-cp", f"{self._libraries}/*"),
             main_class,
         ]
 
@@ -298,12 +307,20 @@ def _with_passwords(port: int, controller: int, secure: int, passwords: Mapping[
     }
 
 
-def missing() -> str | None:
-    """Say why there is no broker here; None where there is one."""
-    if not (JARS / ".complete").is_file():
-        return "there is no Kafka here: run `make servers`"
+def kafka_libraries(configured: Sequence[Path] = ()) -> Path | None:
+    """Return the folder with a Kafka's jars: the configured one, else `libs` below `KAFKA_HOME`; None if neither is set."""
+    home = os.environ.get("KAFKA_HOME")
+    return next(iter(configured), None if home is None else Path(home, "libs"))
+
+
+def why_no_broker(libraries: Path | None) -> str | None:
+    """Return why no broker can run here; None if one can."""
+    if libraries is None:
+        return "there is no Kafka here: set KAFKA_HOME to the folder of one, or pystate_kafka_libs in pytest's configuration"
+    if not any(libraries.glob("kafka_*.jar")):
+        return f"{libraries} has no Kafka: there is no kafka_*.jar in it"
     if importlib.util.find_spec("confluent_kafka") is None:
-        return "there is no client of Kafka's here: run `make setup`"
+        return "there is no client of Kafka here: pip install 'pystate-spark[kafka]'"
     try:
         find_java()
     except JavaNotFoundError as error:
@@ -311,19 +328,12 @@ def missing() -> str | None:
     return None
 
 
-def spark_jars() -> list[str]:
-    """Return the files of Spark's connector to Kafka; none where `make servers` has not brought them."""
-    if not (SPARK_JARS / ".complete").is_file():
-        return []
-    return [str(path) for path in sorted(SPARK_JARS.glob("*.jar"))]
-
-
 @contextmanager
 def running_broker(
-    folder: Path, settings: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None
+    folder: Path, libraries: Path, settings: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None
 ) -> Iterator[KafkaBroker]:
-    """Run a broker."""
-    broker = KafkaBroker(folder, settings, passwords)
+    """Run a broker; for its arguments see `KafkaBroker`."""
+    broker = KafkaBroker(folder, libraries, settings, passwords)
     try:
         broker.start()
         yield broker
@@ -331,11 +341,17 @@ def running_broker(
         broker.close()
 
 
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """One broker for all tests of a process; who kills it starts it again."""
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
+def _client(module: str) -> Any:
+    """Return a module of the client of Kafka; without types, which most of its names don't have."""
+    return importlib.import_module(module)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _check(holds: bool, message: Callable[[], str]) -> None:
+    if not holds:
+        raise ExternalSystemError(message())

@@ -14,6 +14,7 @@ from pystate.core.snapshot.metadata import (
     OperatorSubtaskState,
     SavepointFormatType,
 )
+from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
 from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME
@@ -70,6 +71,39 @@ class OperatorSnapshot:
             round_robin_repartitioner.repartition([written.raw_operator_state], 1)[0],
         )
         return OperatorSnapshot(checkpoint_id, subtask_index, parallelism, max_parallelism, written, restored)
+
+    @staticmethod
+    def from_savepoint(path: str, uid: str, parallelism: int = 1) -> list[OperatorSnapshot]:
+        """Return the state of an operator of a job in a savepoint or checkpoint, as the share of each subtask.
+
+        Args:
+            path: The directory of the savepoint or checkpoint, or its `_metadata`.
+            uid: The operator's uid there.
+            parallelism: The number of subtasks that take over.
+
+        Raises:
+            SnapshotError: There is no such snapshot or operator.
+            RestoreError: The state can't be redistributed that way.
+            StateError: It is an unaligned checkpoint, which has elements that are still to be processed.
+        """
+        reader = SnapshotReader(path)
+        operator = reader.operator(uid)
+        vertex = JobVertex(uid, operator.name, parallelism)
+        assigned = StateAssignmentOperation(reader.metadata, [vertex], allow_non_restored=True, where=path).assign()
+        if assigned.in_flight:
+            message = f"The checkpoint has elements in flight to operator {uid!r}, which a harness can't be given."
+            raise StateError(message, where=path, hint="take a savepoint, which has none")
+        return [
+            OperatorSnapshot(
+                reader.metadata.checkpoint_id,
+                index,
+                parallelism,
+                operator.max_parallelism,
+                None,
+                RestoredOperator.of(assigned, uid, index, reader.location.uri),
+            )
+            for index in range(parallelism)
+        ]
 
 
 def repartition(

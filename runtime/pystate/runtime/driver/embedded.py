@@ -169,19 +169,25 @@ class EmbeddedExecutor(LocalExecutor):
 
     Each `execute` is a job with its own id; several may run one after another in one session. The job's folder records which
     process runs it and its address, for job managers and for tools that look after the process is gone.
+
+    Args:
+        home: The installation; None for that of the environment.
+        configuration: The options; None for those of the configuration file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, home: PystateHome | None = None, configuration: Configuration | None = None) -> None:
         self._record: _EmbeddedRecord | None = None
-        home = PystateHome()
-        loaded = load_configuration(home=home)
-        for notice in loaded.notices:
-            sys.stderr.write(f"{notice}\n")
+        home = PystateHome() if home is None else home
+        if configuration is None:
+            loaded = load_configuration(home=home)
+            configuration = loaded.configuration
+            for notice in loaded.notices:
+                sys.stderr.write(f"{notice}\n")
         for sentence in close_to_others(home):
             sys.stderr.write(f"{sentence}\n")
-        super().__init__(loaded.configuration, home)
+        super().__init__(configuration, home)
         home.remove_old_secrets()
-        add_python_files(loaded.configuration)
+        add_python_files(configuration)
         # modules beside the program must be found by the workers too
         sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
 

@@ -284,6 +284,15 @@ class ProgramJobs:
         for job in running:
             job.wait()
 
+    def cancel_all(self) -> None:
+        """Cancel the jobs that still run, and wait for their end."""
+        running = self._running()
+        for job in running:
+            job.take_no_more()
+            job.cancel()
+        for job in running:
+            _end_of(job)
+
     def outlive_program(self) -> None:
         """Make the program wait for its jobs at its end; if the program fails, they are cancelled."""
         if not self._outlive:
