@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -9,15 +12,25 @@ import pytest
 
 from pystate.common.errors import CommitError, JobExecutionError
 from pystate.runtime.execution import execution_attempt
-from pystate.runtime.execution.execution_attempt import AttemptOutcome, ExecutionAttempt
+from pystate.runtime.execution.execution_attempt import AttemptEnd, AttemptOutcome, ExecutionAttempt
+from tests.runtime.checkpoint.harness import in_thread
+from tests.waiting import ends, wait_until
 
 
 def read(monkeypatch, completed, *, commits):
     """Let all records of an attempt be through; return it."""
     monkeypatch.setattr(execution_attempt, "commits", lambda plan: commits)
     monkeypatch.setattr(execution_attempt, "writes_to_sinks", lambda plan: commits)
-    attempt = Mock(_coordinator=Mock(final_checkpoint=Mock(return_value=completed)))
+    attempt = attempt_with(None if completed is None else Future())
+    if completed is not None:
+        attempt._coordinator.final_checkpoint().set_result(completed)
     ExecutionAttempt.sources_read(attempt)
+    return attempt
+
+
+def attempt_with(last):
+    attempt = Mock(_coordinator=Mock(final_checkpoint=Mock(return_value=last)), _end=None, _ended=threading.Condition())
+    attempt._wake = partial(ExecutionAttempt._wake, attempt)
     return attempt
 
 
@@ -45,8 +58,28 @@ def test_without_checkpoints_sinks_commit_at_the_end_and_a_job_where_they_can_no
     attempt = read(monkeypatch, None, commits=True)
     assert attempt._pool.call_all.call_args.args[0] == "commit_rest"
     assert ended(attempt) == [AttemptOutcome.FINISHED]
-    broken = Mock(_coordinator=Mock(final_checkpoint=Mock(return_value=None)))
+    broken = attempt_with(None)
     broken._pool.call_all.side_effect = JobExecutionError("no")
     with pytest.raises(JobExecutionError, match="no"):
         ExecutionAttempt.sources_read(broken)
     assert not broken.end.called
+
+
+@pytest.mark.parametrize("outcome", [AttemptOutcome.FINISHED, AttemptOutcome.FAILED])
+def test_a_last_checkpoint_never_comes_behind_the_savepoint_of_a_stop_and_nobody_waits_for_it(outcome):
+    attempt = attempt_with(Future())
+    reading = in_thread(lambda: ExecutionAttempt.sources_read(attempt))
+    wait_until(lambda: attempt._coordinator.final_checkpoint.called)
+    attempt._end = AttemptEnd(outcome)  # as `end` does it, which the savepoint calls
+    attempt._wake()
+    assert ends(reading)
+    assert not attempt.end.called
+
+
+def test_a_last_checkpoint_that_comes_late_is_waited_for():
+    attempt = attempt_with(Future())
+    reading = in_thread(lambda: ExecutionAttempt.sources_read(attempt))
+    wait_until(lambda: attempt._coordinator.final_checkpoint.called)
+    attempt._coordinator.final_checkpoint().set_result(last(heard=True))
+    assert ends(reading)
+    assert ended(attempt) == [AttemptOutcome.FINISHED]

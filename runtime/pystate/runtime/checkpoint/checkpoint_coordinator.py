@@ -286,13 +286,12 @@ class CheckpointCoordinator:
         location = self._storage.savepoint_location(target_directory)
         return CheckpointRequest(CheckpointType.SAVEPOINT, location=location, hold=hold, message=message, format=format)
 
-    def final_checkpoint(self, timeout_s: float) -> CompletedCheckpoint | None:
-        """Take the last checkpoint of a job whose sources are read; None if checkpoints are off.
+    def final_checkpoint(self) -> Future[CompletedCheckpoint] | None:
+        """Request the last checkpoint of a job whose sources are read; None if checkpoints are off.
 
-        Raises:
-            CheckpointFailedError: It failed.
+        It never comes where the savepoint of a stop completes before it, after which nothing may follow.
         """
-        return self.trigger_checkpoint().result(timeout_s) if self._settings.enabled else None
+        return self.trigger_checkpoint() if self._settings.enabled else None
 
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Enqueue a request; return its future."""

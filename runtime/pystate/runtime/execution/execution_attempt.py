@@ -294,12 +294,23 @@ class ExecutionAttempt:
         Raises:
             PystateError: That checkpoint failed, or functions could not be notified of it.
         """
-        completed = self._coordinator.final_checkpoint(_FINAL_CHECKPOINT_TIMEOUT_S)
+        last = self._coordinator.final_checkpoint()
+        if last is not None:
+            last.add_done_callback(lambda _: self._wake())
+            with self._ended:
+                self._ended.wait_for(lambda: self._end is not None or last.done(), _FINAL_CHECKPOINT_TIMEOUT_S)
+            if self._end is not None:
+                return  # the savepoint of a stop was there first, or a failure
+        completed = None if last is None else last.result(0)
         if completed is None and writes_to_sinks(self._plan):
             self._pool.call_all("commit_rest", lambda _: {}, bounded="commit what the sinks have written")
         if completed is not None and not completed.heard and commits(self._plan):
             raise unheard(completed)
         self.end(AttemptEnd(AttemptOutcome.FINISHED))
+
+    def _wake(self) -> None:
+        with self._ended:
+            self._ended.notify_all()
 
     def checkpoints_failed(self, error: PystateError) -> None:
         """End the attempt: more checkpoints failed in a row than is tolerated, or a subtask hangs in one."""
