@@ -18,7 +18,7 @@ from pystate.runtime.engines.real_time.driver.real_time_job_engine import RealTi
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyResources
 from tests.runtime.engines.real_time.driver.local_relays import LocalRelays
-from tests.waiting import ends, wait_until
+from tests.waiting import LONGEST_S, ends, wait_until
 
 
 class _Taken(Executor):
@@ -119,11 +119,11 @@ class RealTimeJob:
 
     def await_checkpoints(self, more=1):
         count = self.completed() + more
-        wait_until(lambda: self.error is not None or self.completed() >= count, 60)
+        wait_until(lambda: self.error is not None or self.completed() >= count)
         assert self.error is None, self.error
 
     def await_attempt(self, number):
-        wait_until(lambda: self.error is not None or len(self.relays.made) > number, 60)
+        wait_until(lambda: self.error is not None or len(self.relays.made) > number)
         assert self.error is None, self.error
 
     def kill_slot(self, index=0):
@@ -131,18 +131,18 @@ class RealTimeJob:
 
     def savepoint(self, **how):
         future = self.master.savepoint(None, **{"stop": False, "cancel": False, **how})
-        wait_until(future.done, 60)
+        wait_until(future.done)
         return future.result().path
 
     def end(self):
-        assert ends(self.thread, 90), self.said
+        assert ends(self.thread), self.said
         if self.error is not None:
             raise self.error
         return self.status.state
 
     def close(self):
         self.master.cancel()
-        self.thread.join(30)
+        self.thread.join(LONGEST_S)
 
 
 def printed_pairs(text):

@@ -67,13 +67,15 @@ class InOrder(KeyedProcessFunction):
 
 
 class SlowInOrder(InOrder):
-    """The same, and takes its time."""
+    """The same, and takes its time until there is a file."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, gate):
         self.seconds = seconds
+        self.gate = gate
 
     def process_element(self, value, ctx):
-        time.sleep(self.seconds)
+        if not Path(self.gate).exists():
+            time.sleep(self.seconds)
         yield from super().process_element(value, ctx)
 
 
@@ -104,7 +106,22 @@ class GatedNumbers(DataGeneratorSource):
         return RangeReader(context, _same, allowed, lambda: max(pace.next_at(), current_time_ms() + 10))
 
 
-def counts(count=4000, per_second=1500, mark=None, slow=0.0, gate=None):
+class PacedNumbers(DataGeneratorSource):
+    """Numbers that come at a rate until there is a file, and then as fast as they can."""
+
+    def __init__(self, gate, count, per_second):
+        super().__init__(_same, count, None, Types.LONG())
+        self.gate = gate
+        self.per_second = per_second
+
+    def create_reader(self, context):
+        pace = Pace(self.per_second / context.current_parallelism(), SourceClock())
+        return RangeReader(
+            context, _same, lambda wanted: wanted if Path(self.gate).exists() else pace.allowed(wanted), pace.next_at
+        )
+
+
+def counts(count=4000, per_second=1500, mark=None, slow=0.0, slow_until=None, gate=None):
     """Return the program: numbers, counted by key, and looked at by group of keys behind another shuffle.
 
     Args:
@@ -112,13 +129,14 @@ def counts(count=4000, per_second=1500, mark=None, slow=0.0, gate=None):
         per_second: Of them.
         mark: Where this file is, counting fails.
         slow: Seconds for each look.
+        slow_until: The file with which looks are fast.
         gate: The file without which an attempt reads no more than a quarter.
     """
 
     def program(environment):
         stream = environment.from_source(numbers(count, per_second, gate), None, "numbers").uid("numbers")
         counted = stream.key_by(_key, Types.LONG()).process(Count(mark), PAIR).uid("count")
-        look = SlowInOrder(slow) if slow else InOrder()
+        look = SlowInOrder(slow, slow_until) if slow else InOrder()
         counted.key_by(_group, Types.LONG()).process(look, PAIR).uid("in order").print()
 
     return program
@@ -225,26 +243,30 @@ def _k(row):
 
 
 class SlowSubtask(MapFunction):
-    """Hands elements on; one subtask takes its time now and then, so that barriers that come through it come late."""
+    """Hands elements on; until there is a file one subtask takes its time now and then, so that barriers that come through
+    it come late: from when the file `late` is there.
+    """
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, gate):
         self.seconds = seconds
+        self.gate = gate
 
     def open(self, runtime_context):
         self.is_slow = runtime_context.get_index_of_this_subtask() == 1
 
     def map(self, value):
-        if self.is_slow and value % 50 == 0:
+        if self.is_slow and value % 50 == 0 and not Path(self.gate).exists():
+            Path(self.gate).with_name("late").touch()
             time.sleep(self.seconds)
         return value
 
 
-def late_barriers(count, per_second, seconds):
-    """Return the program: numbers, counted by key, where one of the two ways to the counters is slow."""
+def late_barriers(count, per_second, seconds, gate):
+    """Return the program: numbers, counted by key; one of the two ways to the counters is slow until a file is there."""
 
     def program(environment):
-        stream = environment.from_source(numbers(count, per_second), None, "numbers").uid("numbers")
-        stream = stream.map(SlowSubtask(seconds), Types.LONG())
+        stream = environment.from_source(PacedNumbers(gate, count, per_second), None, "numbers").uid("numbers")
+        stream = stream.map(SlowSubtask(seconds, gate), Types.LONG())
         stream.key_by(_key, Types.LONG()).process(Count(), PAIR).uid("count").print()
 
     return program

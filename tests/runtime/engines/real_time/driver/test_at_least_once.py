@@ -9,17 +9,23 @@ import pytest
 from pystate.common.job_status import JobStatus
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import KEYS, late_barriers
+from tests.waiting import wait_until
 
-COUNT = 2400
+COUNT = 24_000
+"""More than are read, at 800 a second, until there are checkpoints, however slow the machine is."""
 
 
 def counted_over_a_failure(tmp_path, capsys, mode):
     """Return what each key was counted to by a job of which a slot was killed, where barriers came late on one channel."""
-    one = RealTimeJob(tmp_path / "aaaaaaaa", late_barriers(COUNT, 800, 0.3), **{"execution.checkpointing.mode": mode})
+    gate = tmp_path / "gate"
+    program = late_barriers(COUNT, 800, 0.3, str(gate))
+    one = RealTimeJob(tmp_path / "aaaaaaaa", program, **{"execution.checkpointing.mode": mode})
     try:
-        one.await_checkpoints(3)
+        wait_until(lambda: one.error or (tmp_path / "late").exists())
+        one.await_checkpoints(2)  # one was under way
         one.kill_slot(0)
         one.await_attempt(1)
+        gate.touch()
         assert one.end() is JobStatus.FINISHED
         assert one.coordinator.statistics()["counts"]["restored"] == 1
     finally:
@@ -45,7 +51,8 @@ def test_each_record_counts_once_where_early_channels_wait(tmp_path, capsys):
 
 @pytest.mark.parametrize("mode", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
 def test_without_a_failure_both_are_the_same(tmp_path, capsys, mode):
-    one = RealTimeJob(tmp_path / "aaaaaaaa", late_barriers(600, 800, 0.1), **{"execution.checkpointing.mode": mode})
+    program = late_barriers(600, 800, 0.1, str(tmp_path / "never"))
+    one = RealTimeJob(tmp_path / "aaaaaaaa", program, **{"execution.checkpointing.mode": mode})
     try:
         assert one.end() is JobStatus.FINISHED
     finally:

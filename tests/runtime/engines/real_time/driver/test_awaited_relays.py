@@ -12,7 +12,7 @@ from pystate.common.job_status import JobStatus
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
 from tests.runtime.engines.real_time.driver.local_relays import LocalRelays
 from tests.runtime.engines.real_time.driver.programs import counts
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 NO_RESTART = {
     "restart-strategy.type": "none",
@@ -77,7 +77,7 @@ def job(tmp_path):
 
 def test_a_job_runs_and_takes_checkpoints_once_its_relays_have_come(job):
     one, relays = job(**{"execution.checkpointing.interval": "10 ms"})
-    assert relays.looked.wait(60)
+    assert relays.looked.wait(LONGEST_S)
     assert one.status.state is not JobStatus.RUNNING
     assert one.coordinator.statistics()["counts"]["total"] == 0
     relays.come()
@@ -95,24 +95,24 @@ def test_relays_that_fail_before_they_come_fail_the_attempt_with_their_reason(jo
 
 
 def test_relays_that_never_come_fail_the_attempt_in_a_sentence(job):
-    one, _ = job(**NO_RESTART, **{"pystate.slot.startup-timeout": "2 s"})
-    with pytest.raises(PystateError, match="The relays of .* slots came to them within 2 s") as failed:
+    one, _ = job(**NO_RESTART, **{"pystate.slot.startup-timeout": "6 s"})
+    with pytest.raises(PystateError, match="The relays of .* slots came to them within 6 s") as failed:
         one.end()
     assert "startup-timeout" in failed.value.hint or "busy" in failed.value.hint
 
 
 def test_a_job_that_waits_for_relays_can_be_cancelled(job):
     one, relays = job(**{"pystate.slot.startup-timeout": "10 min"})
-    assert relays.looked.wait(60)
+    assert relays.looked.wait(LONGEST_S)
     one.master.cancel()
-    wait_until(lambda: not one.thread.is_alive(), 30)
+    wait_until(lambda: not one.thread.is_alive())
     assert one.status.state is JobStatus.CANCELED
 
 
 def test_no_record_moves_before_relays_are_connected_to_each_other_and_nobody_else_can_be(job):
     one, relays = job()
     relays.alone_from = 3
-    assert relays.looked.wait(60)
+    assert relays.looked.wait(LONGEST_S)
     relays.come()
     assert one.end() is JobStatus.FINISHED
     assert relays.asked == [1, 2, 3]
@@ -121,7 +121,7 @@ def test_no_record_moves_before_relays_are_connected_to_each_other_and_nobody_el
 def test_another_user_between_relays_fails_the_attempt(job):
     one, relays = job(**NO_RESTART)
     relays.alone_from = None
-    assert relays.looked.wait(60)
+    assert relays.looked.wait(LONGEST_S)
     relays.come()
     with pytest.raises(PystateError, match="another user is connected"):
         one.end()

@@ -37,12 +37,12 @@ def test_joins_give_all_pairs_once_over_a_killed_slot_another_parallelism_and_a_
     path = first.savepoint(stop=True)
     assert first.end() is JobStatus.FINISHED
     second = job("b", program, parallelism=3, **{"execution.state-recovery.path": path, "state.backend.type": "rocksdb"})
-    second.await_checkpoints(2)
+    wait_until(lambda: second.error is not None or min(map(len, numbers_in(written(folder)))) > 50)
+    second.await_checkpoints()
     second.savepoint(stop=True, drain=True)
     assert second.end() is JobStatus.FINISHED
     lines = written(folder)
     lefts, rights = numbers_in(lines)
-    assert min(len(lefts), len(rights)) > 50
     assert lines == expected(lefts, rights)
 
 
@@ -57,13 +57,13 @@ def test_a_drained_job_ends_with_its_savepoint_however_long_that_takes_to_write(
             seen.append(engine)
 
     def behind_the_last_record(location, data):
-        wait_until(lambda: len(seen) > 1, 30)  # the attempt goes on behind a look at subtasks that have all ended
+        wait_until(lambda: len(seen) > 1)  # the attempt goes on behind a look at subtasks that have all ended
         write(location, data)
 
     monkeypatch.setattr(RealTimeEngine, "look", looks)
     monkeypatch.setattr(SnapshotLocation, "write_metadata", behind_the_last_record)
     one = job("c", counts(1_000_000, 1000), **{"execution.checkpointing.interval": interval})
-    wait_until(lambda: one.status.state is JobStatus.RUNNING, 60)
+    wait_until(lambda: one.status.state is JobStatus.RUNNING)
     path = one.savepoint(stop=True, drain=True)
     assert one.end() is JobStatus.FINISHED
     assert resolve_snapshot(path).read_metadata()

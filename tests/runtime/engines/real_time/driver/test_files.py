@@ -91,20 +91,20 @@ def test_files_that_come_later_are_read_once(job, tmp_path, capsys):
         return len(counted("".join(seen)))
 
     one = job("a", slow_lines(str(tmp_path / "in"), 0, interval_ms=50))
-    wait_until(lambda: total() == 20, 60)
+    wait_until(lambda: total() == 20)
     write(tmp_path / "in", 3, 10, first=2)
     os.utime(tmp_path / "in" / "3.txt", (1, 1))  # an old file that was moved there
-    wait_until(lambda: total() == 50, 60)
+    wait_until(lambda: total() == 50)
     one.await_checkpoints()
     one.kill_slot(0)
     one.await_attempt(1)
     write(tmp_path / "in", 1, 10, first=5)
-    wait_until(lambda: total() == 60, 60)
+    wait_until(lambda: total() == 60)
     path = one.savepoint(stop=True)
     assert one.end() is JobStatus.FINISHED
     write(tmp_path / "in", 1, 10, first=6)
     two = job("b", slow_lines(str(tmp_path / "in"), 0, interval_ms=50), **{"execution.state-recovery.path": path})
-    wait_until(lambda: total() == 70, 60)
+    wait_until(lambda: total() == 70)
     two.close()
     each_once("".join([*seen, capsys.readouterr().out]), 7, 10)
 

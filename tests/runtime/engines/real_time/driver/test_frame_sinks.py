@@ -12,7 +12,7 @@ from pystate.common.errors import ControlError, UserFunctionError
 from pystate.core.api.job_graph import SinkKind, SinkTransformation
 from pystate.runtime.engines.real_time.driver.frame_sinks import FrameSinks
 from tests.runtime.plan.programs import keyed, planned, process, source
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 LONG = Types.LONG()
 
@@ -49,7 +49,7 @@ def test_what_came_since_the_last_call_comes_together_and_nothing_is_left_out():
 
     def function(frame, number):
         seen.append((frame, number))
-        go_on.wait(10)
+        go_on.wait(LONGEST_S)
 
     one = Bench(function)
     one.put(1)
@@ -85,7 +85,7 @@ def test_subtasks_wait_for_a_function_that_is_behind(monkeypatch):
     go_on, seen, put = threading.Event(), [], []
 
     def function(frame, number):
-        go_on.wait(10)
+        go_on.wait(LONGEST_S)
         seen.extend(frame)
 
     one = Bench(function)
@@ -102,7 +102,7 @@ def test_subtasks_wait_for_a_function_that_is_behind(monkeypatch):
     assert not thread.join(0.2)
     assert len(put) < 6
     go_on.set()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert one.sinks.flush(10)
     assert seen == list(range(20))
     one.sinks.close()

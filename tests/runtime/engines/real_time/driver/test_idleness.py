@@ -33,7 +33,7 @@ def await_print(job, capsys, is_there):
         printed.append(capsys.readouterr().out)
         return is_there("".join(printed))
 
-    wait_until(lambda: job.error is not None or has_come(), 30)
+    wait_until(lambda: job.error is not None or has_come())
     assert job.error is None
 
 

@@ -91,11 +91,11 @@ def test_counts_are_there_once_though_slots_are_killed_and_the_job_is_rescaled(k
     assert sum(max(0, offset) for offset in partition_offsets(positions).values()) == len(counts_of(kafka, out))
     two = job(counting(source, kafka.address, out), parallelism=3, **{"execution.state-recovery.path": path})
     numbered(kafka, words, 400, partitions=3)
-    wait_until(lambda: len(counts_of(kafka, out)) == 2400, 60)
+    wait_until(lambda: len(counts_of(kafka, out)) == 2400)
     two.kill_slot(1)
     two.await_attempt(1)
     ends = {(words, number): 800 for number in range(3)}
-    wait_until(lambda: kafka.group_offsets("watched", words) == ends, 60)
+    wait_until(lambda: kafka.group_offsets("watched", words) == ends)
     assert counts_of(kafka, out) == expected(3, 400, 2)
     two.close()
     assert counts_of(kafka, out) == expected(3, 400, 2)
@@ -107,14 +107,14 @@ def test_a_partition_is_found_while_it_runs_and_a_broker_that_comes_back_is_read
     numbered(kafka, words, 10, partitions=1)
     source = builder(kafka.address).set_topics(words).set_property("partition.discovery.interval.ms", "200").build()
     job(counting(source, kafka.address, out), parallelism=2)
-    wait_until(lambda: len(counts_of(kafka, out)) == 10, 60)
+    wait_until(lambda: len(counts_of(kafka, out)) == 10)
     kafka.add_partitions(words, 2)
     kafka.send(words, [(None, f"1.{number}") for number in range(10)], 1)
-    wait_until(lambda: len(counts_of(kafka, out)) == 20, 60)
+    wait_until(lambda: len(counts_of(kafka, out)) == 20)
     kafka.kill()
     kafka.start()
     numbered(kafka, words, 20, first=10, partitions=2)
-    wait_until(lambda: len(counts_of(kafka, out)) == 60, 90)
+    wait_until(lambda: len(counts_of(kafka, out)) == 60)
     assert counts_of(kafka, out) == expected(2, 30)
 
 
@@ -122,7 +122,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_for_good_befor
     words, out = kafka.new_topic(1), kafka.new_topic(1)
     numbered(kafka, words, 10, partitions=1)
     one = job(counting(builder(kafka.address).set_topics(words).build(), kafka.address, out), parallelism=1)
-    wait_until(lambda: len(counts_of(kafka, out)) == 10, 60)
+    wait_until(lambda: len(counts_of(kafka, out)) == 10)
     kafka.remake_topic(words, 1)
     numbered(kafka, words, 30, first=100, partitions=1)
     with pytest.raises(RestoreError, match="deleted and made anew"):
@@ -160,7 +160,7 @@ class Fired:
         self._seen = ""
 
     def wait_for(self, *times):
-        wait_until(lambda: self.look() >= set(times), 60)
+        wait_until(lambda: self.look() >= set(times))
         assert self.look() == set(times)
 
     def look(self):
@@ -188,7 +188,7 @@ def test_an_idle_partition_holds_nobody_up_once_its_time_is_over(kafka, job, cap
     # a partition whose first element takes as long as that would be idle in front of it, too
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(8))
     job(firing(builder(kafka.address).set_topics(topic).build(), strategy), parallelism=1)
-    wait_until(lambda: 1000 in fired.look(), 60)
+    wait_until(lambda: 1000 in fired.look())
     kafka.send(topic, [(None, "b")], 0, timestamp=91_000)
     fired.wait_for(1000, 2000, 90_000)
 

@@ -10,6 +10,7 @@ from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts
+from tests.waiting import LONGEST_S
 
 
 @pytest.fixture
@@ -57,9 +58,8 @@ def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
 def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):
     options = {"restart-strategy.fixed-delay.attempts": "100", "pipeline.auto-generate-uids": "true"}
     one = job("a", always_fails, **options)
-    with pytest.raises(
-        PystateError, match=r"ValueError: \d\nRecovery is suppressed: the job failed 3 times with ValueError"
-    ):
+    reason = "3 times with ValueError|twice in the same way before it ran"  # it may fail before all others say that they run
+    with pytest.raises(PystateError, match=rf"ValueError: \d\nRecovery is suppressed: the job failed ({reason})"):
         one.end()
 
 
@@ -101,7 +101,7 @@ def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_i
     second = job("b", counts(9000, gate=gate), parallelism=3, **{"execution.state-recovery.path": path})
     second.await_checkpoints()
     path = second.savepoint(cancel=True)
-    second.thread.join(30)
+    second.thread.join(LONGEST_S)
     third = job("c", counts(9000, 100_000), parallelism=1, **{"execution.state-recovery.path": path})
     assert third.end() is JobStatus.FINISHED
     pairs = printed_pairs(capsys.readouterr().out)

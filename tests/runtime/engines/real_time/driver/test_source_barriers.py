@@ -16,7 +16,7 @@ from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.real_time.driver.barriers import SourceBarriers
 from tests.runtime.checkpoint.harness import JOB, SUBTASKS, TASK, FakeSlots, acknowledge, in_thread
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 class Called(FakeSlots):
@@ -30,7 +30,7 @@ class Called(FakeSlots):
         self.go_on.set()
 
     def call_all(self, op, arguments, answered=None, bounded=None):
-        self.go_on.wait(10)
+        self.go_on.wait(LONGEST_S)
         self.calls.append((op, arguments(0)))
         if self.refuse is not None:
             raise self.refuse
@@ -71,7 +71,7 @@ def test_a_barrier_goes_to_the_sources_at_once_and_no_epoch_is_known(one):
     ((_, arguments),) = one.slots.calls
     assert (arguments["barrier"]["hold"], arguments["barrier"]["epoch"]) == (False, None)
     one.acknowledge(1)
-    completed = future.result(10)
+    completed = future.result(LONGEST_S)
     assert (completed.metadata.epoch, completed.metadata.source_position) == (-1, None)
 
 
@@ -83,18 +83,18 @@ def test_a_checkpoint_is_complete_when_what_came_in_front_of_it_has_been_handed_
     with pytest.raises(TimeoutError):
         future.result(0.3)
     one.handed_over = True
-    assert future.result(10).checkpoint_id == 1
+    assert future.result(LONGEST_S).checkpoint_id == 1
 
 
 def test_slots_that_refuse_fail_the_checkpoint_and_the_next_one_goes(one):
     one.slots.refuse = ControlError("no")
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_savepoint(None, hold=False).result(10)
+        one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     one.slots.refuse = None
     future = one.coordinator.trigger_savepoint(None, hold=False)
     wait_until(lambda: one.slots.triggered() == [1, 2])
     one.acknowledge(2)
-    assert future.result(10).checkpoint_id == 2
+    assert future.result(LONGEST_S).checkpoint_id == 2
 
 
 def test_no_barrier_comes_behind_a_savepoints_that_would_end_its_alignment(tmp_path):
@@ -110,10 +110,10 @@ def test_no_barrier_comes_behind_a_savepoints_that_would_end_its_alignment(tmp_p
         savepoint.result(0.3)
     assert one.slots.triggered() == [1, 2, 3, 4]
     one.acknowledge(4)
-    assert savepoint.result(10).checkpoint_id == 4
+    assert savepoint.result(LONGEST_S).checkpoint_id == 4
     wait_until(lambda: one.slots.triggered()[4:5] == [5])
     one.acknowledge(5)
-    assert later.result(10).checkpoint_id == 5
+    assert later.result(LONGEST_S).checkpoint_id == 5
     wait_until(lambda: 6 in one.slots.triggered())
     one.coordinator.attempt_over()
 
@@ -126,7 +126,7 @@ def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one
     assert one.slots.calls[0][1]["barrier"]["hold"]
     one.coordinator.decline(1, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
     with pytest.raises(CheckpointFailedError):
-        future.result(10)
+        future.result(LONGEST_S)
     one.barriers.release_if_failed()
     one.barriers.release_if_failed()
     assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint", "resume"]
@@ -140,7 +140,7 @@ def test_no_barrier_comes_behind_the_savepoint_of_a_stop_neither_under_way_nor_c
     wait_until(lambda: one.slots.triggered() == [1, 2, 3, 4])
     for number in (1, 2, 3, 4):
         one.acknowledge(number)
-    assert savepoint.result(10).checkpoint_id == 4
+    assert savepoint.result(LONGEST_S).checkpoint_id == 4
     wait_until(lambda: one.coordinator._schedule._decider.wait_ms(0) == 0)  # one is due
     assert one.coordinator._schedule.next_step() is None
     time.sleep(0.2)  # and many more, for the coordinator's own thread
@@ -157,7 +157,7 @@ def test_barriers_come_again_behind_the_savepoint_of_a_stop_that_has_failed(tmp_
     one.acknowledge(1)
     one.coordinator.decline(2, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
     with pytest.raises(CheckpointFailedError):
-        savepoint.result(10)
+        savepoint.result(LONGEST_S)
     wait_until(lambda: one.slots.triggered() == [1, 2, 3])
     one.barriers.release_if_failed()  # also behind a newer barrier
     assert [call for call in one.slots.calls if call[0] == "resume"] == [("resume", {"checkpoint_id": 2})]
@@ -170,7 +170,7 @@ def test_who_waits_behind_a_failed_savepoint_is_not_let_go_before_he_has_been_to
     wait_until(lambda: one.barriers._placing is not None)
     one.coordinator.decline(1, ControlError("no"), CheckpointFailureReason.CHECKPOINT_DECLINED)
     with pytest.raises(CheckpointFailedError):
-        savepoint.result(10)
+        savepoint.result(LONGEST_S)
     one.barriers.release_if_failed()
     assert one.slots.calls == []
     one.slots.go_on.set()
@@ -188,10 +188,10 @@ def test_behind_the_end_of_event_time_comes_one_barrier_and_no_other(one):
     wait_until(lambda: one.barriers.brings_own)
     late = one.coordinator.trigger_savepoint(None, hold=False)
     one.slots.go_on.set()
-    draining.join(10)
+    draining.join(LONGEST_S)
     assert [op for op, _ in one.slots.calls] == ["drain", "trigger_checkpoint"]
     one.acknowledge(1)
-    assert request.future.result(10).checkpoint_id == 1
+    assert request.future.result(LONGEST_S).checkpoint_id == 1
     assert not late.done()
 
 

@@ -47,7 +47,6 @@ def test_nothing_comes_out_behind_the_savepoint_of_a_stop(job, tmp_path, monkeyp
             lambda job=one, come=come: (
                 job.error is not None or (len(lines := written(folder)) > come + 500 and len(_numbers(lines)) == KEYS + 2)
             ),
-            60,
         )
         path = one.savepoint(stop=True, drain=name == "b")
         assert one.end() is JobStatus.FINISHED
@@ -76,7 +75,7 @@ def test_a_job_goes_on_behind_the_savepoint_of_a_stop_that_has_failed(job, tmp_p
         with pytest.raises(PystateError, match="no room"):
             one.savepoint(stop=True)
     come = _kinds(folder)
-    wait_until(lambda: all(count > come[what] + 50 for what, count in _kinds(folder).items()), 60)
+    wait_until(lambda: all(count > come[what] + 50 for what, count in _kinds(folder).items()))
     one.await_checkpoints()
     one.savepoint(stop=True)
     assert one.end() is JobStatus.FINISHED

@@ -22,14 +22,13 @@ from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, graph_of, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import counts, one_slow_channel
 from tests.runtime.engines.real_time.driver.test_real_time_jobs import check_counts
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 UNALIGNED = {
     "execution.checkpointing.unaligned.enabled": "true",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
 }
 FAST = 100_000
-SLOW = 0.002
 COUNT = 3000
 
 
@@ -44,6 +43,16 @@ def job(tmp_path):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """The file until which records come so slowly that a job lasts minutes, however fast its checkpoints are."""
+    return tmp_path / "gate"
+
+
+def slow_counts(gate):
+    return counts(COUNT, FAST, slow=0.05, slow_until=str(gate))
 
 
 def newest(tmp_path, one):
@@ -71,7 +80,7 @@ def await_data_in_flight(tmp_path, one):
         _, metadata = newest(tmp_path, one)
         return metadata is not None and metadata.has_data_in_flight
 
-    wait_until(is_there, 60)
+    wait_until(is_there)
 
 
 def checkpoint_with(one, *wanted):
@@ -83,12 +92,12 @@ def checkpoint_with(one, *wanted):
         found[:] = [told["id"] for told in history if all(told[name] > 0 for name in wanted)]
         return bool(found)
 
-    wait_until(is_there, 120)
+    wait_until(is_there)
     return one.coordinator.statistics_of(found[0])
 
 
-def test_what_barriers_overtook_is_told(job):
-    one = job("a", counts(COUNT, FAST, slow=SLOW))
+def test_what_barriers_overtook_is_told(job, gate):
+    one = job("a", slow_counts(gate))
     told = checkpoint_with(one, "persisted_data")
     assert told["checkpoint_type"] == "UNALIGNED_CHECKPOINT"
     assert any(task["persisted_data"] > 0 for task in told["tasks"].values())
@@ -100,31 +109,32 @@ def test_what_is_held_back_while_the_barrier_of_another_channel_is_on_its_way_is
     assert (told["checkpoint_type"], told["persisted_data"]) == ("CHECKPOINT", 0)
 
 
-def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_slot(job, tmp_path, capsys):
-    one = job("a", counts(COUNT, FAST, slow=SLOW))
+def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_slot(job, tmp_path, gate, capsys):
+    one = job("a", slow_counts(gate))
     await_data_in_flight(tmp_path, one)
     one.kill_slot(1)
     one.await_attempt(1)
     one.await_checkpoints()
     one.kill_slot(0)
     one.await_attempt(2)
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, COUNT)
 
 
-def stopped_with_data_in_flight(job, tmp_path, **options):
+def stopped_with_data_in_flight(job, tmp_path, gate, **options):
     """Cancel a job, and return the newest of its checkpoints, which are kept."""
-    one = job("a", counts(COUNT, FAST, slow=SLOW), **options)
+    one = job("a", slow_counts(gate), **options)
     await_data_in_flight(tmp_path, one)
     one.master.cancel()
-    one.thread.join(30)
+    one.thread.join(LONGEST_S)
     path, metadata = newest(tmp_path, one)
     assert in_flight(metadata), "it was as slow as before"
     return path
 
 
-def test_a_checkpoint_with_records_in_flight_is_resumed_at_its_parallelism_and_nowhere_else(job, tmp_path, capsys):
-    path = stopped_with_data_in_flight(job, tmp_path)
+def test_a_checkpoint_with_records_in_flight_is_resumed_at_its_parallelism_and_nowhere_else(job, tmp_path, gate, capsys):
+    path = stopped_with_data_in_flight(job, tmp_path, gate)
     restore = {"execution.state-recovery.path": path}
     other = job("b", counts(COUNT, FAST), parallelism=3, **restore)
     with pytest.raises(ChannelStateRescaleError, match="its parallelism was 2 and is 3") as refused:
@@ -143,17 +153,19 @@ def test_only_the_sender_was_rescaled(tmp_path):
         restore_in_flight(gate, restored, "t")
 
 
-def test_the_other_engine_refuses_records_in_flight(job, tmp_path):
-    path = stopped_with_data_in_flight(job, tmp_path)
+def test_the_other_engine_refuses_records_in_flight(job, tmp_path, gate):
+    path = stopped_with_data_in_flight(job, tmp_path, gate)
     program, options = counts(COUNT), {"execution.engine": "micro-batch", "execution.state-recovery.path": path}
     with pytest.raises(ChannelStateRescaleError, match="the micro-batch engine has no channels"):
         check_before_spark(graph_of(program, options), Configuration(options), starts=True)
 
 
-def test_savepoints_stay_aligned(job, tmp_path, capsys):
-    first = job("a", counts(COUNT, FAST, slow=SLOW))
+def test_savepoints_stay_aligned(job, tmp_path, gate, capsys):
+    first = job("a", slow_counts(gate))
     await_data_in_flight(tmp_path, first)
-    path = first.savepoint(stop=True)
+    savepoint = first.master.savepoint(None, stop=True, cancel=False)
+    gate.touch()  # its barriers are behind all that is in flight
+    path = savepoint.result(LONGEST_S).path
     assert first.end() is JobStatus.FINISHED
     metadata = (Path(path.removeprefix("file:")) / "_metadata").read_bytes()
     assert not read_metadata(metadata, path).has_data_in_flight
@@ -163,21 +175,23 @@ def test_savepoints_stay_aligned(job, tmp_path, capsys):
     assert len(pairs) == len(set(pairs)) == COUNT
 
 
-def test_barriers_wait_for_the_aligned_checkpoint_timeout(job, tmp_path, capsys):
+def test_barriers_wait_for_the_aligned_checkpoint_timeout(job, tmp_path, gate, capsys):
     """Nothing is in flight that takes longer than it."""
-    one = job("a", counts(6000), **{"execution.checkpointing.aligned-checkpoint-timeout": "30 s"})
+    one = job("a", counts(6000, gate=str(gate)), **{"execution.checkpointing.aligned-checkpoint-timeout": "10 min"})
     one.await_checkpoints(3)
     _, metadata = newest(tmp_path, one)
     assert not metadata.has_data_in_flight
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, 6000)
 
 
-def test_barriers_overtake_behind_the_aligned_checkpoint_timeout(job, tmp_path, capsys):
-    one = job("a", counts(COUNT, FAST, slow=SLOW), **{"execution.checkpointing.aligned-checkpoint-timeout": "50 ms"})
+def test_barriers_overtake_behind_the_aligned_checkpoint_timeout(job, tmp_path, gate, capsys):
+    one = job("a", slow_counts(gate), **{"execution.checkpointing.aligned-checkpoint-timeout": "50 ms"})
     await_data_in_flight(tmp_path, one)
     one.kill_slot(0)
     one.await_attempt(1)
+    gate.touch()
     assert one.end() is JobStatus.FINISHED
     check_counts(capsys.readouterr().out, COUNT)
 
