@@ -18,7 +18,7 @@ from tests.ops.jobmanager.harness import ManagerThread, eventually
 from tests.ops.jobmanager.test_driver_restart import details, pid_of, wait_for_another
 
 TERMS = HeartbeatTerms(interval_ms=10_000, timeout_ms=50_000)
-QUICK = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "1 s"}
+QUICK = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "3 s"}
 
 
 def silence_of(*signs, passed_ms=10_000):

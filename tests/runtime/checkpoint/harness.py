@@ -1,5 +1,6 @@
 """The coordinator with slots and Spark replaced."""
 
+import math
 import threading
 import time
 from concurrent.futures import Future
@@ -21,6 +22,7 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkChec
 from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.plan.job_plan import vertex_id
 from pystate.runtime.plan.task import TaskInput, TaskSpec
+from tests.waiting import LONGEST_S
 
 JOB = JobDescription("a" * 32, "job", 2, {}, "0", "4.3.0")
 
@@ -82,7 +84,7 @@ class FakeSlots(CalledSlots):
 
     def snapshot(self, request):
         self.snapshots.append(request)
-        self.block.wait(10)
+        self.block.wait(LONGEST_S)
         if self.decline:
             message = "no"
             raise ControlError(message)
@@ -103,6 +105,16 @@ def acknowledge(coordinator, checkpoint_id, subtask):
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
     state = TaskState().to_plain()
     return answer_slot_call(coordinator, "acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
+
+
+def expire(one):
+    """Let the time of what is pending be over: it comes when the test wants it, however slow the machine is."""
+    pending = one.coordinator.pending
+    with pending.lock:
+        for checkpoint in pending:
+            checkpoint.deadline = 0.0
+            checkpoint._handed_out.update(dict.fromkeys(checkpoint._handed_out, -math.inf))
+        pending.lock.notify_all()
 
 
 class Bench:

@@ -12,17 +12,18 @@ from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.engines.micro_batch.driver.epoch_slots import EpochSlots
 from pystate.runtime.execution.slots.slot_pool import SlotPool
-from tests.runtime.checkpoint.harness import FakeSlots, acknowledge, in_thread, raised
-from tests.waiting import wait_until
+from tests.runtime.checkpoint.harness import FakeSlots, acknowledge, expire, in_thread, raised
+from tests.waiting import LONGEST_S, wait_until
 
 SHORT = {"execution.checkpointing.timeout": "200 ms", "execution.checkpointing.tolerable-failed-checkpoints": "9"}
+LONG = {**SHORT, "execution.checkpointing.timeout": "10 min"}
 SECRET = b"secret"
 
 
 def be_patient(one):
     """From now on no checkpoint expires, however slow the machine is."""
     pending, schedule = one.coordinator.pending, one.coordinator._schedule
-    pending._settings, schedule._timeout_s = replace(pending._settings, timeout_s=60.0), 60.0
+    pending._settings, schedule._timeout_s = replace(pending._settings, timeout_s=600.0), 600.0
 
 
 def test_slots_that_never_answer_expire_and_fail_the_attempt_and_epochs_begin(bench):
@@ -31,29 +32,30 @@ def test_slots_that_never_answer_expire_and_fail_the_attempt_and_epochs_begin(be
     one.slots.block.clear()
     future = one.coordinator.trigger_savepoint(None, hold=False)
     with pytest.raises(CheckpointFailedError, match="Missing: subtask 0 of 'count', subtask 1 of 'count'"):
-        future.result(10)
+        future.result(LONGEST_S)
     wait_until(lambda: one.failures)
     assert isinstance(one.failures[0], SubtaskHangsError), "however many failures are tolerated, and for a savepoint, too"
     begun = in_thread(lambda: one.begin(1))
-    begun.join(10)
+    begun.join(LONGEST_S)
     assert not begun.is_alive()
 
 
 def test_only_the_slots_that_hang_are_named(bench):
-    one = bench(**SHORT)
+    one = bench(**LONG)
     one.slots.block.clear()
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: one.slots.snapshots)
     acknowledge(one.coordinator, 1, 0)
+    expire(one)
     with pytest.raises(CheckpointFailedError, match=r"Missing: subtask 1 of 'count'\.\n"):
-        future.result(10)
+        future.result(LONGEST_S)
 
 
 def test_an_answer_that_comes_late_counts_for_nothing_and_frees_no_other_checkpoint(bench):
     one = bench(**SHORT)
     one.slots.block.clear()
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
     wait_until(lambda: one.failures)
     first, one.slots.block = one.slots.block, threading.Event()
     one.coordinator.attempt_over()
@@ -66,11 +68,11 @@ def test_an_answer_that_comes_late_counts_for_nothing_and_frees_no_other_checkpo
     wait_until(lambda: [thread.name for thread in threading.enumerate()].count("checkpoint-coordinator-call") == 1)
     assert one.barriers._syncing is syncing
     one.slots.block.set()
-    assert second.result(10).checkpoint_id == 2
+    assert second.result(LONGEST_S).checkpoint_id == 2
 
 
 def test_a_subtask_that_has_its_barrier_and_hangs_in_its_epoch_is_failed(bench):
-    one = bench(**SHORT)
+    one = bench(**LONG)
     one.begin(0)
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: not one.barriers.is_open)
@@ -78,8 +80,9 @@ def test_a_subtask_that_has_its_barrier_and_hangs_in_its_epoch_is_failed(bench):
         one.prepared(subtask, 0)
     assert one.attempt.decide(0).checkpoint_id == 1
     one.attempt.slot_finished(1)
+    expire(one)
     with pytest.raises(CheckpointFailedError, match=r"Missing: subtask 0 of 'count'\.\n"):
-        future.result(10)
+        future.result(LONGEST_S)
     wait_until(lambda: one.failures)
     assert isinstance(one.failures[0], SubtaskHangsError)
 
@@ -95,7 +98,7 @@ def hanging_storage(monkeypatch):
         def slow(location, *arguments):
             calls.append(location)
             if len(calls) == 1:
-                go_on.wait(20)
+                go_on.wait(LONGEST_S)
             return method(location, *arguments)
 
         monkeypatch.setattr(SnapshotLocation, name, slow)
@@ -112,11 +115,11 @@ def test_a_checkpoint_whose_storage_hangs_expires_and_the_next_one_completes_bes
     one = bench(**SHORT)
     one.epoch(0)
     with pytest.raises(CheckpointFailedError, match=r"within 0\.2 s"):
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
     assert one.failures == []
     be_patient(one)
     one.epoch(1)
-    completed = one.coordinator.trigger_checkpoint().result(10)
+    completed = one.coordinator.trigger_checkpoint().result(LONGEST_S)
     assert (completed.checkpoint_id, completed.epoch) == (2, 1)
     go_on.set()
     wait_until(lambda: not calls[0].exists)
@@ -131,15 +134,15 @@ def test_ids_that_can_not_be_written_down_for_long_hold_up_neither_expiry_nor_wh
     go_on, give = threading.Event(), one.coordinator._ids.get_and_increment
 
     def slow():
-        go_on.wait(20)
+        go_on.wait(LONGEST_S)
         return give()
 
     monkeypatch.setattr(one.coordinator._ids, "get_and_increment", slow)
     with pytest.raises(CheckpointFailedError, match=r"could not be triggered within 0\.2 s"):
-        one.coordinator.trigger_savepoint(None, hold=False).result(10)
+        one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     monkeypatch.setattr(one.coordinator._ids, "get_and_increment", give)
     be_patient(one)
-    assert one.coordinator.trigger_savepoint(None, hold=False).result(10).checkpoint_id == 1
+    assert one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S).checkpoint_id == 1
     go_on.set()
 
 
@@ -149,15 +152,15 @@ def test_a_number_that_can_not_be_reserved_for_long_lets_checkpoints_expire(benc
 
     def reserve(epoch):
         reserving.set()
-        go_on.wait(20)
+        go_on.wait(LONGEST_S)
 
     monkeypatch.setattr(one.epochs._numbers, "reserve", reserve)
     begun = in_thread(lambda: raised(lambda: one.begin(0)))
-    assert reserving.wait(10), "a savepoint that is asked for before could be taken at once"
+    assert reserving.wait(LONGEST_S), "a savepoint that is asked for before could be taken at once"
     with pytest.raises(CheckpointFailedError):
-        one.coordinator.trigger_savepoint(None, hold=False).result(10)
+        one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
     go_on.set()
-    begun.join(10)
+    begun.join(LONGEST_S)
 
 
 class Events:
@@ -179,7 +182,7 @@ class RawSlot:
 
     def __init__(self, pool, index, answer):
         if answer is None:
-            self.server = AuthenticatedListener(SECRET, lambda connection: pool.test_over.wait(30), name="deaf")
+            self.server = AuthenticatedListener(SECRET, lambda connection: pool.test_over.wait(LONGEST_S), name="deaf")
             host, port = self.server.address
         else:
             self.server = ControlServer(SECRET, answer)
@@ -193,12 +196,12 @@ class RawSlot:
 def three_slots():
     """One that answers, one that reads and never answers, one that reads nothing."""
     events = Events()
-    pool = SlotPool("a" * 32, 0, 3, SECRET, events, call_timeout_s=0.2)
+    pool = SlotPool("a" * 32, 0, 3, SECRET, events, call_timeout_s=2.0)
     pool.test_over = threading.Event()
     pool.start()
     slots = [
         RawSlot(pool, 0, lambda request: None),
-        RawSlot(pool, 1, lambda request: pool.test_over.wait(30) and None),
+        RawSlot(pool, 1, lambda request: pool.test_over.wait(LONGEST_S) and None),
         RawSlot(pool, 2, None),
     ]
     yield pool, events
@@ -227,7 +230,7 @@ def test_several_slots_that_hang_at_once_and_sends_that_block_hold_up_no_expiry(
     one.start_attempt()
     block_sends(pool._slots[2].control)
     with pytest.raises(CheckpointFailedError, match="Missing"):
-        one.coordinator.trigger_checkpoint().result(10)
+        one.coordinator.trigger_checkpoint().result(LONGEST_S)
     wait_until(lambda: one.failures)
     assert isinstance(one.failures[0], SubtaskHangsError)
     one.coordinator.attempt_over()
@@ -239,8 +242,8 @@ def test_several_slots_that_hang_at_once_and_sends_that_block_hold_up_no_expiry(
 def test_slots_whose_functions_do_not_hear_of_a_checkpoint_in_time_are_named(three_slots):
     pool, events = three_slots
     block_sends(pool._slots[2].notifications)
-    pool.notify(3, completed=True).result(10)
-    assert events.calls == [([1, 2], "hear how checkpoint 3 ended", 0.2)]
+    pool.notify(3, completed=True).result(LONGEST_S)
+    assert events.calls == [([1, 2], "hear how checkpoint 3 ended", 2.0)]
 
 
 def test_slots_that_do_not_finish_an_epoch_in_time_are_named_and_nobody_waits_for_them(three_slots):
@@ -249,7 +252,7 @@ def test_slots_that_do_not_finish_an_epoch_in_time_are_named_and_nobody_waits_fo
     outcome = []
     finishing = in_thread(lambda: outcome.append(raised(lambda: EpochSlots(pool).finish_epoch(5, {}, None, print))))
     wait_until(lambda: events.calls)
-    assert events.calls == [([1, 2], "finish epoch 5", 0.2)]
+    assert events.calls == [([1, 2], "finish epoch 5", 2.0)]
     pool.fail("the attempt ended")
-    finishing.join(10)
+    finishing.join(LONGEST_S)
     assert isinstance(outcome[0], JobExecutionError)

@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import pystate
 from pystate.common.errors import ConnectionLostError, ControlError, DriverReplacedError, JobExecutionError
-from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.common.processes.control import HEARTBEAT_TIMEOUT_S, ControlClient, ControlServer
 from pystate.common.processes.processes import can_run
 from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds
 from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter
@@ -23,6 +24,7 @@ from pystate.runtime.execution.slots.slot_pool import SlotPool
 from pystate.runtime.job_folder.driver_term import DriverTerm
 from pystate.runtime.slot.gateway import CoordinatorGateway
 from tests.faults.processes import needs_proc
+from tests.waiting import LONGEST_S, wait_until
 
 OUR_CODE = Path(pystate.__file__).parent
 SECRET = b"secret"
@@ -47,7 +49,7 @@ class HangingSlot:
 
     def __init__(self, pool, pid=1):
         self.go_on = threading.Event()
-        self.server = ControlServer(SECRET, lambda request: self.go_on.wait(20) and None)
+        self.server = ControlServer(SECRET, lambda request: self.go_on.wait(LONGEST_S) and None)
         self.server.start()
         self.client = ControlClient(*pool.description.coordinator, SECRET)
         self.call("register", pid=pid, task_attempt=0, control=[self.server.host, self.server.port], data="x")
@@ -88,7 +90,7 @@ def test_who_waits_for_a_slot_that_hangs_is_woken_when_the_attempt_is_given_up(h
     time.sleep(0.2)
     assert not outcome
     pool.fail("the attempt ended")
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert isinstance(outcome[0], JobExecutionError)
     assert "the attempt ended" in outcome[0].message
 
@@ -106,9 +108,9 @@ def test_a_slot_that_hangs_does_not_hold_up_the_end_of_its_attempt(hanging, monk
     slot.call("heartbeat")
     deploying, outcome = in_thread(lambda: pool.deploy([None]))  # holds the connection that is used to say good-bye
     closing, _ = in_thread(pool.close)
-    closing.join(10)
+    closing.join(LONGEST_S)
     assert not closing.is_alive()
-    deploying.join(10)
+    deploying.join(LONGEST_S)
     assert isinstance(outcome[0], ConnectionLostError)
     with pytest.raises(ControlError, match="Attempt 0 is over"):
         slot.call("heartbeat")  # so that it ends when it goes on
@@ -199,7 +201,7 @@ def test_the_end_of_a_slot_is_told_before_the_call_that_it_broke(hanging, monkey
     pool._slots[0].control.hang_up()  # as the system does it for a process that is gone
     thread.join(0.3)
     slot.client.hang_up()
-    thread.join(10)
+    thread.join(LONGEST_S)
     assert seen == ["0 lost"]
     assert isinstance(outcome[0], (ConnectionLostError, JobExecutionError))
 
@@ -265,21 +267,21 @@ def test_heartbeats_tell_how_much_state_was_read(hanging):
 
 def test_a_slot_whose_watchdog_writes_without_heartbeats_is_not_silent(hanging, monkeypatch, capsys):
     pool, slot, _ = hanging
-    monkeypatch.setattr(registered_slot, "HEARTBEAT_TIMEOUT_S", 0.3)
+    now = [time.monotonic()]
+    monkeypatch.setattr(registered_slot, "time", SimpleNamespace(monotonic=lambda: now[0]))
     watchdog = ControlClient(*pool.description.coordinator, SECRET)
     watchdog.call("watchdog", slot=0, attempt=0)
     frame = f'  File "{OUR_CODE}/runtime/slot/subtask.py", line 1 in run'
     held = f'Thread 0x1 (most recent call first):\n  File "/jobs/job.py", line 7 in process_element\n{frame}\n'
-    deadline = time.monotonic() + 1
-    while time.monotonic() < deadline:
+    for _ in range(3):
+        now[0] += 0.9 * HEARTBEAT_TIMEOUT_S
         os.write(watchdog.fileno(), f"Timeout (0:00:10)!\n{held}\n".encode())
-        time.sleep(0.01)
+        wait_until(lambda: pool._slots[0]._last_sign == now[0])
         assert pool.silent_slot() is None
     said = capsys.readouterr().err
     assert said.count("interpreter is held, by line 7 in process_element of /jobs/job.py") == 1, "said once"
-    while pool.silent_slot() is None:  # the watchdog has ended, too
-        assert time.monotonic() < deadline + 10
-        time.sleep(0.01)
+    now[0] += 1.1 * HEARTBEAT_TIMEOUT_S  # the watchdog has ended, too
+    assert pool.silent_slot() == 0
 
 
 @needs_proc
@@ -293,10 +295,7 @@ def test_on_one_machine_a_process_that_runs_is_not_silent_and_a_stopped_one_is(m
         time.sleep(0.3)
         assert pool.silent_slot() is None
         process.send_signal(signal.SIGSTOP)
-        deadline = time.monotonic() + 10
-        while pool.silent_slot() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: pool.silent_slot() is not None)
         process.send_signal(signal.SIGCONT)
     finally:
         process.kill()
@@ -315,8 +314,5 @@ def test_what_a_slot_wrote_at_last_says_how_it_ended(hanging):
     os.write(watchdog.fileno(), b"The process ended itself: os._exit(3)\n\nCurrent thread (most recent call first):\n")
     slot.client.close()
     watchdog.close()
-    deadline = time.monotonic() + 10
-    while not events.calls:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: events.calls)
     assert events.calls == ["0 died: os._exit(3)"]

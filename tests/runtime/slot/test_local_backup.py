@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.runtime.slot.snapshots.local_backup import local_roots
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from tests.waiting import LONGEST_S
 
 UID, VALUE = "count", ValueStateDescriptor("value", Types.STRING())
 KEYS = [f"key-{number}" for number in range(300)]
@@ -116,17 +117,18 @@ def test_a_restore_on_the_same_machine_reads_nothing_of_a_storage_that_hangs(mac
     handles = machine.checkpoint(task, 2)
     task.close()
     assert machine.copies() == {"chk-2"}, "copies of the checkpoint before are gone"
-    opened = LocalStore.open
+    opened, over, gone_on = LocalStore.open, threading.Event(), []
 
     def hang(self, path):
-        time.sleep(60 if f"{machine.root}/s" in str(path) else 0)
+        if f"{machine.root}/s" in str(path):
+            gone_on.append(over.wait(LONGEST_S))
         return opened(self, path)
 
     monkeypatch.setattr(LocalStore, "open", hang)
-    started = time.monotonic()
     again = machine.task(1, handles, 2)
     assert values(again) == {"two"}
-    assert time.monotonic() - started < 50
+    assert gone_on == [], "it has waited for no file of the storage"
+    over.set()
     assert "files came from copies on this machine" in capsys.readouterr().err
     monkeypatch.undo()
     write(again, "three")

@@ -11,10 +11,12 @@ import pytest
 
 from tests.core.file_systems.conftest import hdfs_cluster, make_place, s3_server, settings
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
+from tests.waiting import LONGEST_S
 
 __all__ = ["hdfs_cluster", "s3_server", "settings"]
 
-LEASE = {"lease-duration": "2 s", "renew-deadline": "1500 ms", "retry-period": "200 ms"}
+LEASE = {"lease-duration": "4 s", "renew-deadline": "3 s", "retry-period": "200 ms"}
+"""What a busy machine keeps: a leader that waits for a core for longer than the deadline steps down."""
 LONG_LEASE = {"lease-duration": "5 s", "renew-deadline": "4 s", "retry-period": "300 ms"}
 """For a storage that this very process serves, which may have to wait for a core."""
 
@@ -30,7 +32,7 @@ def standby_options(storage: str, lease: dict[str, str] = LEASE) -> dict[str, st
 
 def raw_get(manager: ManagerProcess, path: str) -> tuple[int, str | None]:
     """Ask without following redirects; return status and location."""
-    connection = http.client.HTTPConnection("127.0.0.1", manager.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", manager.port, timeout=LONGEST_S)
     connection.request("GET", path)
     answer = connection.getresponse()
     return answer.status, answer.headers["Location"]
@@ -38,7 +40,7 @@ def raw_get(manager: ManagerProcess, path: str) -> tuple[int, str | None]:
 
 def wait_until_leads(manager: ManagerProcess) -> None:
     """Wait until a job manager leads."""
-    eventually(lambda: raw_get(manager, "/jobs")[0] == 200, 30)
+    eventually(lambda: raw_get(manager, "/jobs")[0] == 200)
 
 
 @pytest.fixture(params=["folder", "s3"])
