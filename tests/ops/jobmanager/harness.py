@@ -22,6 +22,8 @@ from pystate.ops.jobmanager.server import job_manager
 from tests.waiting import LONGEST_S
 from tests.waiting import wait_until as eventually
 
+WITHOUT_TRAINING = {"pystate.spark.class-data-archive": "false"}
+"""Else a job manager that serves tests for a minute starts a Spark of its own: the more likely, the busier the machine."""
 REPOSITORY = Path(__file__).parents[3]
 FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
 PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
@@ -125,6 +127,7 @@ class ManagerThread(Manager):
 
     def start(self, configuration: Configuration | None = None, port: int = 0) -> ManagerThread:
         launcher = DriverLauncher(self.home, FAKE_DRIVER)
+        configuration = Configuration({**WITHOUT_TRAINING, **(configuration.to_dict() if configuration else {})})
         run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", port, launcher, configuration))
         thread = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]})
         thread.start()
@@ -147,7 +150,7 @@ class ManagerProcess(Manager):
     def __init__(self, root: Path, settings: dict[str, str] | None = None, driver: tuple[str, ...] = FAKE_DRIVER) -> None:
         super().__init__(root)
         self.driver = driver
-        self.settings = settings or {}
+        self.settings = {**WITHOUT_TRAINING, **(settings or {})}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> ManagerProcess:
