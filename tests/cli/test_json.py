@@ -12,6 +12,7 @@ import pytest
 from pystate_cli.console.json_keys import DATA_KEYED, camel_case, with_our_keys
 from tests.cli.parser.test_help_pages import commands
 from tests.core.snapshot.snapshots import COUNT, write_savepoint
+from tests.ops.jobmanager.harness import Manager, ManagerThread
 from tests.runtime.checkpoint.stats.statistics import Statistics
 
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")
@@ -51,6 +52,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "completion": [["bash"]],
     "version": [[]],
 }
+CHANGING = {
+    *("run", "stop", "cancel", "rescale", "savepoint", "savepoints dispose", "checkpoint", "cluster start", "cluster stop"),
+}
 EXIT_CODES = {("wait", "FAILED"): 1, ("savepoints verify", "aaaa"): 0}
 
 
@@ -62,25 +66,42 @@ def test_every_command_has_it():
         assert any("--json" in parameter.opts for parameter in command.params), name
 
 
-@pytest.fixture
-def scene(manager, own_home, tmp_path) -> dict[str, str]:
-    """A job that runs, one that has failed, two savepoints, a project, and settings of a Flink."""
+def made_scene(manager: Manager) -> dict[str, str]:
+    """A job that runs, one that has failed, two savepoints, and a program."""
     job, failed = manager.submit("--name", "count-words"), manager.submit("--fail", "0")
     manager.wait_for(job, "RUNNING")
     manager.wait_for(failed, "FAILED")
     Statistics().run(1).run(2, savepoint=True).write(manager.home.job(job).checkpoints)
-    savepoints = own_home / "savepoints"
+    savepoints = manager.home.root / "savepoints"
     write_savepoint(savepoints, snapshot_id="aaaa11112222", checkpoint_id=1)
     write_savepoint(savepoints, snapshot_id="bbbb11112222", checkpoint_id=2, content={COUNT: {"one": 1}})
     (savepoints / "savepoint-83f146-cccc11112222").mkdir()
-    (tmp_path / "flink-conf.yaml").write_text("state.backend: rocksdb\ntaskmanager.numberOfTaskSlots: 4\nour.own-key: 1\n")
-    program = tmp_path / "plan.py"
+    program = manager.home.root / "plan.py"
     program.write_text(
         "from pystate.datastream import StreamExecutionEnvironment\n"
         "env = StreamExecutionEnvironment.get_execution_environment()\n"
         "env.from_collection([1]).key_by(lambda x: x).map(lambda x: x).print()\nenv.execute()\n"
     )
     return {"JOB": job, "FAILED": failed, "PROGRAM": str(manager.job_file), "WORD_COUNT": str(program)}
+
+
+@pytest.fixture(scope="module")
+def kept_scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Manager, dict[str, str]]]:
+    """A scene for all commands that leave it as it is."""
+    manager = ManagerThread(tmp_path_factory.mktemp("kept") / "home").start()
+    yield manager, made_scene(manager)
+    manager.stop()
+
+
+@pytest.fixture
+def scene(request, name, monkeypatch, tmp_path) -> dict[str, str]:
+    """The scene of a command: a fresh one where it changes something; with a project, and settings of a Flink."""
+    (tmp_path / "flink-conf.yaml").write_text("state.backend: rocksdb\ntaskmanager.numberOfTaskSlots: 4\nour.own-key: 1\n")
+    if name in CHANGING:
+        return made_scene(request.getfixturevalue("manager"))
+    manager, words = request.getfixturevalue("kept_scene")
+    monkeypatch.setenv("PYSTATE_HOME", str(manager.home.root))
+    return words
 
 
 def keys_of(data: Any) -> Iterator[str]:
