@@ -96,13 +96,20 @@ class Pages:
         assert [line for line in self.said if not HARMLESS.match(line)] == []
 
 
-@pytest.fixture
-def pages(browser: Browser, manager: ManagerThread) -> Iterator[Pages]:
+@pytest.fixture(scope="module")
+def logged_in(browser: Browser, manager: ManagerThread) -> Iterator[Pages]:
     context = browser.new_context(viewport={"width": 1300, "height": 900}, locale="en-GB")
-    made = Pages(context, manager)
-    yield made
-    made.check_console()
+    yield Pages(context, manager)
     context.close()
+
+
+@pytest.fixture
+def pages(logged_in: Pages) -> Iterator[Pages]:
+    """One page for all tests that leave it logged in: each begins where nothing is open."""
+    logged_in.said.clear()
+    expect(logged_in.go("/").get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    yield logged_in
+    logged_in.check_console()
 
 
 def test_the_list_shows_jobs_and_what_needs_somebody(pages: Pages, job: str, failed: str) -> None:
