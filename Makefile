@@ -32,7 +32,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock \
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock \
 	dist matrix clean
 
 help: ## Show this list
@@ -70,12 +70,16 @@ peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in S
 	PYTHONPATH=$(CURDIR)/$(PEERS) $(BIN)/python benchmarks/peers.py --pyflink $(PYFLINK)/bin/python --rows $(ROWS) --rounds $(ROUNDS) $(if $(RECORD),--record benchmarks/results/peers.md)
 
 test: setup ## Lint, types and all tests but the slow ones
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected class-data
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
 
 # else each process of the tests would compile them, with their assertions, at the same time as all others
 collected: $(INSTALLED) ## Compile and collect the tests, and run none
 	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
+
+# a JVM that uses it needs half as much of a core until its first query has ended, and tests start many
+class-data: $(INSTALLED) ## Make the archive of Spark's classes, if the user has none, as a job manager does after its first job
+	@$(BIN)/python -m pystate.ops.warm_start.class_data_training >/dev/null || echo "Tests go on without an archive of classes." >&2
 
 test-slow: setup ## The slow tests only
 	$(BIN)/python -m pytest -m slow

@@ -157,7 +157,9 @@ class KafkaBroker:
         try:
             known = consumer.list_topics(timeout=_LONGEST_S).topics
             asked = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
-            return {(one.topic, one.partition): one.offset for one in consumer.committed(asked, _LONGEST_S) if one.offset >= 0}
+            return {
+                (one.topic, one.partition): one.offset for one in consumer.committed(asked, _LONGEST_S) if one.offset >= 0
+            }
         finally:
             consumer.close()
 
