@@ -27,8 +27,8 @@ from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.operators.windowing import keyed_windows_operator
-from pystate.runtime.slot.operators.windowing.aligned_operations import is_aligned
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
+from pystate.runtime.slot.operators.windowing.keyed_windows_operator import is_aligned
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 from pystate.testing import WindowOperatorTestHarness
 

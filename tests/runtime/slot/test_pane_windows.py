@@ -25,7 +25,7 @@ from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.core.snapshot.reading.window_states import PaneState
 from pystate.core.state.rocksdb.rocksdb_keyed_state_backend import RocksDBKeyedStateBackend
 from pystate.runtime.slot.operators.windowing import keyed_windows_operator
-from pystate.runtime.slot.operators.windowing.aligned_operations import pane_state
+from pystate.runtime.slot.operators.windowing.keyed_windows_operator import pane_state
 from pystate.testing import WindowOperatorTestHarness
 from pystate.testing.harness import OperatorTestHarness
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import length_hint
@@ -10,7 +12,6 @@ from typing import Any, BinaryIO
 from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import current_time_ms
 from pystate.connectors.file_system.file_splits import FileHead, FileSourceSplit
-from pystate.connectors.file_system.file_watch import FileWatch
 from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
 from pystate.connectors.file_system.formats.split_format import FileRecords, SplitFormat
 from pystate.connectors.poll_size import PollSize
@@ -19,6 +20,8 @@ from pystate.core.file_systems.places import parse_location
 
 _MOST_AT_ONCE = 500
 _LONGEST_SLEEP_MS = 60_000
+_WATCH_REST = 10
+"""So many times as long as a look took is the pause after it: very many files must not cost the slot its processor."""
 
 
 class FileSourceReader(SourceReader[Any, FileSourceSplit]):
@@ -173,3 +176,36 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
             records.close()
         if file is not None:
             file.close()
+
+
+class FileWatch:
+    """A thread that checks for new files at an interval.
+
+    Args:
+        interval_ms: How often.
+        has_news: Returns whether there are new files. Errors are ignored: the next epoch meets and reports them.
+        wake: Triggers an epoch.
+    """
+
+    def __init__(self, interval_ms: int, has_news: Callable[[], bool], wake: Callable[[], object]) -> None:
+        self._interval_s = max(1, interval_ms) / 1000
+        self._has_news = has_news
+        self._wake = wake
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="file-watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        pause_s = self._interval_s
+        while not self._closed.wait(pause_s):
+            begun = time.monotonic()
+            try:
+                news = self._has_news()
+            except Exception:  # file systems raise many kinds of errors
+                news = True
+            pause_s = max(self._interval_s, _WATCH_REST * (time.monotonic() - begun))
+            if news and not self._closed.is_set():
+                self._wake()

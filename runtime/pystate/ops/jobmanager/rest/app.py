@@ -19,15 +19,15 @@ from starlette.routing import BaseRoute, Route
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.plain_data import to_plain
 from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
+from pystate.ops.jobmanager.rest import cluster_routes as cluster
 from pystate.ops.jobmanager.rest import job_manager_routes as job_manager
 from pystate.ops.jobmanager.rest import job_routes as jobs
 from pystate.ops.jobmanager.rest import metric_routes as metrics
-from pystate.ops.jobmanager.rest import overview, pystate_jobs
+from pystate.ops.jobmanager.rest import pystate_jobs
 from pystate.ops.jobmanager.rest import query_routes as queryable_state
 from pystate.ops.jobmanager.rest import resubmission_routes as resubmission
 from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
 from pystate.ops.jobmanager.rest import snapshot_routes as snapshots
-from pystate.ops.jobmanager.rest import task_manager_routes as task_managers
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.openapi import openapi_route
 from pystate.ops.jobmanager.rest.parameters import Parameter, check_spelling
@@ -47,9 +47,8 @@ from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
 _DESCRIBED: tuple[RestRoute, ...] = (
-    *overview.ROUTES,
+    *cluster.ROUTES,
     *job_manager.ROUTES,
-    *task_managers.ROUTES,
     *jobs.ROUTES,
     *checkpoints.ROUTES,
     *metrics.ROUTES,

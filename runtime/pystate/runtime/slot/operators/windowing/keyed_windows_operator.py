@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pystate.common.overrides import override
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.triggers import EventTimeTrigger
+from pystate.core.api.window.window_operation import WindowOperation
+from pystate.core.snapshot.reading.window_states import PaneState
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
-from pystate.runtime.slot.operators.windowing.aligned_operations import is_aligned, pane_state
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 from pystate.runtime.slot.operators.windowing.window_columns import window_columns
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
+
+_EXTREMES = {AccumulateType.MIN: "min", AccumulateType.MAX: "max"}
+_INTEGERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.BIG_INT)
 
 
 class KeyedWindowsOperator(KeyedOperator):
@@ -32,3 +39,38 @@ class KeyedWindowsOperator(KeyedOperator):
         self.process_batch = windows.process_batch
         self.columns = window_columns(operation, input_type, windows, self._where)
         return [windows.process_element]
+
+
+def is_aligned(operation: WindowOperation) -> bool:
+    """Return whether `AlignedWindowOperator` can run a step's windows: user-defined classes may do anything."""
+    return (
+        type(operation.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        and type(operation.trigger) is EventTimeTrigger
+        and operation.allowed_lateness == 0
+        and operation.evictor is None
+        and (operation.reduce_function is not None or operation.aggregate_function is not None)
+    )
+
+
+def pane_state(operation: WindowOperation, input_type: TypeInformation | None) -> PaneState | None:
+    """Return the pane state of a step; None if its windows can't share panes.
+
+    They can if neither the order of elements nor that of merging makes a difference: counts, and sums and extremes of
+    integers. Elements with fields are excluded: their other fields are those of the first element of a window, which panes
+    don't store. So are sums of smaller types than LONG: more sums than those of windows could exceed the type.
+    """
+    assigner: Any = operation.assigner
+    if not is_aligned(operation) or type(assigner) is not SlidingEventTimeWindows:
+        return None
+    size, slide = assigner.size, assigner.slide
+    if size <= slide or size % slide:
+        return None
+    if type(operation.aggregate_function) is ElementCount:
+        return PaneState("count", size, slide)
+    function = operation.reduce_function
+    if type(function) is not FieldAggregation or input_type is None or input_type.kind not in _INTEGERS:
+        return None
+    if function.kind is AccumulateType.SUM and input_type.kind in (TypeKind.LONG, TypeKind.BIG_INT):
+        return PaneState("sum", size, slide)
+    kind = _EXTREMES.get(function.kind)
+    return None if kind is None else PaneState(kind, size, slide)

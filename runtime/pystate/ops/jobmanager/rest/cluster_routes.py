@@ -1,5 +1,6 @@
-"""The routes about slots. A job's driver with its slots appears as a task manager, with the id of the job.
+"""The routes about the cluster as a whole, and about slots.
 
+A job's driver with its slots appears as a task manager, with the id of the job.
 Memory is managed by Spark and the operating system, and isn't divided among slots: Flink's memory figures are 0.
 """
 
@@ -10,10 +11,13 @@ from typing import Any
 
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
+from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.parameters import TASK_MANAGER_ID
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.runtime.rest.cluster_messages import ClusterOverview, DashboardConfiguration, StandbyConfiguration
+from pystate.runtime.rest.message import EmptyResponseBody
 from pystate.runtime.rest.task_manager_messages import (
     HardwareDescription,
     ResourceProfileInfo,
@@ -22,6 +26,21 @@ from pystate.runtime.rest.task_manager_messages import (
     TaskManagerInfo,
     TaskManagersInfo,
 )
+
+_CONFIG = DashboardConfiguration | StandbyConfiguration
+
+
+def _overview(request: RestRequest) -> ClusterOverview:
+    return messages.overview(job.status() for job in request.dispatcher.jobs())
+
+
+def _config(_request: RestRequest) -> DashboardConfiguration:
+    return messages.dashboard_config()
+
+
+def _shut_down(request: RestRequest) -> EmptyResponseBody:
+    request.context.shut_down()
+    return EmptyResponseBody()
 
 
 def _resource(cores: int) -> ResourceProfileInfo:
@@ -68,6 +87,9 @@ def _has_ended(status: dict[str, Any]) -> bool:
 
 
 ROUTES = (
+    RestRoute("GET", "/overview", _overview, "Jobs and slots, counted.", ClusterOverview),
+    RestRoute("GET", "/config", _config, "What a web page about this job manager needs.", _CONFIG),
+    RestRoute("DELETE", "/cluster", _shut_down, "End the job manager; jobs go on.", EmptyResponseBody, owner_only=True),
     RestRoute("GET", "/taskmanagers", _all, "The drivers that run, and their slots.", TaskManagersInfo),
     RestRoute("GET", "/taskmanagers/{taskmanager_id}", _one, "One of them.", TaskManagerDetailsInfo),
 )
