@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
 from pystate_cli.client.rest_client import NoJobManagerError, RestClient
-from tests.ops.jobmanager.harness import eventually
+from tests.ops.jobmanager.harness import Manager, ManagerThread, eventually
 from tests.waiting import LONGEST_S
 
 
@@ -141,9 +142,9 @@ ALL = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def killed(manager) -> Iterator[tuple[str, int]]:
-    """A job that runs, one that has ended, and the id of a process that was the job manager of both."""
+@contextlib.contextmanager
+def kill_the_manager(manager: Manager) -> Iterator[tuple[str, int]]:
+    """Yield a job that runs beside one that has ended, and the id of a process that was the job manager of both."""
     job, ended = manager.submit(), manager.submit("--finish", "0")
     manager.wait_for(job, "RUNNING")
     manager.wait_for(ended, "FINISHED")
@@ -154,9 +155,18 @@ def killed(manager) -> Iterator[tuple[str, int]]:
     manager.home.jobmanager.write_bytes(entry)
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Manager, str, int]]:
+    manager = ManagerThread(tmp_path_factory.mktemp("killed") / "home").start()
+    with kill_the_manager(manager) as (job, pid):
+        yield manager, job, pid
+    manager.stop()
+
+
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_every_command_says_that_the_jobs_of_a_killed_job_manager_go_on(manager, killed, pystate, words):
-    job, pid = killed
+def test_every_command_says_that_the_jobs_of_a_killed_job_manager_go_on(killed, pystate, words, monkeypatch):
+    manager, job, pid = killed
+    monkeypatch.setenv("PYSTATE_HOME", str(manager.home.root))
 
     code, out, err = pystate(*(job if word == "JOB" else word for word in words))
 
@@ -168,21 +178,22 @@ def test_every_command_says_that_the_jobs_of_a_killed_job_manager_go_on(manager,
     )
 
 
-def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, killed, pystate):
-    manager.home.jobmanager.unlink()
+def test_a_job_manager_that_was_stopped_has_left_its_jobs_too(manager, pystate):
+    with kill_the_manager(manager):
+        manager.home.jobmanager.unlink()
 
-    code, _, err = pystate("list")
-    assert code == 1
-    assert err == (
-        f"error: No job manager is running for this home ({manager.home.root}). 1 job goes on without it.\n"
-        "  try: pystate cluster start brings it back, and it finds its jobs again\n"
-    )
-    assert pystate("cluster", "stop").err.endswith("1 job goes on without it.\n")
-    checks = {check["name"]: check for check in json.loads(pystate("doctor", "--json").out)["checks"]}
-    assert (checks["job manager"]["status"], checks["job manager"]["hint"]) == (
-        "warn",
-        "pystate cluster start brings it back, and it finds its jobs again",
-    )
+        code, _, err = pystate("list")
+        assert code == 1
+        assert err == (
+            f"error: No job manager is running for this home ({manager.home.root}). 1 job goes on without it.\n"
+            "  try: pystate cluster start brings it back, and it finds its jobs again\n"
+        )
+        assert pystate("cluster", "stop").err.endswith("1 job goes on without it.\n")
+        checks = {check["name"]: check for check in json.loads(pystate("doctor", "--json").out)["checks"]}
+        assert (checks["job manager"]["status"], checks["job manager"]["hint"]) == (
+            "warn",
+            "pystate cluster start brings it back, and it finds its jobs again",
+        )
 
 
 def test_a_job_manager_that_dies_under_a_command_is_said_to_leave_its_jobs(manager):
