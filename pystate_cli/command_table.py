@@ -43,6 +43,7 @@ class CommandEntry:
 COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry("run", "run", "run_arguments"),
     "check": CommandEntry("check", "check", "check_arguments"),
+    "debug": CommandEntry("debug", "debug", "debug_arguments"),
     "info": CommandEntry("info", "info", "info_arguments"),
     "list": CommandEntry("list_jobs", "list_jobs"),
     "watch": CommandEntry("watch", "watch"),

@@ -15,6 +15,7 @@ from pystate.testing.harnesses import (
     WindowOperatorTestHarness,
 )
 from pystate.testing.operator_snapshot import OperatorSnapshot
+from pystate.testing.program_harness import Program, ProgramHarness
 from pystate.testing.sink_harness import SinkTestHarness
 from pystate.testing.source_harness import SourceTestHarness
 from pystate.testing.step_run import run_steps
@@ -41,9 +42,11 @@ __all__ = [
     "OneInputOperatorTestHarness",
     "OperatorSnapshot",
     "OperatorTestHarness",
-    "SinkTestHarness",
     "ProcessFunctionTestHarnesses",
     "ProcessingTime",
+    "Program",
+    "ProgramHarness",
+    "SinkTestHarness",
     "SourceTestHarness",
     "TwoInputOperatorTestHarness",
     "Watermark",

@@ -79,6 +79,11 @@ def register_executor(executor: Executor | None) -> None:
     _Registry.executor = executor
 
 
+def registered_executor() -> Executor | None:
+    """Return what runs the jobs of this process; None if nothing is registered or was needed so far."""
+    return _Registry.executor
+
+
 def current_executor() -> Executor:
     """Return the registered executor; creates the embedded one if there is none."""
     with _Registry.lock:  # a program may build its jobs in several threads

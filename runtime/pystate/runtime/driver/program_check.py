@@ -39,7 +39,7 @@ from pystate.runtime.driver.program.resolved_execution_mode import in_execution_
 from pystate.runtime.driver.program.restore_check import RestoreCheck, check_against
 from pystate.runtime.driver.program.state_declarations import StateDeclaration, WrongDeclaration, declarations
 from pystate.runtime.driver.program.submitted_program import ProgramTaken, answered, program_trace, run_to_execute
-from pystate.runtime.driver.program.without_spark import keep_spark_away
+from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.execution.restore import load_snapshot
 from pystate.runtime.job_folder.restart_strategies import restart_warnings
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
@@ -264,8 +264,8 @@ def _place(error: BaseException, job_file: Path) -> str | None:
 def answer(request: dict[str, Any], configuration: Configuration, folder: Path) -> dict[str, Any]:
     """Answer one request."""
     del folder
-    keep_spark_away()
-    return check(Path(request["job_file"]), list(request["arguments"]), CheckExecutor(configuration))
+    with without_spark():
+        return check(Path(request["job_file"]), list(request["arguments"]), CheckExecutor(configuration))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.configuration import Configuration
@@ -13,7 +13,7 @@ from pystate.common.errors import StateDeclarationError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
-from pystate.core.api.state import MergingState, State, StateDescriptor
+from pystate.core.api.state import ListState, MapState, MergingState, ReducingState, State, StateDescriptor, ValueState
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.queryable_states import QueryableStateInfo
@@ -202,6 +202,40 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
             message = f"Two states are queryable as {name!r}: {known.state_name!r} and {descriptor.name!r}."
             raise StateDeclarationError(message, hint="give set_queryable another name for one of them")
 
+    def values_of_key(self, key: Any) -> dict[str, Any]:
+        """Return what the states of a key hold, by name, the running epoch included; states with namespaces are left out.
+
+        Args:
+            key: As functions see it.
+        """
+        with self._current(key):
+            return {name: _content(handle.state) for name, handle in self._handles.items() if handle.namespaces.is_void}
+
+    def put_values_of_key(self, key: Any, values: Mapping[str, Any]) -> None:
+        """Set what declared states of a key hold; see `values_of_key`.
+
+        Raises:
+            StateError: There is no such state, it holds accumulators, or a value isn't of its type.
+        """
+        with self._current(key):
+            for name, value in values.items():
+                handle = self._handles.get(name)
+                if handle is None or not handle.namespaces.is_void:
+                    message = f"No state {name!r} is declared; there are {', '.join(map(repr, self._handles)) or 'none'}."
+                    raise StateError(message)
+                _fill(handle.state, value, name)
+
+    @contextmanager
+    def _current(self, key: Any) -> Iterator[None]:
+        context = self.key_context
+        before = context.active_key, context.active_key_group
+        internal = context.key_codec.internal(key)
+        context.set_current_key(internal, context.key_codec.key_group(internal, context.max_parallelism))
+        try:
+            yield
+        finally:
+            context.set_current_key(*before)
+
     @override
     def queryable_states(self) -> dict[str, QueryableStateInfo]:
         return dict(self._queryable)
@@ -281,6 +315,25 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         now = self.key_context.clock()
         filters = {name: snapshot_filter(handle.descriptor, now) for name, handle in self._handles.items()}
         return {name: keep for name, keep in filters.items() if keep is not None}
+
+
+def _content(state: Any) -> Any:
+    if isinstance(state, MapState):
+        return dict(state.items())
+    return state.value() if isinstance(state, ValueState) else state.get()
+
+
+def _fill(state: Any, value: Any, name: str) -> None:
+    state.clear()
+    if isinstance(state, MapState):
+        state.put_all(value)
+    elif isinstance(state, (ValueState, ListState)):
+        state.update(value)
+    elif not isinstance(state, ReducingState):
+        message = f"State {name!r} holds accumulators, which are made by its function alone."
+        raise StateError(message)
+    elif value is not None:
+        state.add(value)
 
 
 def declared_twice(known: StateDescriptor, descriptor: StateDescriptor) -> StateDeclarationError | None:

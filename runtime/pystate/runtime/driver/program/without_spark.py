@@ -1,8 +1,10 @@
-"""Lets a program be looked at in a process in which Spark never starts."""
+"""Lets a program be run up to its execute() without starting Spark."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -20,16 +22,29 @@ class _Functions(ModuleType):
         return SparkObject()
 
 
-def keep_spark_away() -> None:
-    """Replace what would start Spark's JVM, or ask it, by `SparkObject`s; for a process that does nothing else."""
+@contextlib.contextmanager
+def without_spark() -> Iterator[None]:
+    """Replace what would start Spark's JVM, or ask it, by `SparkObject`s, while a program is run up to its execute()."""
     import pyspark
     import pyspark.sql
 
     def refused(*_: Any, **__: Any) -> None:
         raise NeedsSparkError
 
-    functions = _Functions(_FUNCTIONS)
+    functions, sql = _Functions(_FUNCTIONS), pyspark.sql
+    replaced = [
+        (sql, "functions", functions),
+        (sql.SparkSession, "builder", SparkObject()),
+        (pyspark.SparkContext, "__init__", refused),
+    ]
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in replaced]
+    module = sys.modules[_FUNCTIONS]
     sys.modules[_FUNCTIONS] = functions
-    pyspark.sql.functions = functions
-    pyspark.sql.SparkSession.builder = SparkObject()  # type: ignore[method-assign, assignment]
-    pyspark.SparkContext.__init__ = refused  # type: ignore[method-assign]
+    for owner, name, value in replaced:
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        sys.modules[_FUNCTIONS] = module
+        for owner, name, value in before:
+            setattr(owner, name, value)

@@ -1,0 +1,245 @@
+"""Replays one record in an operator of a program, under pdb or not, and writes it as a test.
+
+Run as `python -m pystate.testing.debug_process REQUEST`, a JSON file, in the terminal of who debugs.
+"""
+
+from __future__ import annotations
+
+import bdb
+import dis
+import inspect
+import json
+import os
+import pdb
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import Any
+
+from pystate.common.errors import PystateError
+from pystate.common.files.home import read_json
+from pystate.common.user_code.user_errors import error_sentence
+from pystate.common.user_code.user_frames import is_library
+from pystate.runtime.driver.program.submitted_program import submitted_configuration
+from pystate.runtime.plan.chain import function_object
+from pystate.testing.program_harness import Program, ProgramHarness
+
+_CALLED = (
+    "process_element",
+    "process_element1",
+    "process_element2",
+    "process_broadcast_element",
+    "process_batch",
+    "map",
+    "map1",
+    "map2",
+    "flat_map",
+    "flat_map1",
+    "flat_map2",
+    "filter",
+    "reduce",
+    "add",
+    "process",
+    "apply",
+    "__call__",
+)
+"""Methods that are called with elements, and with what windows hold."""
+
+
+class _Debugger(pdb.Pdb):
+    """pdb that runs up to the first breakpoint."""
+
+    def run_to_breakpoint(self, harness: ProgramHarness, *call: Any, **named: Any) -> None:
+        """Process the record."""
+        self.rcLines.append("continue")  # it would stop in the harness
+        self.runcall(harness.process, *call, **named)
+
+
+def breakpoints(function: Any) -> Iterator[tuple[str, int]]:
+    """Yield (file, line) of the first statement of each method of the program that is called with elements."""
+    found = function_object(function)
+    owner = found if isinstance(found, FunctionType) else type(found)
+    methods = [owner] if isinstance(owner, FunctionType) else [inspect.getattr_static(owner, name, None) for name in _CALLED]
+    for method in methods:
+        code = getattr(method, "__code__", None)
+        if code is None or is_library(code.co_filename):
+            continue
+        lines = sorted({line for _, line in dis.findlinestarts(code) if line is not None})
+        inner = [line for line in lines if line > code.co_firstlineno]
+        yield code.co_filename, inner[0] if inner else code.co_firstlineno
+
+
+def replay(request: dict[str, Any]) -> int:
+    """Process the record of a request, and print what comes of it.
+
+    Returns:
+        0 if the function takes the record, 1 if it raises.
+
+    Raises:
+        PystateError: The program, the operator, the state or the record can't be used.
+    """
+    configuration = submitted_configuration(request["configuration"], None, None, allow_non_restored_state=False)
+    job_file, arguments = Path(request["job_file"]), list(request["arguments"])
+    program = Program(job_file, arguments, configuration)
+    element, number = program.value(request["record"]), int(request["input"])
+    with program.harness(request["operator"], request["savepoint_path"], key_of=element if number == 1 else None) as harness:
+        key = harness.key_of(element)
+        before = harness.get_keyed_state(key) if harness.keyed else {}
+        answer = _Answer(as_json=request["json"])
+        if harness.keyed:
+            answer.add("key", repr(key))
+        answer.add("record", repr(element))
+        if request["timestamp"] is not None:
+            answer.add("timestamp", str(request["timestamp"]))
+        answer.add_all("state", [f"{name} = {value!r}" for name, value in before.items()])
+        error = _processed(harness, request, element)
+        results = [] if error is not None else harness.extract_output()
+        if error is None:
+            answer.add_all("result", [repr(result) for result in results])
+            after = harness.get_keyed_state(key) if harness.keyed else {}
+            answer.add_all("state after", [f"{name} = {value!r}" for name, value in after.items()])
+        else:
+            answer.add("raised", error_sentence(error))
+        answer.end()
+        if request["as_test"] is not None:
+            named = {**request, "operator": request["operator"] or harness.uid}
+            test = harness_test(named, key, before, results, error, program)
+            Path(request["as_test"]).write_text(test, "utf-8")
+    return int(error is not None)
+
+
+def _processed(harness: ProgramHarness, request: dict[str, Any], element: Any) -> Exception | None:
+    call, named = (element, request["timestamp"]), {"input_number": int(request["input"])}
+    debugger = _Debugger() if request["debugger"] else None
+    try:
+        if debugger is None:
+            harness.process(*call, **named)
+        else:
+            for file, line in breakpoints(harness.function):
+                debugger.set_break(file, line)
+            debugger.run_to_breakpoint(harness, *call, **named)
+        harness.extract_output()
+    except bdb.BdbQuit:
+        raise SystemExit(0) from None
+    except Exception as error:
+        sys.stdout.flush()
+        traceback.print_exception(type(error), error, _own_trace(error))
+        if debugger is not None and error.__traceback__ is not None:
+            debugger.reset()
+            debugger.interaction(None, error.__traceback__)
+        return error
+    return None
+
+
+def _own_trace(error: BaseException) -> TracebackType | None:
+    """Return the stack trace from the program's first line on."""
+    trace = error.__traceback__
+    while trace is not None and is_library(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace or error.__traceback__
+
+
+class _Answer:
+    """Prints what there is to say, as it comes; as JSON at the end."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._said: dict[str, Any] = {}
+
+    def add(self, label: str, text: str) -> None:
+        """Say one thing."""
+        self._said[label] = text
+        self._print(label, text)
+
+    def add_all(self, label: str, texts: list[str]) -> None:
+        """Say several things of a kind."""
+        self._said[label] = texts
+        for text in texts:
+            self._print(label, text)
+
+    def _print(self, label: str, text: str) -> None:
+        if not self._as_json:
+            print(f"{label + ':':<13}{text}", flush=True)  # noqa: T201 - the answer of the command
+
+    def end(self) -> None:
+        """Print the JSON."""
+        if self._as_json:
+            print(json.dumps({_camel(label): said for label, said in self._said.items()}, indent=2))  # noqa: T201
+
+
+def _camel(label: str) -> str:
+    first, *rest = label.split()
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def harness_test(
+    request: dict[str, Any],
+    key: Any,
+    before: dict[str, Any],
+    results: list[Any],
+    error: Exception | None,
+    program: Program,
+) -> str:
+    """Return the text of a test that processes the record.
+
+    What states hold is written into it where Python reads it back as it is, else it is read from the snapshot again.
+    """
+    test, job = Path(request["as_test"]).absolute(), Path(request["job_file"])
+    place = os.path.relpath(job, test.parent)
+    given = {name: value for name, value in before.items() if value not in (None, [], {})}
+    literal = _reads_back(given, program) and _reads_back(key, program)
+    words = f", {request['arguments']!r}" if request["arguments"] else ""
+    snapshot = "" if literal or request["savepoint_path"] is None else f", {request['savepoint_path']!r}"
+    operator, record = request["operator"], request["record"]
+    named = "".join(
+        f", {name}={value}"
+        for name, value, default in (("timestamp", request["timestamp"], None), ("input_number", request["input"], 1))
+        if value != default
+    )
+    name = "".join(char if char.isalnum() else "_" for char in operator).strip("_").lower()
+    lines = [
+        '"""Written by pystate debug: one record in one operator of the job."""',
+        "",
+        "from pathlib import Path",
+        "",
+        "from pystate.testing import Program",
+        "",
+        f"JOB = Path(__file__).parent / {place!r}",
+        "",
+        "",
+        f"def test_{name or 'operator'}_takes_the_record():",
+        f"    program = Program(JOB{words})",
+        f"    with program.harness({operator!r}{snapshot}) as harness:",
+    ]
+    if literal and given:
+        lines.append(f"        harness.put_keyed_state(program.value({repr(key)!r}), program.value({repr(given)!r}))")
+    if error is not None:
+        lines.append(f"        # raised {error_sentence(error)}".splitlines()[0])
+    lines.append(f"        harness.process(program.value({record!r}){named})")
+    if error is None and _reads_back(results, program):
+        lines.append(f"        assert harness.extract_output() == program.value({repr(results)!r})")
+    return "\n".join([*lines, ""])
+
+
+def _reads_back(value: Any, program: Program) -> bool:
+    try:
+        return bool(program.value(repr(value)) == value)
+    except PystateError:
+        return False
+
+
+def main(words: list[str]) -> int:
+    """Answer one request; an error is written beside it, for the command to tell."""
+    asked = Path(words[0])
+    request = read_json(asked)
+    try:
+        return replay(request)
+    except PystateError as error:
+        asked.with_name("failure.json").write_text(json.dumps(error.to_dict()), "utf-8")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,305 @@
+"""A harness for an operator of a program: its function, keys and types as the program's execute() would run them.
+
+The program is run up to its execute(), without Spark; the state may come from a checkpoint or savepoint of a job of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.option_types import nearest_name
+from pystate.common.errors import JobGraphError, StateError, UsageError
+from pystate.common.row import Row
+from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
+from pystate.common.user_code.user_errors import error_sentence, user_failure
+from pystate.core.api.executor import Executor, register_executor, registered_executor
+from pystate.core.api.job_graph import (
+    KeyByTransformation,
+    OneInputTransformation,
+    Partitioning,
+    PartitionTransformation,
+    SideOutputTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+)
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
+from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.driver.program.submitted_program import ProgramTaken, run_to_execute
+from pystate.runtime.driver.program.without_spark import without_spark
+from pystate.runtime.plan.key_columns import named_key_column
+from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
+from pystate.testing.operator_snapshot import UID, OperatorSnapshot
+
+_Step = OneInputTransformation | TwoInputTransformation
+
+
+class _GraphExecutor(Executor):
+    """Keeps the graph, and ends the program."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self.graph: StreamGraph | None = None
+        self.configuration = configuration
+        self.names: dict[str, Any] = {}
+
+    def base_configuration(self) -> Configuration:
+        """Return the configuration of file and command line."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return what stands for a session."""
+        del configuration
+        return SparkObject()
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> NoReturn:
+        """Keep the graph."""
+        del job_name
+        self.graph, self.configuration = graph, configuration
+        frame = sys._getframe()  # noqa: SLF001 - the names of the program, for records
+        while frame.f_back is not None and frame.f_globals.get("__name__") != "__main__":
+            frame = frame.f_back
+        self.names = frame.f_globals
+        raise ProgramTaken
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: Any = None
+    ) -> NoReturn:
+        """Keep the graph."""
+        del results
+        self.execute(graph, configuration, job_name)
+
+
+@contextmanager
+def _own_globals() -> Iterator[None]:
+    argv, path, executor = sys.argv, list(sys.path), registered_executor()
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        register_executor(executor)
+
+
+class Program:
+    """The operators of a program.
+
+    Args:
+        job_file: The program.
+        arguments: Its arguments.
+        configuration: The settings in force; None for none.
+
+    Attributes:
+        names: The global names of the program.
+
+    Raises:
+        PystateError: The program fails before its execute(), or asks Spark for a value.
+    """
+
+    def __init__(
+        self, job_file: Path | str, arguments: Sequence[str] = (), configuration: Configuration | None = None
+    ) -> None:
+        executor = _GraphExecutor(configuration or Configuration())
+        path = Path(job_file).absolute()
+        with _own_globals(), without_spark():
+            try:
+                run_to_execute(path, list(arguments), executor)
+            except NeedsSparkError as error:
+                message = "The program asks Spark for a value before its execute(), and there is no Spark here."
+                raise JobGraphError(message, where=str(path)) from error
+        assert executor.graph is not None  # noqa: S101 - it has reached its execute()
+        self.names = executor.names
+        self._graph = executor.graph
+        self._graph.resolve_types()
+        self._configuration = executor.configuration
+        auto = bool(executor.configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+        self._uids = self._graph.assign_uids(auto=auto)
+
+    def operators(self) -> list[tuple[str, str]]:
+        """Return (uid, name) of the operators that a harness can be made of."""
+        return [(self._uids[id(step)], step.name) for step in self._steps()]
+
+    def value(self, expression: str) -> Any:
+        """Return the value of a Python expression with the names of the program, such as `Row(word="a")`.
+
+        Raises:
+            UsageError: It isn't one, or it fails.
+        """
+        names = {"Row": Row, **self.names}
+        try:
+            return eval(expression, names)  # noqa: S307 - the author's own expression, for the author's own program
+        except Exception as error:
+            raise UsageError(error_sentence(error), where=expression, hint="give a Python expression") from error
+
+    def harness(self, operator: str | None = None, savepoint: str | None = None, *, key_of: Any = None) -> ProgramHarness:
+        """Return an opened harness of an operator.
+
+        Args:
+            operator: Its uid, or its name where only one has that; None for the only one.
+            savepoint: The checkpoint or savepoint with its state; None to begin with nothing.
+            key_of: An element: only the state of its key's key group is restored. None for all state of the operator.
+
+        Raises:
+            PystateError: There is no such operator, or the state can't be restored.
+        """
+        step = self._step(operator)
+        return ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of)
+
+    def _steps(self) -> list[_Step]:
+        return [
+            step
+            for step in self._graph.transformations()
+            if isinstance(step, (OneInputTransformation, TwoInputTransformation))
+        ]
+
+    def _step(self, operator: str | None) -> _Step:
+        steps = self._steps()
+        if operator is None and len(steps) == 1:
+            return steps[0]
+        found = [step for step in steps if self._uids[id(step)] == operator] or [
+            step for step in steps if step.name == operator
+        ]
+        if len(found) == 1:
+            return found[0]
+        known = [uid if not uid.startswith("auto-") else name for uid, name in self.operators()]
+        if found:
+            message = (
+                f"{len(found)} operators have the name {operator!r}: {', '.join(self._uids[id(one)] for one in found)}."
+            )
+            raise JobGraphError(message, hint="name one by its uid")
+        near = None if operator is None else nearest_name(operator, known)
+        what = "several operators" if operator is None else f"no operator {operator!r} among its own"
+        message = f"The program has {what}: {', '.join(map(repr, known)) or 'none'}."
+        raise JobGraphError(message, hint="name one of them" if near is None else f"did you mean {near!r}?")
+
+
+class ProgramHarness(OperatorTestHarness):
+    """A harness of an operator of a program, as `Program.harness` makes it.
+
+    Attributes:
+        uid: The operator's uid.
+        function: The program's own function object.
+        keyed: Whether the operator stands after key_by().
+    """
+
+    def __init__(self, step: _Step, uid: str, configuration: Configuration, savepoint: str | None, key_of: Any) -> None:
+        inputs = [_input(parent) for parent in step.parents]
+        self.uid = uid
+        self.function = step.function
+        self.keyed = step.keyed
+        self._select = inputs[0].key_selector
+        key_type = _key_type(step)
+        snapshot = None
+        backend, most, subtask, parallelism = "hashmap", step.max_parallelism or MAX_PARALLELISM, 0, 1
+        if savepoint is not None:
+            initialize(configuration)
+            snapshot = OpenedSnapshot(savepoint)
+            operator = snapshot.operator(uid)
+            most = operator.max_parallelism
+            handles = [handle for one in operator.subtasks.values() for handle in one.keyed_state]
+            if any(isinstance(handle, IncrementalKeyedStateHandle) for handle in handles):
+                backend = "rocksdb"
+        if key_of is not None and self._select is not None and savepoint is not None:
+            codec = KeyCodec(key_type)  # a subtask with this one key group: no other state is read
+            key = _key(self._select, key_of, uid)
+            subtask, parallelism = codec.key_group(codec.internal(key), most), most
+        super().__init__(
+            step.kind,
+            step.function,
+            inputs,
+            key_type=key_type,
+            descriptors=step.descriptors if isinstance(step, TwoInputTransformation) else (),
+            side_outputs=[
+                OutputTag(child.tag, child.output_type)
+                for child in step.children
+                if isinstance(child, SideOutputTransformation)
+            ],
+            output_type=step.output_type,
+            parallelism=parallelism,
+            subtask_index=subtask,
+            max_parallelism=most,
+            state_backend=backend,
+            job_parameters=configuration.to_dict(),
+        )
+        if snapshot is not None:
+            self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism))
+        self.open()
+
+    def key_of(self, element: Any) -> Any:
+        """Return the key of an element of the first input; None without key_by()."""
+        return None if self._select is None else _key(self._select, element, self.uid)
+
+    def process(self, element: Any, timestamp: int | None = None, *, input_number: int = 1) -> None:
+        """Process an element of an input, 1 or 2; its timestamp is in ms since 1970, None for none."""
+        self._process(input_number - 1, [element], [timestamp])
+
+    def process_watermark(self, timestamp: int, *, input_number: int = 1) -> None:
+        """Advance the event time of an input, ms since 1970, and fire the timers that are due."""
+        self._process_watermark(input_number - 1, timestamp)
+
+    def get_keyed_state(self, key: Any) -> dict[str, Any]:
+        """Return what the states of a key hold, by name, the current epoch included; without those of windows."""
+        backend = self._chain.backend
+        return backend.values_of_key(key) if isinstance(backend, AbstractKeyedStateBackend) else {}
+
+    def put_keyed_state(self, key: Any, values: Mapping[str, Any]) -> None:
+        """Set what declared states of a key hold, by name.
+
+        Raises:
+            StateError: There is no such state, it holds accumulators, or a value isn't of its type.
+        """
+        backend = self._chain.backend
+        if not isinstance(backend, AbstractKeyedStateBackend):
+            message = "The operator has no keyed state."
+            raise StateError(message)
+        self._begin()
+        backend.put_values_of_key(key, values)
+
+
+def _input(parent: Transformation) -> HarnessInput:
+    if not isinstance(parent, KeyByTransformation):
+        broadcast = isinstance(parent, PartitionTransformation) and parent.partitioning is Partitioning.BROADCAST
+        return HarnessInput(parent.output_type, broadcast=broadcast)
+    column, selector = parent.column, parent.selector
+    if column is not None:
+        return HarnessInput(parent.output_type, lambda element: element[column])
+    return HarnessInput(parent.output_type, getattr(selector, "get_key", selector))
+
+
+def _key(select: Callable[[Any], Any], element: Any, uid: str) -> Any:
+    try:
+        return select(element)
+    except Exception as error:
+        raise user_failure(error, f"key_by() before {uid!r}, {element!r}") from error
+
+
+def _key_type(step: _Step) -> TypeInformation | None:
+    for parent in step.parents:
+        if isinstance(parent, KeyByTransformation):
+            if parent.column is None:
+                return parent.key_type
+            return named_key_column(parent.column, parent.parent.output_type, parent.key_type, parent.place).key_type
+    return None
+
+
+def _share(snapshot: OpenedSnapshot, operator: OperatorState, subtask: int, parallelism: int) -> OperatorSnapshot:
+    metadata = replace(snapshot.metadata, operators=[replace(operator, uid=UID, name=UID)])
+    vertex = JobVertex(UID, UID, parallelism, operator.max_parallelism)
+    assignment = StateAssignmentOperation(metadata, [vertex]).assign()
+    restored = RestoredOperator.of(assignment, UID, subtask, snapshot.location.uri)
+    number = metadata.checkpoint_id
+    return OperatorSnapshot(number, subtask, parallelism, operator.max_parallelism, None, restored)
