@@ -8,10 +8,11 @@ from unittest.mock import Mock
 
 import pytest
 
+import pystate
 from pystate.common.errors import CheckpointFailedError
-from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_json
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, read_json, write_json
 from pystate.common.processes.control import ControlServer, new_secret
-from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError, call_driver
+from pystate.ops.jobmanager.drivers.driver_gateway import DriverProtocolError, DriverUnreachableError, call_driver
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_record import JobRecord
@@ -40,6 +41,33 @@ def test_a_call_returns_what_the_driver_says(directory):
     listen(directory, lambda request: request)
 
     assert call_driver(directory, "status", timeout=5, x=1) == {"op": "status", "x": 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "named"), [({"pystate_version": "9.0.0"}, "pystate 9.0.0"), ({}, "a version of pystate")]
+)
+def test_a_driver_of_another_protocol_is_refused_in_a_sentence_and_not_asked(directory, version, named):
+    asked = []
+    listen(directory, asked.append)
+    address = read_json(directory.driver)
+    write_json(directory.driver, {**address, "protocol": 9, **version})
+
+    with pytest.raises(DriverProtocolError) as caught:
+        call_driver(directory, "stop", timeout=5)
+
+    assert caught.value.message == (
+        f"The job's driver (process 1) is of {named} that speaks protocol 9 with job managers; "
+        f"this job manager, pystate {pystate.__version__}, speaks 1. The job goes on."
+    )
+    assert "let one of the driver's version stop the job" in caught.value.hint
+    assert asked == []
+
+
+def test_a_driver_of_a_version_that_did_not_say_its_protocol_speaks_the_first(directory):
+    listen(directory, lambda request: request)
+
+    assert "protocol" not in read_json(directory.driver)
+    assert call_driver(directory, "status", timeout=5) == {"op": "status"}
 
 
 def test_what_the_driver_refuses_is_raised_as_it_is(directory):

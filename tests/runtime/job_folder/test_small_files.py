@@ -33,7 +33,10 @@ SHAPES: list[tuple[FileContent, Any]] = [
     (DriverTermFile("ab", 3), {"driver": "ab", "pid": 3}),
     (DriverTermFile(None, 3, 9), {"driver": None, "pid": 3, "leader": 9}),
     (DriverTermFile("ab", 3, started="88"), {"driver": "ab", "pid": 3, "started": "88"}),
-    (DriverAddressFile(3, "127.0.0.1", 80, "88"), {"pid": 3, "started": "88", "host": "127.0.0.1", "port": 80}),
+    (
+        DriverAddressFile(3, "127.0.0.1", 80, "88", 2, "0.2.0"),
+        {"pid": 3, "started": "88", "host": "127.0.0.1", "port": 80, "protocol": 2, "pystate_version": "0.2.0"},
+    ),
     (DriverProcessFile(3), {"pid": 3, "started": None, "spare": None}),
     (
         EmbeddedProgramFile(3, "vm", "boot/pid", "88", "/jobs/count.py", "ab" * 16),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+import pystate
 from pystate.common.errors import CheckpointFailedError, ControlError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.common.files.job_files import read_job_file
@@ -23,7 +24,7 @@ from pystate.runtime.driver.triggered_operations import TriggeredOperations
 from pystate.runtime.execution.queryable.kv_state_client_proxy import not_running
 from pystate.runtime.execution.status import JobStatusStore
 from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
-from pystate.runtime.job_folder.small_files import DriverAddressFile
+from pystate.runtime.job_folder.small_files import DRIVER_PROTOCOL, DriverAddressFile
 
 
 class ControlEndpoint:
@@ -52,7 +53,9 @@ class ControlEndpoint:
         self._operations.start()
         self._server.start()
         pid = os.getpid()
-        DriverAddressFile(pid, self._server.host, self._server.port, started_at(pid)).write_to(self._directory.driver)
+        host, port = self._server.host, self._server.port
+        said = DriverAddressFile(pid, host, port, started_at(pid), DRIVER_PROTOCOL, pystate.__version__)
+        said.write_to(self._directory.driver)
 
     def close(self) -> None:
         """Stop serving: the job has ended, and its process continues."""

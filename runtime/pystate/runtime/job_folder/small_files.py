@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pystate.common.processes.processes import is_alive, started_at, this_machine
-from pystate.common.text.plain_data import Natural, OpenPlainData, PlainData
+from pystate.common.text.plain_data import Natural, OpenPlainData, PlainData, unless_none
 from pystate.runtime.job_folder.content import FileContent
+
+DRIVER_PROTOCOL = 1
+"""The version of what job managers and drivers say to each other: the calls of `runtime/driver/control_endpoint.py`, their
+arguments and answers. A change that the other side can't do without raises it; a new call, or one more entry, doesn't."""
+KNOWN_DRIVER_PROTOCOLS = range(DRIVER_PROTOCOL, DRIVER_PROTOCOL + 1)
+"""What this version's job manager speaks. It is to know that of the release before, whose drivers it takes over."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class DriverAddressFile(OpenPlainData, FileContent):
         host: The host of its control endpoint.
         port: Its port.
         started: When the process began, see `started_at`; None if unknown.
+        protocol: The `DRIVER_PROTOCOL` that it speaks.
+        pystate_version: That of its pystate; None, without an entry, for those that didn't say.
     """
 
     title: ClassVar[str] = "The address of the job's driver"
@@ -80,6 +88,8 @@ class DriverAddressFile(OpenPlainData, FileContent):
     host: str
     port: int
     started: str | None = None
+    protocol: int = 1
+    pystate_version: str | None = unless_none()
 
 
 @dataclass(frozen=True)

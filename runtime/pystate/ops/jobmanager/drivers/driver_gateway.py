@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any
 
+import pystate
 from pystate.common.errors import ControlError, error_from_dict
 from pystate.common.files.home import JobDirectory
 from pystate.common.files.job_files import read_job_file
@@ -17,7 +18,7 @@ from pystate.ops.jobmanager.drivers.driver_heartbeat import Sign, Silence
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
 from pystate.runtime.job_folder.content import DamagedFileError
 from pystate.runtime.job_folder.job_record import RecordPhase
-from pystate.runtime.job_folder.small_files import DriverAddressFile
+from pystate.runtime.job_folder.small_files import KNOWN_DRIVER_PROTOCOLS, DriverAddressFile
 
 CALL_TIMEOUT_SECONDS = 30.0
 _CALLS_AT_ONCE = 16
@@ -27,6 +28,10 @@ _DEATH_NOTICE_SECONDS = 1.0
 
 class DriverUnreachableError(ControlError):
     """The driver's control endpoint doesn't answer: it isn't up yet, hangs, or is gone."""
+
+
+class DriverProtocolError(DriverUnreachableError):
+    """The driver is of a version of pystate that this job manager can't talk to. The job goes on."""
 
 
 class DriverGateway:
@@ -128,6 +133,7 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
 
     Raises:
         DriverUnreachableError: There was no answer.
+        DriverProtocolError: It speaks another protocol; nothing was asked.
         PystateError: The error of the driver.
     """
     try:
@@ -139,6 +145,8 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     if address is None:
         message = "The job's driver is still starting."
         raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
+    if address.protocol not in KNOWN_DRIVER_PROTOCOLS:
+        raise _other_protocol(address, directory)
     try:
         connection = connect((address.host, address.port), secret, timeout=timeout)
     except (ControlError, OSError) as error:
@@ -155,3 +163,16 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     if reply["ok"]:
         return reply["value"]
     raise error_from_dict(reply["error"])
+
+
+def _other_protocol(address: DriverAddressFile, directory: JobDirectory) -> DriverProtocolError:
+    known = " or ".join(map(str, KNOWN_DRIVER_PROTOCOLS))
+    its = "a version of pystate" if address.pystate_version is None else f"pystate {address.pystate_version}"
+    message = (
+        f"The job's driver (process {address.pid}) is of {its} that speaks protocol {address.protocol} with job managers; "
+        f"this job manager, pystate {pystate.__version__}, speaks {known}. The job goes on."
+    )
+    hint = (
+        "end this job manager, let one of the driver's version stop the job, and resume it from its savepoint with this one"
+    )
+    return DriverProtocolError(message, where=f"job {directory.path.name}", hint=hint)
