@@ -153,11 +153,11 @@ class ManagerProcess(Manager):
         self.settings = {**WITHOUT_TRAINING, **(settings or {})}
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> ManagerProcess:
+    def start(self, port: int = 0) -> ManagerProcess:
         self.home.root.mkdir(exist_ok=True)
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, str(self.home.root), "0", json.dumps(self.settings), *self.driver],
+                [sys.executable, "-c", _SERVE, str(self.home.root), str(port), json.dumps(self.settings), *self.driver],
                 env={**os.environ, **settings_environment(), "PYTHONPATH": PYTHON_PATH},
                 stdout=log,
                 stderr=log,

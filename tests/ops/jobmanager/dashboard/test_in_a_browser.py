@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from typer.main import get_command
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import read_json
 from pystate_cli.command_line import application
-from tests.ops.jobmanager.harness import ManagerThread
+from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread, eventually
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.servers.chromium import browser as opened_browser
 from tests.waiting import LONGEST_S
@@ -273,6 +276,69 @@ def test_two_browsers_see_the_same_and_one_log_out_ends_one_session(
     other.close()
 
 
+KEPT = "Object.entries(localStorage)"
+KEEP = "(all) => all.forEach(([name, value]) => localStorage.setItem(name, value))"
+
+
+def test_a_stolen_cookie_shows_nothing_and_a_stolen_session_ends_with_the_log_out(
+    browser: Browser, pages: Pages, manager: ManagerThread, job: str
+) -> None:
+    thief = browser.new_context(locale="en-GB")
+    cookies: Any = pages.page.context.cookies()
+    thief.add_cookies(cookies)
+    page = thief.new_page()
+    page.goto(f"{pages.root}#/jobs/{job}/log")
+    expect(page.get_by_role("link", name="Log in").first).to_be_visible()
+    expect(page.get_by_role("button", name="Log out")).to_have_count(0)
+
+    page.evaluate(KEEP, pages.page.evaluate(KEPT))  # somebody who has the browser's storage, too
+    page.reload()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    pages.page.get_by_role("button", name="Log out").click()
+    expect(pages.page.get_by_role("link", name="Log in").first).to_be_visible()
+    expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
+    thief.close()
+
+
+@pytest.mark.slow
+def test_a_job_managers_sudden_death_is_told_and_its_successor_shows_the_same_job(browser: Browser, tmp_path: Path) -> None:
+    manager = ManagerProcess(tmp_path / "home").start()
+    context = browser.new_context(locale="en-GB")
+    try:
+        port = manager.port
+        job = manager.submit("--epochs", "200", "--name", "outlives it")
+        manager.wait_for(job, "RUNNING")
+        pages = Pages(context, manager)
+        page = pages.go(f"/jobs/{job}")
+        expect(page.get_by_role("heading", name="Job graph")).to_be_visible()
+        manager.kill()
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        expect(page.get_by_role("heading", name="outlives it")).to_be_visible()
+        manager.start(port)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+        expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    finally:
+        context.close()
+        manager.stop()
+
+
+def test_a_driver_that_hangs_leaves_the_rest_of_the_page(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--epochs", "200", "--name", "it hangs")
+    manager.wait_for(job, "RUNNING")
+    pid = read_json(manager.home.job(job).driver)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        page = pages.go(f"/jobs/{job}/checkpoints")
+        expect(page.get_by_role("heading", name="it hangs")).to_be_visible()
+        expect(page.get_by_text("One moment …")).to_be_visible()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
 def test_a_wrong_token_is_told(browser: Browser, manager: ManagerThread) -> None:
     context = browser.new_context(locale="en-GB")
     page = context.new_page()
@@ -420,3 +486,23 @@ def test_ages_are_those_of_the_job_managers_clock(browser: Browser, manager: Man
     expect(row.get_by_role("cell").nth(2)).to_have_text(re.compile(r"\d+ (s|min|ms)"))
     pages.check_console()
     context.close()
+
+
+def test_earlier_checkpoints_are_shown_a_page_at_a_time(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--finish", "0", "--name", "many checkpoints")
+    manager.wait_for(job, "FINISHED")
+    eventually(lambda: not manager.request("GET", f"/pystate/jobs/{job}")[1]["driver_running"])
+    Statistics(250).run(*range(1, 251)).write(manager.home.job(job).checkpoints)
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    history = page.locator("section").filter(has=page.get_by_role("heading", name="History")).locator("tbody tr")
+    earlier = page.get_by_role("button", name="Show earlier ones")
+
+    for shown in (100, 200, 250):
+        expect(history).to_have_count(shown)
+        expect(history.first).to_contain_text("250")
+        expect(history.last).to_contain_text(str(251 - shown))
+        expect(earlier).to_have_count(0 if shown == 250 else 1)
+        if shown < 250:
+            earlier.click()
+    history.last.get_by_role("button").click()
+    expect(page.get_by_role("heading", name="Checkpoint 1", exact=True)).to_be_visible()

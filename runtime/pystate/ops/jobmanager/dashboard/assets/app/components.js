@@ -1,7 +1,18 @@
 // Small parts that all pages are made of.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
+import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { serverNow } from "./rest.js";
 import { t } from "./words.js";
+
+// A part that is drawn again only when something that it is given is another thing; what is changed in place is not.
+export const kept = (draw) =>
+  class extends Component {
+    shouldComponentUpdate(next) {
+      return Object.keys(next).some((name) => name !== "children" && next[name] !== this.props[name]);
+    }
+    render(props) {
+      return draw(props);
+    }
+  };
 
 const LOOKS = {
   RUNNING: "good", COMPLETED: "good", FINISHED: "info", IN_PROGRESS: "info", CREATED: "info", INITIALIZING: "info",
@@ -68,6 +79,13 @@ export function Dialog({ title, onClose, children }) {
     onClose();
   };
   return html`<dialog ref=${element} onCancel=${cancel} aria-labelledby="dialog-title"><h2 id="dialog-title">${title}</h2>${children}</dialog>`;
+}
+
+// Long lists a page at a time: {shown, more}, of which the latter is a button as long as there are others.
+export function usePages(list, size) {
+  const [most, set] = useState(size);
+  const rest = Math.min(size, list.length - most);
+  return { shown: list.slice(0, most), more: rest > 0 ? html`<button type="button" onClick=${() => set(most + size)}>${t("Show {count} more", { count: rest })}</button>` : null };
 }
 
 export function Spark({ values, second, label }) {

@@ -3,8 +3,17 @@ import { language } from "./words.js";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const missing = "–";
+const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
 
 const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
+
+// Formats are dear to make and cheap to use.
+const formats = new Map();
+function formatted(kind, options, value, place = locale()) {
+  const key = `${kind.name} ${place} ${JSON.stringify(options)}`;
+  if (!formats.has(key)) formats.set(key, new kind(place, options));
+  return formats.get(key).format(value);
+}
 
 export function bytes(size) {
   if (size === null || size === undefined || Number.isNaN(size) || size < 0) return missing;
@@ -19,11 +28,11 @@ export function bytes(size) {
 
 export function count(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return missing;
-  return Math.abs(value) >= 100_000 ? compact(value) : new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(value);
+  return Math.abs(value) >= 100_000 ? compact(value) : formatted(Intl.NumberFormat, { maximumFractionDigits: 0 }, value);
 }
 
 function compact(value) {
-  return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(value);
+  return formatted(Intl.NumberFormat, { notation: "compact", maximumFractionDigits: 1 }, value, "en-GB");
 }
 
 export function rate(value) {
@@ -52,11 +61,10 @@ export function time(ms) {
   if (!ms || ms < 0) return missing;
   const date = new Date(ms);
   const today = new Date().toDateString() === date.toDateString();
-  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
-  return new Intl.DateTimeFormat(locale(), today ? clock : { year: "numeric", month: "short", day: "2-digit", ...clock }).format(date);
+  return formatted(Intl.DateTimeFormat, today ? CLOCK : { year: "numeric", month: "short", day: "2-digit", ...CLOCK }, date);
 }
 
-export const clock = (ms) => new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).format(new Date(ms));
+export const clock = (ms) => formatted(Intl.DateTimeFormat, CLOCK, new Date(ms));
 
 export const nameOfPath = (path) => path?.replace(/\/$/, "").split("/").pop() ?? missing;
 

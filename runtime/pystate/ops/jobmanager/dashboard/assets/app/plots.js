@@ -28,7 +28,10 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           width: Math.max(200, element.clientWidth),
           height,
           // whole numbers get half a place on each side, for the bars of the first and the last
-          scales: { x: time ? { time } : { time, range: (_, low, high) => [low - 0.7, high + 0.7] } },
+          scales: {
+            x: time ? { time } : { time, range: (_, low, high) => [low - 0.7, high + 0.7] },
+            y: { range: (_, __, high) => [0, high > 0 ? high * 1.05 : 1] }, // half a bar would look like another share
+          },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },
           axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(unit) }],
@@ -68,7 +71,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
 
   useEffect(() => {
     plot.current?.setData(data);
-  });
+  }, [data]);
 
   return html`<div class="plot" ref=${place} role="img" aria-label=${label}></div>`;
 }

@@ -1,25 +1,70 @@
 // The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
-import { html, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
+import { html, useMemo, useRef, useState } from "../preact.js";
+import { Badge, Command, Facts, Failure, kept, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
 import { bytes, count, duration, percent, quoted, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
-import { useAnswer, useOnce } from "../rest.js";
-import { t } from "../words.js";
+import { ask, useAnswer, useOnce } from "../rest.js";
+import { language, t } from "../words.js";
 
-const SHOWN = 100;
+const PAGE = 100;
+const PARTS = ["start_delay", "alignment_duration", "sync_duration", "async_duration"];
+const CHANGES = ["status", "discarded", "restore_timestamp"]; // of one that has ended
+const NOTHING = [];
+
+// The newest checkpoints, which follow, and earlier ones, which are asked for a page at a time: {history, earlier, error}.
+function useHistory(jid, newest) {
+  const known = useRef(new Map());
+  const [pages, setPages] = useState(1);
+  const [state, set] = useState({ asking: false, all: false, error: null });
+  const history = useMemo(() => {
+    const all = known.current;
+    const given = new Set(newest.map((one) => one.id));
+    const least = newest.at(-1)?.id ?? 0;
+    for (const id of all.keys()) if (id > least && !given.has(id)) all.delete(id); // it was withdrawn
+    for (const one of newest) {
+      const before = all.get(one.id);
+      const same = before && one.status !== "IN_PROGRESS" && CHANGES.every((name) => before[name] === one[name]);
+      if (!same) all.set(one.id, one);
+    }
+    const sorted = [...all.values()].sort((a, b) => b.id - a.id);
+    for (const one of sorted.splice(pages * PAGE)) all.delete(one.id);
+    return sorted;
+  }, [newest, pages]);
+  const earlier = async () => {
+    set({ ...state, asking: true });
+    try {
+      const found = (await ask(`/jobs/${jid}/checkpoints?limit=${PAGE}&before=${history.at(-1).id}`)).history;
+      for (const one of found) known.current.set(one.id, one);
+      setPages(pages + 1);
+      set({ asking: false, all: found.length < PAGE, error: null });
+    } catch (error) {
+      set({ asking: false, all: false, error });
+    }
+  };
+  return { history, earlier: newest.length < PAGE || state.all ? null : earlier, asking: state.asking, error: state.error };
+}
+
+const Row = kept(({ one, picked, pick, now }) => html`<tr class=${`pick ${picked ? "picked" : ""}`} onClick=${() => pick(picked ? null : one.id)}>
+  <td class="right"><button class="plain" aria-expanded=${picked}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
+  <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
+  <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`);
 
 export function CheckpointsView({ jid, job }) {
   const now = useClock();
-  const { data, error } = useAnswer(`/jobs/${jid}/checkpoints`);
+  const { data, error } = useAnswer(`/jobs/${jid}/checkpoints?limit=${PAGE}`);
   const [picked, pick] = useState(null);
-  const [all, showAll] = useState(false);
+  const { history, earlier, asking, error: refused } = useHistory(jid, data?.history ?? NOTHING);
+  const { done, took, sizes, parts } = useMemo(() => {
+    const found = history.filter((one) => one.status === "COMPLETED").reverse();
+    const ids = found.map((one) => one.id);
+    const part = (name) => found.map((one) => one[name] ?? 0);
+    const each = Object.fromEntries(PARTS.map((name) => [name, part(name)]));
+    return { done: found, parts: each, took: [ids, ...stacked(PARTS.map((name) => each[name]))], sizes: [ids, part("state_size"), part("checkpointed_size"), part("alignment_buffered")] };
+  }, [history]);
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
-  const { counts, latest, summary, history } = data;
-  const done = history.filter((one) => one.status === "COMPLETED").sort((a, b) => a.id - b.id);
-  const ids = done.map((one) => one.id);
-  const part = (name) => done.map((one) => one[name] ?? 0);
-  const shown = all ? history : history.slice(0, SHOWN);
+  const { counts, latest, summary } = data;
   const current = history.find((one) => one.id === picked);
+  const today = new Date(now).toDateString(); // times of other days are shown with them
   return html`
     <${Panel}><${Facts} of=${[
       [t("Completed"), count(counts.completed)],
@@ -34,17 +79,15 @@ export function CheckpointsView({ jid, job }) {
     ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: duration(now - (latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp)) })}>${latest.failed.failure_message ?? ""}<//>` : null}<//>
     <div class="grid">
       <${Panel} title=${t("What they took")}>${done.length ? html`<${Plot} time=${false} unit=${duration} label=${t("Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each")}
-        data=${[ids, ...stacked([part("start_delay"), part("alignment_duration"), part("sync_duration"), part("async_duration")])]}
-        series=${[{ label: t("asynchronous"), color: "--c4", bars: true, raw: part("async_duration") }, { label: t("synchronous"), color: "--c3", bars: true, raw: part("sync_duration") }, { label: t("alignment"), color: "--c2", bars: true, raw: part("alignment_duration") }, { label: t("start delay"), color: "--c1", bars: true, raw: part("start_delay") }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
-      <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${[ids, part("state_size"), part("checkpointed_size"), part("alignment_buffered")]} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
+        data=${took}
+        series=${[{ label: t("asynchronous"), color: "--c4", bars: true, raw: parts.async_duration }, { label: t("synchronous"), color: "--c3", bars: true, raw: parts.sync_duration }, { label: t("alignment"), color: "--c2", bars: true, raw: parts.alignment_duration }, { label: t("start delay"), color: "--c1", bars: true, raw: parts.start_delay }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
+      <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${sizes} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
     </div>
     <${Panel} title=${t("History")} side=${html`<${Command} text=${`pystate checkpoints ${jid}`} />`}>
       <div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th></tr></thead>
-      <tbody>${shown.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
-        <td class="right"><button class="plain" aria-expanded=${picked === one.id}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
-        <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
-        <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`)}</tbody></table></div>
-      ${history.length > shown.length ? html`<button onClick=${() => showAll(true)}>${t("Show all {count}", { count: history.length })}</button>` : null}
+      <tbody>${history.map((one) => html`<${Row} key=${one.id} one=${one} picked=${picked === one.id} pick=${pick} now=${one.status === "IN_PROGRESS" ? now : null} words=${language()} today=${today} />`)}</tbody></table></div>
+      <${Failure} error=${refused} />
+      ${earlier ? html`<button type="button" disabled=${asking} onClick=${earlier}>${t("Show earlier ones")}</button>` : null}
     <//>
     ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} />` : null}`;
 }

@@ -1,6 +1,6 @@
 // All jobs, and what needs a person.
 import { html, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, Load, Notice, Panel, Spark, useClock, Waiting } from "../components.js";
+import { Badge, Command, Facts, Failure, kept, Load, Notice, Panel, Spark, useClock, usePages, Waiting } from "../components.js";
 import { bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { serverNow, useAnswer } from "../rest.js";
@@ -8,7 +8,8 @@ import { goTo } from "../route.js";
 import { t } from "../words.js";
 
 const ENDED = ["FINISHED", "CANCELED", "FAILED"];
-const MOST_ENDED = 50;
+const PAGE = 50;
+const SPARK = 120; // answers: two minutes
 
 // What needs a person, the most urgent first: {kind, title, text, command}.
 function troubles(jobs, figures, disks) {
@@ -36,39 +37,53 @@ const Trouble = ({ of }) => html`<${Notice} kind=${of.kind} title=${of.jid ? htm
   <span>${of.text}</span><${Command} text=${of.command} />
 <//>`;
 
+const Rates = kept(({ jid, label }) => {
+  const { recordsIn, recordsOut } = historyOf(jid);
+  return html`<${Spark} values=${recordsIn.slice(-SPARK)} second=${recordsOut.slice(-SPARK)} label=${label} />`;
+});
+
+// All that it shows is given as text: a second later most of it is the same.
+const Row = kept(({ jid, name, state, restarts, uptime, rateIn, rateOut, seen, label, busy, pressed, age, took, size, lag }) => html`<tr class="pick" onClick=${() => goTo(`/jobs/${jid}`)}>
+  <td><a class="name" href=${`#/jobs/${jid}`}>${name}</a><div class="soft small mono">${jid.slice(0, 8)}</div></td>
+  <td><${Badge} state=${state} />${restarts ? html`<div class="soft small">${restarts}</div>` : null}</td>
+  <td class="right">${uptime}</td>
+  <td class="right">${rateIn}<br /><span class="soft">${rateOut}</span></td>
+  <td><${Rates} jid=${jid} seen=${seen} label=${label} /></td>
+  <td>${busy === null ? null : html`<div class="meter"><${Load} busy=${busy} pressed=${pressed} /><span>${percent(busy)}</span></div>`}</td>
+  <td class="right">${age}<br /><span class="soft">${took}</span></td>
+  <td class="right">${size}</td>
+  <td class="right">${lag}</td>
+</tr>`);
+
 function Running({ jobs, figures, now }) {
+  const { shown, more } = usePages(jobs, PAGE);
+  const label = t("Records in and out over the last minutes");
   const row = (job) => {
     const about = figures.get(job.jid);
-    const kept = historyOf(job.jid);
+    const last = about?.["last-checkpoint"];
     const lag = about?.watermark === null || !about ? null : now - about.watermark;
-    return html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
-      <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a><div class="soft small mono">${job.jid.slice(0, 8)}</div></td>
-      <td><${Badge} state=${job.state} />${job.pystate.restarts ? html`<div class="soft small">${t("{count} restarts", { count: job.pystate.restarts })}</div>` : null}</td>
-      <td class="right">${duration(now - job["start-time"])}</td>
-      <td class="right">${rate(about?.["records-in-per-second"])}<br /><span class="soft">${rate(about?.["records-out-per-second"])}</span></td>
-      <td><${Spark} values=${kept.recordsIn} second=${kept.recordsOut} label=${t("Records in and out over the last minutes")} /></td>
-      <td>${about ? html`<div class="meter"><${Load} busy=${about.busy} pressed=${about["back-pressured"]} /><span>${percent(about.busy)}</span></div>` : null}</td>
-      <td class="right">${about?.["last-checkpoint"] ? t("{age} ago", { age: duration(now - about["last-checkpoint"]) }) : "–"}<br /><span class="soft">${about?.["last-checkpoint"] ? duration(about["last-checkpoint-duration"]) : ""}</span></td>
-      <td class="right">${bytes(about?.["state-size"] ?? null)}</td>
-      <td class="right">${lag === null ? "–" : duration(Math.max(0, lag))}</td>
-    </tr>`;
+    return html`<${Row} key=${job.jid} jid=${job.jid} name=${job.name} state=${job.state} label=${label} seen=${historyOf(job.jid).at.at(-1)}
+      restarts=${job.pystate.restarts ? t("{count} restarts", { count: job.pystate.restarts }) : ""} uptime=${duration(now - job["start-time"])}
+      rateIn=${rate(about?.["records-in-per-second"])} rateOut=${rate(about?.["records-out-per-second"])}
+      busy=${about ? Math.round(about.busy * 100) / 100 : null} pressed=${about ? Math.round(about["back-pressured"] * 100) / 100 : null}
+      age=${last ? t("{age} ago", { age: duration(now - last) }) : "–"} took=${last ? duration(about["last-checkpoint-duration"]) : ""}
+      size=${bytes(about?.["state-size"] ?? null)} lag=${lag === null ? "–" : duration(Math.max(0, lag))} />`;
   };
   return html`<div class="scroll" tabindex="0"><table>
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Uptime")}</th><th class="right">${t("Records in, out")}</th><th><span class="hidden-text">${t("Records over time")}</span></th><th>${t("Busiest subtask")}</th><th class="right">${t("Last checkpoint")}</th><th class="right">${t("State size")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
-    <tbody>${jobs.map(row)}</tbody>
-  </table></div>`;
+    <tbody>${shown.map(row)}</tbody>
+  </table></div>${more}`;
 }
 
 function Ended({ jobs }) {
-  const [all, showAll] = useState(false);
-  const shown = all ? jobs : jobs.slice(0, MOST_ENDED);
+  const { shown, more } = usePages(jobs, PAGE);
   return html`<div class="scroll" tabindex="0"><table>
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
       <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
       <td class="right">${time(job["start-time"])}</td><td class="right">${time(job["end-time"])}</td><td class="right">${duration(job.duration)}</td></tr>`)}</tbody>
   </table></div>
-  ${jobs.length > shown.length ? html`<button onClick=${() => showAll(true)}>${t("Show all {count}", { count: jobs.length })}</button>` : null}`;
+  ${more}`;
 }
 
 export function OverviewPage() {
