@@ -6,8 +6,10 @@ Jobs without slots, which answer by the code of real drivers, in a process of th
 Debian's Chromium, headless, logged in. *checkpoints*: the page of 1,000 checkpoints of 200 subtasks of a running job;
 *ended*: the same of a job that has ended. *jobs*: the list of 200 jobs, scrolled for five seconds while it follows.
 *memory*: the list of 20 jobs and the checkpoints of one of them, each for as many answers as an hour has seconds, at a
-higher rate: the heap after forced collections, ten times on the way. With `--before` the pages of another checkout,
-which has `tests/ops/jobmanager/harness.py`, are measured in turn with these, and ratios are of the same round.
+higher rate: the heap after forced collections, ten times on the way; with `--minutes` at the rate of pages, for so long.
+*of the page's thread* is processor time, which other work on the machine changes less than times that are shown. With
+`--before` the pages of another checkout, which has `tests/ops/jobmanager/harness.py`, are measured in turn with these, and
+ratios are of the same round.
 """
 
 import argparse
@@ -119,6 +121,7 @@ class Opened:
         self.page = self.context.new_page()
         self.page.set_default_timeout(180_000)
         self.session = self.context.new_cdp_session(self.page)
+        self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(f"{side.root}#login={side.code()}")
         self.page.get_by_role("button", name="Log out").wait_for()
         self.page.add_init_script(WATCH.replace("WANTED", json.dumps(wanted)))
@@ -142,6 +145,11 @@ class Opened:
     def elements(self):
         return self.page.evaluate("document.querySelectorAll('*').length")
 
+    def thread_ms(self):
+        """Return the processor time that the page's thread has used for tasks."""
+        found = self.session.send("Performance.getMetrics")["metrics"]
+        return 1000 * next(one["value"] for one in found if one["name"] == "TaskDuration")
+
     def heap(self):
         """Return the bytes in use after forced collections, elements in documents, and listeners."""
         self.session.send("HeapProfiler.enable")
@@ -164,10 +172,14 @@ def measure(chromium, hosted, wanted, hash_, figures):
     """
     try:
         opened = Opened(chromium, hosted, wanted)
+        idle = opened.thread_ms()
         found = {"shown, ms": opened.show(hash_)}
+        found["of the page's thread until then, ms"] = spent = opened.thread_ms() - idle
         before = {name: processor_seconds(pid) for name, pid in hosted.processes.items()}
         began = time.monotonic()
         found.update(figures(opened.page))
+        passed = time.monotonic() - began
+        found["of the page's thread later, ms a second"] = (opened.thread_ms() - idle - spent) / passed
         found["elements"] = opened.elements
         for name, pid in hosted.processes.items():
             found[f"{name}, % of a core"] = 100 * (processor_seconds(pid) - before[name]) / (time.monotonic() - began)
@@ -198,20 +210,25 @@ def measure_list(chromium, tree):
     return measure(chromium, side, "tr.pick", "/", figures)
 
 
-def measure_memory(chromium, tree, hash_, wanted, updates):
-    """Return the heap after each tenth of the updates, and what the page had at the end."""
-    side = Side(tree, {"jobs": 20, "subtasks": 20, "checkpoints": 10, "every": 0.2}, interval=0.02)
+def measure_memory(chromium, tree, hash_, wanted, updates, minutes):
+    """Return the heap after each tenth of the updates, or of the minutes, and the number of answers."""
+    rates = {"every": 1} if minutes else {"every": 0.2}
+    side = Side(tree, {"jobs": 20, "subtasks": 20, "checkpoints": 10, **rates}, interval=1.0 if minutes else 0.02)
     try:
         opened = Opened(chromium, side, wanted)
         opened.show(hash_)
-        watched = ["/pystate/jobs/figures", "/jobs/overview", f"/jobs/{JOB}/checkpoints"]
+        watched = ["/pystate/jobs/figures", "/jobs/overview", f"/jobs/{JOB}/checkpoints?limit=100"]
         opened.page.evaluate(COUNT_ANSWERS, watched)
         found = []
         for tenth in range(1, 11):
-            opened.wait_until(f"window.taken >= {updates * tenth // 10}")
+            if minutes:
+                opened.page.wait_for_timeout(minutes * 60_000 / 10)
+            else:
+                opened.wait_until(f"window.taken >= {updates * tenth // 10}")
             found.append(opened.heap())
+        taken = opened.page.evaluate("window.taken")
         opened.context.close()
-        return found
+        return found, taken
     finally:
         side.close()
 
@@ -238,6 +255,7 @@ def main():
     parser.add_argument("--before", type=Path, help="another checkout")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=3600)
+    parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--only", choices=("checkpoints", "ended", "jobs", "memory"))
     given = parser.parse_args()
     trees = {**({"before": given.before.resolve()} if given.before else {}), "now": ROOT}
@@ -258,9 +276,9 @@ def main():
         for name, hash_, wanted in (
             (("list", "/", "tr.pick"), ("checkpoints", f"/jobs/{JOB}/checkpoints", "td button")) if wants("memory") else ()
         ):
-            heaps = measure_memory(chromium, ROOT, hash_, wanted, given.updates)
+            heaps, taken = measure_memory(chromium, ROOT, hash_, wanted, given.updates, given.minutes)
             sizes = ", ".join(f"{used / 1e6:.2f}" for used, _, _ in heaps)
-            print(f"\nHeap of the {name} after each tenth of {given.updates} answers, MB: {sizes};", end=" ")
+            print(f"\nHeap of the {name} after each tenth of {taken} answers, MB: {sizes};", end=" ")
             print(f"elements {heaps[0][1]} to {heaps[-1][1]}, listeners {heaps[0][2]} to {heaps[-1][2]}", flush=True)
 
 
