@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -78,6 +79,17 @@ def pytest_sessionfinish(session, exitstatus):
     if files is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
         # after multiprocessing's own finalizers: that of its folder in there (-100) needs it
         Finalize(None, shutil.rmtree, args=(files,), kwargs={"ignore_errors": True}, exitpriority=-200)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session):
+    """Collect without the garbage collector, and have it leave alone what was collected: all of it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):
