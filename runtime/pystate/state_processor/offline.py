@@ -10,7 +10,7 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.program_classes import ProgramClasses
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.api.state import State, StateDescriptor, StateKind
+from pystate.core.api.state import State, StateDescriptor
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec
@@ -50,11 +50,11 @@ class OfflineRuntimeContext(SubtaskRuntimeContext):
         """Reject further declarations of states."""
         self._sealed = True
 
-    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
+    def _keyed_state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor]) -> State:
         if self._sealed and descriptor.name not in self.states:
             message = f"State {descriptor.name!r} is declared after open(): it must be known before the first element."
             raise StateError(message, where=f"uid {self._uid}", hint="declare all states in open()")
-        state = super()._keyed_state(descriptor, kind)
+        state = super()._keyed_state(descriptor, wanted)
         self.states[descriptor.name] = state
         return state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pystate.common.errors import StateError
 from pystate.common.text.plain_text import check_text
@@ -233,7 +233,14 @@ class StateDescriptor(ABC):
         type_info: The type of the values. None means untyped: values are kept as what they are, as far as msgpack with our
             extensions says it exactly (None, bool, int, float, str, bytes, list, dict, tuple, Row, date, time, datetime,
             Decimal).
+
+    Attributes:
+        kind: The kind of the declared state.
+        getter: The method of `KeyedStateStore` that returns it.
     """
+
+    kind: ClassVar[StateKind]
+    getter: ClassVar[str]
 
     def __init__(self, name: str, type_info: TypeInformation | None) -> None:
         if not isinstance(name, str) or not name:
@@ -247,11 +254,6 @@ class StateDescriptor(ABC):
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
         self._queryable_state_name: str | None = None
-
-    @property
-    @abstractmethod
-    def kind(self) -> StateKind:
-        """The kind of the declared state."""
 
     def get_name(self) -> str:
         """Return the name."""
@@ -328,9 +330,9 @@ class StateDescriptor(ABC):
     _OWN = ""
     """The attribute that only this kind of descriptor has, for errors."""
 
+    @abstractmethod
     def _declares_same(self, other: Any) -> bool | None:
         """Compare the attributes of this kind of descriptor with another of the kind; None if unknown."""
-        return True
 
     def __hash__(self) -> int:
         """Hash kind, name and type."""
@@ -351,16 +353,13 @@ class ValueStateDescriptor(StateDescriptor):
             `update()`. Flink has it for old jobs; new ones had better look for None.
     """
 
+    kind = StateKind.VALUE
+    getter = "get_state"
+    _OWN = "default value"
+
     def __init__(self, name: str, value_type_info: TypeInformation | None = None, *, default_value: Any = None) -> None:
         super().__init__(name, value_type_info)
         self.default_value = default_value
-
-    @property
-    def kind(self) -> StateKind:
-        """Return `StateKind.VALUE`."""
-        return StateKind.VALUE
-
-    _OWN = "default value"
 
     def _declares_same(self, other: ValueStateDescriptor) -> bool:
         mine, others = self.default_value, other.default_value
@@ -375,13 +374,14 @@ class ListStateDescriptor(StateDescriptor):
         elem_type_info: The type of the elements; None for untyped.
     """
 
+    kind = StateKind.LIST
+    getter = "get_list_state"
+
     def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
         super().__init__(name, elem_type_info)
 
-    @property
-    def kind(self) -> StateKind:
-        """Return `StateKind.LIST`."""
-        return StateKind.LIST
+    def _declares_same(self, other: ListStateDescriptor) -> bool:  # noqa: ARG002 - it declares no more than all do
+        return True
 
 
 class MapStateDescriptor(StateDescriptor):
@@ -394,6 +394,10 @@ class MapStateDescriptor(StateDescriptor):
         value_type_info: The type of the values; None for untyped.
     """
 
+    kind = StateKind.MAP
+    getter = "get_map_state"
+    _OWN = "type of the map keys"
+
     def __init__(
         self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
     ) -> None:
@@ -402,13 +406,6 @@ class MapStateDescriptor(StateDescriptor):
             message = f"The type of the map keys of state {name!r} must be a TypeInformation, not {key_type_info!r}."
             raise StateError(message, hint="use the factory, for example Types.STRING()")
         self.key_type_info = key_type_info
-
-    @property
-    def kind(self) -> StateKind:
-        """Return `StateKind.MAP`."""
-        return StateKind.MAP
-
-    _OWN = "type of the map keys"
 
     def _declares_same(self, other: MapStateDescriptor) -> bool:
         return self.key_type_info == other.key_type_info
@@ -427,6 +424,10 @@ class ReducingStateDescriptor(StateDescriptor):
         type_info: The type of the values; None for untyped.
     """
 
+    kind = StateKind.REDUCING
+    getter = "get_reducing_state"
+    _OWN = "function"
+
     def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
         if not callable(getattr(reduce_function, "reduce", reduce_function)):
@@ -437,13 +438,6 @@ class ReducingStateDescriptor(StateDescriptor):
     def get_reduce_function(self) -> Any:
         """Return the function."""
         return self.reduce_function
-
-    @property
-    def kind(self) -> StateKind:
-        """Return `StateKind.REDUCING`."""
-        return StateKind.REDUCING
-
-    _OWN = "function"
 
     def _declares_same(self, other: ReducingStateDescriptor) -> bool | None:
         return same_function(self.reduce_function, other.reduce_function)
@@ -458,6 +452,10 @@ class AggregatingStateDescriptor(StateDescriptor):
         state_type_info: The type of the accumulators; None for untyped.
     """
 
+    kind = StateKind.AGGREGATING
+    getter = "get_aggregating_state"
+    _OWN = "function"
+
     def __init__(self, name: str, agg_function: Any, state_type_info: TypeInformation | None = None) -> None:
         super().__init__(name, state_type_info)
         if not all(callable(getattr(agg_function, method, None)) for method in _AGGREGATE_METHODS):
@@ -468,13 +466,6 @@ class AggregatingStateDescriptor(StateDescriptor):
     def get_agg_function(self) -> Any:
         """Return the function."""
         return self.agg_function
-
-    @property
-    def kind(self) -> StateKind:
-        """Return `StateKind.AGGREGATING`."""
-        return StateKind.AGGREGATING
-
-    _OWN = "function"
 
     def _declares_same(self, other: AggregatingStateDescriptor) -> bool | None:
         return same_function(self.agg_function, other.agg_function)

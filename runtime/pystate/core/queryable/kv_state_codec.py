@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pystate.common.errors import StateError
@@ -37,6 +37,12 @@ from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_c
 
 PAGED = frozenset({StateKind.MAP, StateKind.LIST})
 """Of what kinds there are pages."""
+_OF_VALUE: dict[StateKind, Callable[[Any, ReadVersion], ImmutableState]] = {
+    StateKind.VALUE: ImmutableValueState,
+    StateKind.REDUCING: ImmutableReducingState,
+    StateKind.AGGREGATING: ImmutableAggregatingState,
+}
+"""What a client gets of the kinds with one value a key."""
 
 
 class KvStateCodec:
@@ -171,16 +177,13 @@ class KvStateCodec:
             elements = [values.deserialize(element) for answer in answers for element in answer.value]
             return ImmutableListState(elements, version, last.cursor)
         value = values.deserialize(last.value)
-        if self.kind is StateKind.VALUE:
-            return ImmutableValueState(value, version)
-        if self.kind is StateKind.REDUCING:
-            return ImmutableReducingState(value, version)
-        if self.kind is not StateKind.AGGREGATING:
+        of_value = _OF_VALUE.get(self.kind)
+        if of_value is None:
             message = f"State {self.state.name!r} is {self.kind.value}, which can't be queried."
             raise BadQueryError(message, hint=BadQueryError.remedy)
         if isinstance(descriptor, AggregatingStateDescriptor):
             value = descriptor.get_agg_function().get_result(value)
-        return ImmutableAggregatingState(value, version)
+        return of_value(value, version)
 
 
 def read_version(version: StateVersion, now: int) -> ReadVersion:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.common.text.json_text import json_able
 from pystate.core.queryable.immutable_states import (
-    ImmutableAggregatingState,
     ImmutableListState,
     ImmutableMapState,
-    ImmutableReducingState,
-    ImmutableState,
     ImmutableValueState,
     ReadVersion,
 )
@@ -178,14 +175,8 @@ def _answer(name: str, codec: KvStateCodec, answer: StateAnswer, now: int) -> Kv
         return answer_of(elements=[json_able(one) for one in state.get()])
     if isinstance(state, ImmutableMapState):
         return answer_of(entries=[KvStateEntry(key=json_able(key), value=json_able(value)) for key, value in state.items()])
-    return answer_of(value=json_able(_only_value(state)))
-
-
-def _only_value(state: ImmutableState) -> Any:
-    if isinstance(state, ImmutableValueState):
-        return state.value()
-    assert isinstance(state, (ImmutableReducingState, ImmutableAggregatingState))  # noqa: S101 - the others are above
-    return state.get()
+    value = state.value() if isinstance(state, ImmutableValueState) else cast(Any, state).get()
+    return answer_of(value=json_able(value))
 
 
 def _version(version: ReadVersion) -> KvStateVersion:

@@ -137,8 +137,8 @@ class SubtaskCheckpointCoordinator:
     def freeze(self, barrier: CheckpointBarrier) -> FrozenCheckpoint | None:
         """Take the synchronous part.
 
-        None is returned if it fails, which fails the task: no part is taken then, the coordinator has been told, and
-        callers go on.
+        None is returned if no part is taken: the coordinator has been told then, and callers go on. If the functions or the
+        backend fail, the task fails, too; one that just has to decline calls `give_up` here, and returns None.
         """
         started = time.perf_counter()
         start_delay_ms = max(0, current_time_ms() - barrier.trigger_timestamp)

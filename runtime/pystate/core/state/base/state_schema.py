@@ -44,14 +44,8 @@ from pystate.core.state.values.serializers import (
 )
 
 _WITH_VOID = frozenset(kind.value for kind in KEYED_BY_MORE)
-_REST = {
-    StateKind.VALUE: 0,
-    StateKind.REDUCING: 0,
-    StateKind.AGGREGATING: 0,
-    StateKind.LIST: NUMBER_BYTES,
-    StateKind.TIMER: NUMBER_BYTES,
-}
-"""The number of bytes after the namespace."""
+_REST = {StateKind.LIST: NUMBER_BYTES, StateKind.TIMER: NUMBER_BYTES, StateKind.MAP: None}
+"""The number of bytes after the namespace, if it is fixed; none for kinds with one entry a key."""
 
 _REMEDY = "declare the type it was written with, or give the new state another name"
 
@@ -191,7 +185,7 @@ def check_sub_key(info: StateMetaInfoSnapshot, kind: StateKind, sub_key: bytes) 
         CorruptSnapshotError: The sub-key is none of the state's.
     """
     start = namespace_end(info, sub_key)
-    rest = _REST.get(kind)
+    rest = _REST.get(kind, 0)
     if rest is not None and len(sub_key) != start + rest:
         message = (
             "The number of a part of a list is damaged."

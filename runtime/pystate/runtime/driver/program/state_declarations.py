@@ -19,14 +19,30 @@ from pystate.common.user_code.source_lines import class_lines
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
 from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
-from pystate.core.api.state import StateDescriptor, StateKind
+from pystate.core.api.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.state.base.abstract_backend import declared_twice
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.runtime.plan.chain import function_object
-from pystate.runtime.slot.operators.keyed_state_store import GETTERS, check_declaration, keyless_state
+from pystate.runtime.slot.operators.keyed_state_store import check_declaration, keyless_state
 
-_KINDS = {getter: kind for kind, getter in GETTERS.items()}
+_DESCRIPTORS = {
+    one.getter: one
+    for one in (
+        ValueStateDescriptor,
+        ListStateDescriptor,
+        MapStateDescriptor,
+        ReducingStateDescriptor,
+        AggregatingStateDescriptor,
+    )
+}
 _FIRST = ("open", "initialize_state", "__init__")
 """Methods that are called before the first element."""
 _STORES = ("get_keyed_state_store", "get_runtime_context")
@@ -193,7 +209,7 @@ class _Method(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
         self.generic_visit(node)
         func = node.func
-        if not isinstance(func, ast.Attribute) or func.attr not in _KINDS or len(node.args) + len(node.keywords) != 1:
+        if not isinstance(func, ast.Attribute) or func.attr not in _DESCRIPTORS or len(node.args) + len(node.keywords) != 1:
             return
         if not self._is_context(func.value):
             return
@@ -203,7 +219,7 @@ class _Method(ast.NodeVisitor):
         if descriptor is _UnknownError:
             return
         step, reader = self._reader._step, self._reader  # noqa: SLF001
-        error = self._refusal(descriptor, _KINDS[func.attr])
+        error = self._refusal(descriptor, _DESCRIPTORS[func.attr])
         if error is not None:
             self._found.append(WrongDeclaration(error, place))
             return
@@ -218,10 +234,10 @@ class _Method(ast.NodeVisitor):
             self._found.append(WrongDeclaration(late, place, fails=False))
         self._found.append(StateDeclaration(step, descriptor, place))
 
-    def _refusal(self, descriptor: Any, kind: StateKind) -> PystateError | None:
+    def _refusal(self, descriptor: Any, wanted: type[StateDescriptor]) -> PystateError | None:
         step, uid = self._reader._step, self._reader._uid  # noqa: SLF001
         try:
-            check_declaration(descriptor, kind, f"uid {uid}")
+            check_declaration(descriptor, wanted, f"uid {uid}")
             StateSchema.of(descriptor)
         except PystateError as error:
             return error

@@ -19,25 +19,9 @@ from pystate.core.api.state import (
     ReducingStateDescriptor,
     State,
     StateDescriptor,
-    StateKind,
     ValueState,
     ValueStateDescriptor,
 )
-
-DESCRIPTORS: dict[StateKind, type[StateDescriptor]] = {
-    StateKind.VALUE: ValueStateDescriptor,
-    StateKind.LIST: ListStateDescriptor,
-    StateKind.MAP: MapStateDescriptor,
-    StateKind.REDUCING: ReducingStateDescriptor,
-    StateKind.AGGREGATING: AggregatingStateDescriptor,
-}
-GETTERS = {
-    StateKind.VALUE: "get_state",
-    StateKind.LIST: "get_list_state",
-    StateKind.MAP: "get_map_state",
-    StateKind.REDUCING: "get_reducing_state",
-    StateKind.AGGREGATING: "get_aggregating_state",
-}
 
 
 class DescribedStates(KeyedStateStore):
@@ -52,52 +36,51 @@ class DescribedStates(KeyedStateStore):
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """Return the keyed value state of that name."""
-        return cast("ValueState[Any]", self._keyed_state(state_descriptor, StateKind.VALUE))
+        return cast("ValueState[Any]", self._keyed_state(state_descriptor, ValueStateDescriptor))
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """Return the keyed list state of that name."""
-        return cast("ListState[Any]", self._keyed_state(state_descriptor, StateKind.LIST))
+        return cast("ListState[Any]", self._keyed_state(state_descriptor, ListStateDescriptor))
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """Return the keyed map state of that name."""
-        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, StateKind.MAP))
+        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor, MapStateDescriptor))
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """Return the keyed reducing state of that name."""
-        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, StateKind.REDUCING))
+        return cast("ReducingState[Any]", self._keyed_state(state_descriptor, ReducingStateDescriptor))
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """Return the keyed aggregating state of that name."""
-        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, StateKind.AGGREGATING))
+        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor, AggregatingStateDescriptor))
 
     @abstractmethod
     def _described_state(self, state_descriptor: StateDescriptor) -> State:
         """Return the state that a descriptor declares."""
 
-    def _keyed_state(self, descriptor: StateDescriptor, kind: StateKind) -> State:
-        check_declaration(descriptor, kind, self._where)
+    def _keyed_state(self, descriptor: StateDescriptor, wanted: type[StateDescriptor]) -> State:
+        check_declaration(descriptor, wanted, self._where)
         return self._described_state(descriptor)
 
 
-def check_declaration(descriptor: Any, kind: StateKind, where: str) -> None:
+def check_declaration(descriptor: Any, wanted: type[StateDescriptor], where: str) -> None:
     """Reject what is given to a method that returns a state, unless it declares a state of that kind.
 
     Args:
         descriptor: What is given.
-        kind: The kind of states that the method returns.
+        wanted: The class of descriptors that the method takes.
         where: The operator, for errors.
 
     Raises:
         StateDeclarationError: It declares none, or one of another kind.
     """
     if not isinstance(descriptor, StateDescriptor):
-        wanted = DESCRIPTORS[kind].__name__
-        message = f"{GETTERS[kind]}() takes a {wanted}, not {descriptor!r}."
-        hint = f'write {GETTERS[kind]}({wanted}("name", ...))'
+        message = f"{wanted.getter}() takes a {wanted.__name__}, not {descriptor!r}."
+        hint = f'write {wanted.getter}({wanted.__name__}("name", ...))'
         raise StateDeclarationError(message, where=where, hint=hint)
-    if descriptor.kind is not kind:
-        message = f"{descriptor!r} declares {descriptor.kind.value} state, {kind.value} state was asked for."
-        hint = f"use {GETTERS[descriptor.kind]}(...), or declare it with a {DESCRIPTORS[kind].__name__}"
+    if descriptor.kind is not wanted.kind:
+        message = f"{descriptor!r} declares {descriptor.kind.value} state, {wanted.kind.value} state was asked for."
+        hint = f"use {descriptor.getter}(...), or declare it with a {wanted.__name__}"
         raise StateDeclarationError(message, where=where, hint=hint)
 
 
