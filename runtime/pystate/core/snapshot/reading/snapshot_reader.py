@@ -209,12 +209,18 @@ class SnapshotReader(OpenedSnapshot):
     def _keyed_rows(
         self, operator: OperatorState, name: str, decoders: PartDecoders, wanted: KeyFilter | None
     ) -> Iterator[StateRow]:
+        for reader, groups in self.keyed_readers(operator, wanted):
+            yield from rows_of(reader, name, decoders, groups, wanted)
+
+    def keyed_readers(
+        self, operator: OperatorState, wanted: KeyFilter | None
+    ) -> Iterator[tuple[CanonicalReader, Iterable[int]]]:
+        """Open the keyed state of each subtask that may have the wanted keys; yield its reader and the groups to read."""
         for handle in _keyed_handles(operator):
             if wanted is not None and not any(group in handle.key_group_range for group in wanted.by_group):
                 continue
             with open_keyed_state(self.location, operator, handle, partly=wanted is not None) as reader:
-                groups = reader.key_groups() if wanted is None else sorted(wanted.by_group)
-                yield from rows_of(reader, name, decoders, groups, wanted)
+                yield reader, reader.key_groups() if wanted is None else sorted(wanted.by_group)
 
     def keyed_entries(self, uid: str, state_name: str) -> Iterator[tuple[Any, Any]]:
         """Yield (key, stored content), one key group after another within each subtask.

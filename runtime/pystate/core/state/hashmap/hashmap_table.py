@@ -266,14 +266,34 @@ _NO_ENTRIES: dict[Hashable, Any] = {}
 _NO_ELEMENTS: list[Any] = []
 
 
-class HashMapMapStore:
-    """The flushed maps of one state: internal map key -> stored form."""
+class _TableStore:
+    """The flushed values of one state in a table. Nothing is kept for the running epoch."""
 
     __slots__ = ("_table", "stores_objects")
 
     def __init__(self, table: StateTable) -> None:
         self._table = table
         self.stores_objects = True
+
+    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
+        """Iterate over (key, key group) of all values."""
+        return self._table.keys()
+
+    def forget(self, key: Hashable) -> None:
+        """Do nothing: nothing is kept for the running epoch."""
+
+    def kept_bytes(self) -> int:
+        """Return 0."""
+        return 0
+
+    def end_epoch(self) -> None:
+        """Do nothing: nothing is kept for the running epoch."""
+
+
+class HashMapMapStore(_TableStore):
+    """The flushed maps of one state: internal map key -> stored form."""
+
+    __slots__ = ()
 
     def open(self, key: Hashable, key_group: int) -> StoredMap:
         """Return the entries of a key."""
@@ -297,29 +317,11 @@ class HashMapMapStore:
             if not entries:
                 table.put(key, key_group, None)
 
-    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (key, key group) of all maps."""
-        return self._table.keys()
 
-    def forget(self, key: Hashable) -> None:
-        """Do nothing: nothing is kept for the running epoch."""
-
-    def kept_bytes(self) -> int:
-        """Return 0."""
-        return 0
-
-    def end_epoch(self) -> None:
-        """Do nothing: nothing is kept for the running epoch."""
-
-
-class HashMapListStore:
+class HashMapListStore(_TableStore):
     """The flushed lists of one state: stored forms of the elements."""
 
-    __slots__ = ("_table", "stores_objects")
-
-    def __init__(self, table: StateTable) -> None:
-        self._table = table
-        self.stores_objects = True
+    __slots__ = ()
 
     def get(self, key: Hashable, key_group: int) -> list[Any]:
         """Return the elements of a key."""
@@ -339,17 +341,3 @@ class HashMapListStore:
                 table.put(key, key_group, elements or None)
             else:
                 stored += elements
-
-    def keys(self) -> Generator[tuple[Hashable, int], None, None]:
-        """Iterate over (key, key group) of all lists."""
-        return self._table.keys()
-
-    def forget(self, key: Hashable) -> None:
-        """Do nothing: nothing is kept for the running epoch."""
-
-    def kept_bytes(self) -> int:
-        """Return 0."""
-        return 0
-
-    def end_epoch(self) -> None:
-        """Do nothing: nothing is kept for the running epoch."""

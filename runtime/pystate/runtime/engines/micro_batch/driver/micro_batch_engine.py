@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,16 +266,8 @@ class MicroBatchEngine:
         """Run one epoch."""
         restored = self._restored
         self._rehearsal.wait()
-        try:
+        with self._failing():
             begun = self._live().begin_epoch(batch_id, restored.rows_clock if batch_id == restored.batch_id + 1 else None)
-        except AttemptOverError:
-            raise
-        except PystateError as error:
-            self._fail(error, traceback.format_exc())
-            raise
-        except Exception as error:
-            self._fail(stage_failure(error, self._plan), str(error))
-            raise
         if begun.clock is not None:
             self._spark.sparkContext.setLocalProperty(CLOCK_PROPERTY, str(begun.clock))
         epoch, group = begun.epoch, "" if self._query is None else str(self._query.runId)
@@ -318,7 +310,7 @@ class MicroBatchEngine:
         """
         epochs, pool = self._live(), self._pool
         assert pool is not None  # noqa: S101 - epochs run after start
-        try:
+        with self._failing():
             self._metrics.epoch_begun()
             self._spark.sparkContext.setLocalProperty(EPOCH_PROPERTY, str(epoch))
             self._ended.tell(self._spark.sparkContext, batch_id, self._query)
@@ -337,6 +329,12 @@ class MicroBatchEngine:
                 self._deliver(sink, epoch, prepared)
             epochs.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Have the attempt fail if an epoch does."""
+        try:
+            yield
         except AttemptOverError:
             raise
         except PystateError as error:
