@@ -67,9 +67,13 @@ class Fetcher:
         self.released = []
         self.commits = []
         self.closed = False
+        self.ends = {}
 
     def start(self):
         pass
+
+    def end_of(self, partition):
+        return self.ends.get(partition.partition)
 
     def assign(self, splits):
         self.assigned += [(split.partition.partition, split.offset) for split in splits]
@@ -100,10 +104,16 @@ class Consumer:
         self.batches = list(batches)
         self.fails = None
         self.committed = threading.Event()
+        self.ends = {}
 
     def _note(self, *call):
         self.calls.append(call)
         self.threads.add(threading.get_ident())
+
+    def get_watermark_offsets(self, place, *, cached):
+        assert cached, "the brokers would be asked, and waited for"
+        self.threads.add(threading.get_ident())
+        return self.ends.get(place.partition, (-1001, -1001))
 
     def incremental_assign(self, places):
         self._note("assign", [(one.partition, one.offset) for one in places])
@@ -155,6 +165,19 @@ class Output:
         self._split = split_id
 
 
+class Gauges:
+    """What a reader measures, by names with dots."""
+
+    def __init__(self, known, scope=()):
+        self.known, self.scope = known, scope
+
+    def add_group(self, *names):
+        return Gauges(self.known, (*self.scope, *names))
+
+    def gauge(self, name, function):
+        self.known[".".join((*self.scope, name))] = function
+
+
 class Context:
     """Of a reader and of an enumerator."""
 
@@ -164,6 +187,10 @@ class Context:
         self.ended = []
         self.events = []
         self._parallelism = parallelism
+        self.gauges = {}
+
+    def metric_group(self):
+        return Gauges(self.gauges)
 
     def current_parallelism(self):
         return self._parallelism

@@ -187,3 +187,13 @@ def test_brokers_without_ids_are_not_asked_for_them(fetching):
     fetcher.assign([KafkaPartitionSplit(place(0), 5)])
     fetcher.start()
     wait_until(fetcher.take)
+
+
+def test_where_a_partition_ends_is_known_from_what_came_with_the_records(fetching):
+    fetcher, consumer, _ = fetching()
+    fetcher.assign([KafkaPartitionSplit(place(0), 0), KafkaPartitionSplit(place(1), 0)])
+    consumer.ends = {0: (0, 12)}
+    fetcher.start()
+    wait_until(lambda: fetcher.end_of(place(0)) == 12)
+    assert fetcher.end_of(place(1)) is None
+    assert len(consumer.threads) == 1

@@ -56,6 +56,21 @@ def test_positions_are_behind_what_was_handed_on_whatever_was_fetched():
     assert reading.positions() == {0: 7, 1: 10}
 
 
+def test_how_far_each_partition_is_read_and_what_is_left_of_it_is_measured():
+    reading = Reading((0, 5), (1, EARLIEST))
+    told = lambda: {name.removeprefix("KafkaSourceReader.topic.t."): one() for name, one in reading.context.gauges.items()}  # noqa: E731
+    assert told()["pendingRecords"] == 0, "no end is known yet"
+    reading.fetcher.ends = {0: 9, 1: 20}
+    reading.poll(Message(0, 5, b"a"), Message(1, 7, b"b"))
+    assert told() == {
+        "pendingRecords": 3 + 12,
+        "partition.0.currentOffset": 5,
+        "partition.0.pendingRecords": 3,
+        "partition.1.currentOffset": 7,
+        "partition.1.pendingRecords": 12,
+    }
+
+
 def test_a_record_that_can_not_be_handed_on_is_named(monkeypatch):
     reading = Reading((0, 5), (1, 0))
     assert reading.reader.describe_position() is None

@@ -292,6 +292,8 @@ class FakeDriver:
         epoch = (now() - started) // length
         times = [length + 7 * (number % 5) for number in range(max(0, epoch - 120), epoch)]
         told = {"epoch_durations": times, "epoch_running": length // 2, "backlog": 1000 + 10 * epoch}
+        parts = {"duration": length, "sources": 1, "planning": 2, "log": 3, "run": length - 10}
+        told["epochs"] = [{"began": now() - length * back, **parts} for back in (2, 1)]
         if "--event-time" in self.arguments:
             told |= {"watermark": int(self.option("--event-time")), "watermark_task": "count -> print"}
         return {"epoch": epoch, "records_in": 100 * epoch, "records_out": 50 * epoch, **told}

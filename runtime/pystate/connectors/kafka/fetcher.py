@@ -24,6 +24,7 @@ _MOST_BATCHES = 2
 _POLL_S = 0.1
 _TELL_EACH_S = 60.0
 _CLOSE_S = 5.0
+_ENDS_EACH_S = 1.0
 _ASK_EACH_S = 0.02
 """The brokers are asked no more often for the ids of topics, but where there is much to read."""
 
@@ -74,6 +75,8 @@ class PartitionFetcher:
         self._asked_at = 0.0
         self._ask_fails = False
         self._away_told_at = -math.inf
+        self._ends: dict[KafkaTopicPartition, int] = {}
+        self._ends_at = -math.inf
 
     def start(self) -> None:
         """Start to fetch."""
@@ -112,6 +115,10 @@ class PartitionFetcher:
             self._asleep = not self._batches and self._error is None
             return self._asleep
 
+    def end_of(self, partition: KafkaTopicPartition) -> int | None:
+        """Return the offset behind the last record that a partition was seen to have; None before it is known."""
+        return self._ends.get(partition)
+
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit offsets to the group asynchronously; failures are logged."""
         places = [self._place(partition, offset) for partition, offset in offsets.items()]
@@ -140,11 +147,23 @@ class PartitionFetcher:
             while not self._closed:
                 self._run_orders()
                 first = self._consumer.poll(_POLL_S)
+                if time.monotonic() >= self._ends_at + _ENDS_EACH_S:
+                    self._note_ends()
                 if first is not None:  # to ask for many at once waits until there are so many
                     batch = [first, *self._consumer.consume(MOST_MESSAGES - 1, 0)]
                     self._put(batch if self._find_topics is None else self._proven(batch, self._find_topics))
         except BaseException as error:  # told on the reader's thread
             self._fail(error)
+
+    def _note_ends(self) -> None:
+        """Note where the partitions end by what the brokers have said with the records; nobody is asked."""
+        self._ends_at = time.monotonic()
+        for topic, numbers in self._read.items():
+            for number in numbers:
+                partition = KafkaTopicPartition(topic, number)
+                _, end = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
+                if end >= 0:  # else none has been said
+                    self._ends[partition] = end
 
     def _run_orders(self) -> None:
         while self._orders:

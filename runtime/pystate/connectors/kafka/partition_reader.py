@@ -21,6 +21,8 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_AGAIN_MS = 1000
 """So long behind a request for new partitions the brokers have answered."""
+PENDING_RECORDS = "pendingRecords"
+"""Flink's name for what a source's system has and nobody has read."""
 _LONGEST_SLEEP_MS = 3_600_000
 _ANSWER_MS = 20
 _MOST_KEPT = 100
@@ -43,6 +45,9 @@ class Fetcher(Protocol):
 
     def sleep(self) -> bool:
         """Have the reader woken for the next message; return whether there is none yet."""
+
+    def end_of(self, partition: KafkaTopicPartition) -> int | None:
+        """Return the offset behind a partition's last record; None before it is known."""
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit offsets to the group."""
@@ -97,6 +102,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
 
     def start(self) -> None:
         """Start to fetch."""
+        self._context.metric_group().gauge(PENDING_RECORDS, self._pending)
         self._fetcher.start()
 
     def add_splits(self, splits: Sequence[KafkaPartitionSplit]) -> None:
@@ -118,6 +124,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                 self._ended[split.partition] = split.offset
             else:
                 self._splits[split.partition] = split
+                self._measure(split.partition)
                 left.append(split)
         if left:
             self._fetcher.assign(left)
@@ -209,6 +216,28 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             self._fetcher.close()
         finally:
             self._close()
+
+    def _measure(self, partition: KafkaTopicPartition) -> None:
+        """Register what Flink's reader tells of a partition, and how many of its records have not been read."""
+        group = self._context.metric_group().add_group("KafkaSourceReader")
+        group = group.add_group("topic", partition.topic).add_group("partition", str(partition.partition))
+        group.gauge("currentOffset", lambda: self._current_offset(partition))
+        group.gauge(PENDING_RECORDS, lambda: self._pending_of(partition))
+
+    def _current_offset(self, partition: KafkaTopicPartition) -> int:
+        split = self._splits.get(partition)
+        read = self._ended.get(partition, 0) if split is None else split.offset
+        return max(0, read) - 1
+
+    def _pending_of(self, partition: KafkaTopicPartition) -> int:
+        split = self._splits.get(partition)
+        end = self._fetcher.end_of(partition)
+        if split is None or end is None:
+            return 0
+        return max(0, (end if split.stop is None else min(end, split.stop)) - max(0, split.offset))
+
+    def _pending(self) -> int:
+        return sum(map(self._pending_of, self._splits))
 
     def _ask(self) -> None:
         """Request partitions: at the start, and with discovery twice in each interval."""

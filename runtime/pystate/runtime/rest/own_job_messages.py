@@ -55,6 +55,26 @@ class RestoreProgress(RestMessage):
     total: int | None
 
 
+class EpochParts(RestMessage):
+    """What the parts of an epoch took, in ms.
+
+    Attributes:
+        began: ms since 1970.
+        duration: The whole of it.
+        sources: To ask the sources how far there is something to read.
+        planning: For Spark to plan it.
+        log: To write down what is to be read and what was done.
+        run: To read, to compute in the subtasks and to hand on results.
+    """
+
+    began: int
+    duration: int
+    sources: int
+    planning: int
+    log: int
+    run: int
+
+
 class JobProgress(RestMessage):
     """How far a job is; null for what isn't known.
 
@@ -66,6 +86,7 @@ class JobProgress(RestMessage):
         records_out: Rows written.
         epoch_durations: Of the last epochs, in ms, the newest last.
         epoch_running: For how many ms the next one runs; null between two.
+        epochs: Parts of the last epochs, the newest last, as far as somebody has looked at the job's progress.
         backlog: Rows that the sources have and nobody has read.
         restore: How far a restore is, while there is one.
         watermark: The lowest of all subtasks that have one, in Flink's numbers: ms since 1970, -2^63 before the first,
@@ -84,6 +105,7 @@ class JobProgress(RestMessage):
     records_out: int | None = entry("records-out", default=None)
     epoch_durations: tuple[int, ...] = entry("epoch-durations", default=())
     epoch_running: int | None = entry("epoch-running", default=None)
+    epochs: tuple[EpochParts, ...] = ()
     backlog: int | None = None
     restore: RestoreProgress | None = None
     watermark: int | None = None

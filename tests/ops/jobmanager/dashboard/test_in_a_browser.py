@@ -131,6 +131,27 @@ def test_the_graph_shows_a_task_and_its_subtasks(pages: Pages, job: str) -> None
     page = pages.go(f"/jobs/{job}")
     expect(page.get_by_role("heading", name="Job graph")).to_be_visible()
     expect(page.get_by_text("Records per second", exact=True)).to_be_visible()
+    timeline = page.locator("section").filter(has=page.get_by_role("heading", name="Time line of epochs"))
+    expect(timeline.get_by_text("asking sources")).to_be_visible()
+
+
+PARTITIONS = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.partitionsOf(given))"
+
+
+def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> None:
+    reader = "KafkaSourceReader.topic.a.partition.7.partition"
+    values = {
+        f"{reader}.10.currentOffset": 5,
+        f"{reader}.10.pendingRecords": 2,
+        f"{reader}.9.currentOffset": -1,
+        "pendingRecords": 2,
+    }
+    metrics = [{"operator": "words", "name": name, "value": value} for name, value in values.items()]
+    told: Any = pages.page.evaluate(PARTITIONS, metrics)
+    assert [(one["topic"], one["partition"], one["currentOffset"], one.get("pendingRecords")) for one in told] == [
+        ("a.partition.7", 9, -1, None),
+        ("a.partition.7", 10, 5, 2),
+    ]
 
 
 def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:

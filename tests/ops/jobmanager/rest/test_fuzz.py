@@ -47,7 +47,7 @@ NEEDS_MORE = {
     "GET /jobmanager/logs/{log_name}",
     *(
         f"GET /pystate/savepoints/{what}"
-        for what in ("inspection", "key-groups", "keys", "comparison", "verification", "rows")
+        for what in ("inspection", "sources", "key-groups", "keys", "comparison", "verification", "rows")
     ),
 }
 """What succeeds only with something that can't be made up."""

@@ -50,6 +50,7 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
         "records-out": 10,
         "epoch-durations": [],
         "epoch-running": None,
+        "epochs": [],
         "backlog": None,
         "restore": {"checkpoint-id": 4, "bytes": 7, "total": 9},
         "watermark": -5,
@@ -57,7 +58,7 @@ def test_progress_has_what_the_driver_knows_and_none_for_the_rest():
     }
     of_rows = ("records-in", "records-out", "backlog", "restore", "watermark", "watermark-task")
     unknown = dict.fromkeys(("engine", "epoch", "epoch-running", *of_rows))
-    assert messages.progress(status()).to_plain() == {**known, **unknown, "epoch-durations": []}
+    assert messages.progress(status()).to_plain() == {**known, **unknown, "epoch-durations": [], "epochs": []}
 
 
 def test_an_operation_in_progress_tells_how_far_it_is():

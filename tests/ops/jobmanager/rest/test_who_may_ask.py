@@ -43,6 +43,7 @@ OWNERS = {
     "GET /pystate/savepoints/key-groups",
     "GET /pystate/savepoints/keys",
     "GET /pystate/savepoints/rows",
+    "GET /pystate/savepoints/sources",
     "GET /pystate/savepoints/verification",
 }
 """What needs the home's token whatever the options say; a new route of this kind belongs here, too."""

@@ -90,6 +90,11 @@ def _inspect(request: RestRequest) -> dict[str, Any]:
     }
 
 
+def _sources(request: RestRequest) -> dict[str, Any]:
+    location = resolve_snapshot(str(request[_SNAPSHOT]))
+    return {"sources": [one.to_json() for one in snapshot_sources(location, read_snapshot(location))]}
+
+
 def _key_groups(request: RestRequest) -> dict[str, Any]:
     location = resolve_snapshot(str(request[_SNAPSHOT]))
     return key_group_sizes(location, read_snapshot(location), request[_UID]).to_json()
@@ -161,6 +166,7 @@ def _route(name: str, handler: Handler, summary: str, *query: Parameter[Any]) ->
 ROUTES = (
     _route("", _list, "The savepoints of the job manager and its jobs, as a tree of versions.", _CHECKPOINTS),
     _route("/inspection", _inspect, "The operators, states and timers of a snapshot.", _SNAPSHOT),
+    _route("/sources", _sources, "What the sources of a snapshot's job had read.", _SNAPSHOT),
     _route("/key-groups", _key_groups, "The bytes of an operator's keyed state by key group.", _SNAPSHOT, _UID),
     _route("/keys", _keys, "The largest keys of a key group.", _SNAPSHOT, _UID, _STATE, _KEY_GROUP, _LIMIT),
     _route("/comparison", _compare, "What differs between two snapshots.", _BEFORE, _AFTER),

@@ -44,7 +44,7 @@ from pystate.runtime.rest.operation_messages import (
     SavepointInfo,
     SavepointResult,
 )
-from pystate.runtime.rest.own_job_messages import JobProgress, RestoreProgress
+from pystate.runtime.rest.own_job_messages import EpochParts, JobProgress, RestoreProgress
 
 FLINK_VERSION = "2.3.0"
 """The Flink whose REST this is; clients look at it."""
@@ -182,6 +182,7 @@ def progress(status: Status) -> JobProgress:
         records_out=status.get("records_out"),
         epoch_durations=tuple(status.get("epoch_durations", ())),
         epoch_running=status.get("epoch_running"),
+        epochs=tuple(EpochParts.from_plain(one) for one in status.get("epochs", ())),
         backlog=status.get("backlog"),
         watermark=status.get("watermark"),
         watermark_task=status.get("watermark_task"),

@@ -36,6 +36,7 @@ from pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine import Mic
 from pystate.runtime.engines.micro_batch.slot.prepared_epoch import PreparedEpoch, SubtaskId
 from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism
 from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
+from pystate.runtime.engines.micro_batch.spark.epoch_timeline import EpochTimeline
 from pystate.runtime.engines.micro_batch.spark.exchange import CLOCK_PROPERTY, EPOCH_PROPERTY, SlotDirectory, fetch_output
 from pystate.runtime.engines.micro_batch.spark.output_frame import output_frame
 from pystate.runtime.engines.micro_batch.spark.source_backlog import backlog_rows
@@ -123,6 +124,7 @@ class MicroBatchEngine:
         proven = any(one.can_be_proven for one in shuffles) and not any(one.others for one in shuffles)
         self._proof = EpochProof(self._stages, repeatable=repeatable, source_shuffles=proven)
         self._query: StreamingQuery | None = None
+        self._timeline = EpochTimeline()
         self._pool: EpochSlots | None = None
         self._slots: SlotDirectory | None = None
         self._events: EngineEvents | None = None
@@ -230,6 +232,10 @@ class MicroBatchEngine:
     def backlog(self) -> int | None:
         """Return how many rows the sources had not delivered at the end of the last epoch; None if they don't report it."""
         return None if self._query is None else backlog_rows(self._query)
+
+    def timeline(self) -> list[dict[str, int]]:
+        """Return what each part of the last epochs took, see `EpochTimeline`."""
+        return [] if self._query is None else self._timeline.look(self._query)
 
     def stop(self) -> None:
         """Stop the query and the epochs outside of its batches; wait for running work up to a timeout."""

@@ -241,8 +241,8 @@ class MicroBatchJobEngine:
     def progress(self) -> dict[str, Any]:
         """Return the last finished epoch, record counts, the durations of the last epochs, and the backlog."""
         running = self._running
-        backlog = None if running is None else running.backlog()
-        return {**self.epochs.progress(), **self.metrics.epoch_times(), "backlog": backlog}
+        asked = {"backlog": None} if running is None else {"backlog": running.backlog(), "epochs": running.timeline()}
+        return {**self.epochs.progress(), **self.metrics.epoch_times(), **asked}
 
     def close(self, status: JobStatus) -> None:
         """Delete what a finished job no longer needs, and hand over its last results."""

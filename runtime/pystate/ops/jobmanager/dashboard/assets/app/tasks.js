@@ -26,6 +26,7 @@ export function tasksOf(metrics) {
       allOut: found.numRecordsOut ?? 0,
       state: found.lastCheckpointStateSize ?? null,
       watermark: found.currentOutputWatermark > NO_WATERMARK ? found.currentOutputWatermark : null,
+      lastEpoch: found.lastEpochDurationMs > 0 ? found.lastEpochDurationMs : null,
       alignment: (found.checkpointAlignmentTime ?? 0) / 1e6,
       startDelay: (found.checkpointStartDelayNanos ?? 0) / 1e6,
     }));

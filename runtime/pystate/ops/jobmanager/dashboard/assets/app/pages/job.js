@@ -3,7 +3,7 @@ import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, Waiting } from "../components.js";
 import { bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
-import { Plot } from "../plots.js";
+import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
 import { isOutlier, tasksOf } from "../tasks.js";
 import { t } from "../words.js";
@@ -13,6 +13,7 @@ import { ExceptionsView } from "./exceptions.js";
 import { Graph } from "./graph.js";
 import { LogView } from "./log.js";
 import { SettingsView } from "./settings.js";
+import { Sources } from "./sources.js";
 import { StateView } from "./state.js";
 
 export function JobPage({ route, session }) {
@@ -72,9 +73,19 @@ function GraphView({ jid, job, session, now }) {
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
         <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask, watermark lag")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
     </div>` : null}
-    ${job.pystate.guarantees?.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
-      <tbody>${job.pystate.guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
+    ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
+    <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} />
     ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}>${text}<//>`)}`;
+}
+
+// What each of the last epochs took, part by part, at the time when it began.
+function Timeline({ epochs }) {
+  const part = (name) => epochs.map((one) => one[name]);
+  const rest = epochs.map((one) => one.duration - one.sources - one.planning - one.log - one.run);
+  const layers = [part("run"), part("planning"), part("log"), part("sources"), rest];
+  const series = [{ label: t("the rest"), color: "--calm", bars: true, raw: rest }, { label: t("asking sources"), color: "--c2", bars: true, raw: part("sources") }, { label: t("writing down"), color: "--c3", bars: true, raw: part("log") }, { label: t("planning"), color: "--c1", bars: true, raw: part("planning") }, { label: t("reading, computing, handing on"), color: "--c4", bars: true, raw: part("run") }];
+  return html`<${Panel} title=${t("Time line of epochs")} side=${html`<span class="soft small">${t("the last {count} that were looked at", { count: epochs.length })}</span>`}>
+    <${Plot} label=${t("What the parts of the last epochs took")} unit=${duration} data=${[epochs.map((one) => one.began / 1000), ...stacked(layers)]} series=${series} /><//>`;
 }
 
 function Subtasks({ task, node, now }) {
@@ -82,11 +93,11 @@ function Subtasks({ task, node, now }) {
   const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
   const cell = (one, name, text) => html`<td class="wide"><div class="meter"><div class="bar"><i class="busy" style=${{ width: `${((one[name] ?? 0) / most(name)) * 100}%` }}></i></div><span class=${isOutlier(task.subtasks.map((other) => other[name] ?? 0), one.index) ? "outlier" : ""}>${text(one[name])}</span></div></td>`;
   return html`<${Panel} title=${t("Subtasks of {name}", { name: task.name })} side=${html`<span class="mono soft small">${node?.uid ?? ""}</span>`}>
-    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
+    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Last epoch")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
     <tbody>${task.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
       <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
       ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}${cell(one, "state", bytes)}
-      <td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
+      <td class=${`right ${isOutlier(task.subtasks.map((other) => other.lastEpoch ?? 0), one.index) ? "outlier" : ""}`}>${duration(one.lastEpoch)}</td><td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
     ${task.skewed ? html`<${Notice} kind="warn" title=${t("One subtask has far more than the others.")}>${t("Its key groups hold more records or more state than the others': see which on the page State.")}<//>` : null}
   <//>`;
 }

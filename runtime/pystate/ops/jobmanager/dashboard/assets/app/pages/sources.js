@@ -1,0 +1,38 @@
+// The sources and sinks of a job: what is guaranteed between them, how far the sources have read, and what is left.
+import { html } from "../preact.js";
+import { Badge, Failure, Panel } from "../components.js";
+import { count, nameOfPath } from "../format.js";
+import { useOnce, withQuery } from "../rest.js";
+import { t } from "../words.js";
+
+const PARTITION = /(?:^|\.)KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.(currentOffset|pendingRecords)$/;
+
+// What Kafka's readers tell of their partitions: [{operator, topic, partition, currentOffset, pendingRecords}].
+export function partitionsOf(metrics) {
+  const found = new Map();
+  for (const { operator, name, value } of metrics ?? []) {
+    const [, topic, partition, what] = (operator && PARTITION.exec(name)) || [];
+    if (!what) continue;
+    const key = `${operator} ${topic} ${partition}`;
+    found.set(key, { ...(found.get(key) ?? { key, operator, topic, partition: Number(partition) }), [what]: value });
+  }
+  return [...found.values()].sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
+}
+
+export function Sources({ jid, job, metrics, progress, loggedIn }) {
+  const { latest } = useOnce(loggedIn ? `/jobs/${jid}/checkpoints` : null).data ?? {};
+  const path = latest?.completed?.external_path;
+  const { data, error, again } = useOnce(path ? withQuery("/pystate/savepoints/sources", { path }) : null);
+  const partitions = partitionsOf(metrics);
+  const guarantees = job.pystate.guarantees ?? [];
+  return html`
+    ${guarantees.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
+      <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
+    ${data?.sources.length || error || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
+      <${Failure} error=${error} />
+      ${data?.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position in {name}", { name: nameOfPath(path) })}</th></tr></thead>
+        <tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.position}</td></tr>`)}</tbody></table></div>` : null}
+      ${partitions.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Topic")}</th><th class="right">${t("Partition")}</th><th class="right">${t("Offset read now")}</th><th class="right">${t("Records left")}</th></tr></thead>
+        <tbody>${partitions.map((one) => html`<tr key=${one.key}><td class="mono">${one.topic}</td><td class="right">${one.partition}</td><td class="right">${one.currentOffset < 0 ? "–" : one.currentOffset}</td><td class="right">${count(one.pendingRecords)}</td></tr>`)}</tbody></table></div>` : null}
+    <//>` : null}`;
+}
