@@ -5,6 +5,7 @@ from __future__ import annotations
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
+from pystate.common.deprecation import deprecated
 from pystate.common.time import Duration
 from pystate.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, checkpoint_storage_of
 
@@ -155,10 +156,12 @@ class CheckpointConfig:
         self._configuration.set(CheckpointingOptions.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout.to_millis())
         return self
 
+    @deprecated(instead="get_aligned_checkpoint_timeout")
     def get_alignment_timeout(self) -> Duration:
         """`get_aligned_checkpoint_timeout` by its older name."""
         return self.get_aligned_checkpoint_timeout()
 
+    @deprecated(instead="set_aligned_checkpoint_timeout")
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """`set_aligned_checkpoint_timeout` by its older name."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)

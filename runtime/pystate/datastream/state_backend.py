@@ -15,6 +15,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.option_types import MemorySizeType
 from pystate.common.configuration.options import MAX_FRAME_BYTES, CheckpointingOptions, PystateOptions, StateBackendOptions
 from pystate.common.configuration.rocksdb_options import RocksDBOptions
+from pystate.common.deprecation import deprecated
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.datastream.checkpoint_storage import (
     DEFAULT_MAX_STATE_SIZE,
@@ -135,6 +136,7 @@ class CustomStateBackend(StateBackend):
         configuration.set(_BACKEND, self.factory)
 
 
+@deprecated(instead="HashMapStateBackend with JobManagerCheckpointStorage")
 @dataclass(frozen=True)
 class MemoryStateBackend(StateBackend):
     """Flink's old name for `HashMapStateBackend` with `JobManagerCheckpointStorage`.
@@ -171,6 +173,7 @@ class MemoryStateBackend(StateBackend):
         configuration.set(StateBackendOptions.ASYNC_SNAPSHOTS, self.asynchronous)
 
 
+@deprecated(instead="HashMapStateBackend with FileSystemCheckpointStorage")
 @dataclass(frozen=True)
 class FsStateBackend(StateBackend):
     """Flink's old name for `HashMapStateBackend` with `FileSystemCheckpointStorage`.
@@ -200,6 +203,7 @@ class FsStateBackend(StateBackend):
         configuration.set(StateBackendOptions.ASYNC_SNAPSHOTS, self.asynchronous)
 
 
+@deprecated(instead="EmbeddedRocksDBStateBackend with FileSystemCheckpointStorage")
 @dataclass(frozen=True)
 class RocksDBStateBackend(StateBackend):
     """Flink's old name for `EmbeddedRocksDBStateBackend` with `FileSystemCheckpointStorage`.
