@@ -10,6 +10,8 @@ CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 LOCK_VENV := build/lock-venv
 DOCS_VENV := build/docs-venv
+RELEASE_TOOLS := build/release-tools
+WHEELHOUSE := build/wheelhouse
 LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
@@ -32,11 +34,10 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock \
-	dist matrix clean
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock dist wheelhouse release-tools matrix clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  PYTHON=... names the Python (3.10 or newer) that .venv is made of; here: $(PYTHON)"
 	@echo "  WORKERS=... says how many processes run the tests; here: $(WORKERS)"
 
@@ -120,12 +121,17 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) requirements/build.in -o requirements/build.lock
 	$(UV_COMPILE) pyproject.toml --extra dev -o requirements/dev.lock
 	$(UV_COMPILE) pyproject.toml --extra java -c requirements/dev.lock -o requirements/java.lock
+	$(UV_COMPILE) requirements/release.in -o requirements/release.lock
 	$(UV_COMPILE) requirements/peers.in -o requirements/peers.lock
 	$(UV_COMPILE) requirements/docs.in -o requirements/docs.lock
 	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
 
 dist: $(INSTALLED) ## Build source archive and wheel into dist/, the same bytes for the same commit
 	$(BIN)/python -m release.build
+
+wheelhouse: $(WHEELHOUSE)/.complete ## Bring the wheels of all dependencies into build/wheelhouse: what the tests of installations, and machines without a network, install from
+
+release-tools: $(RELEASE_TOOLS)/.complete $(LOCK_VENV)/bin/uv $(WHEELHOUSE)/.complete ## Bring what checks a release and tries its installation: pipx, twine, CycloneDX, uv and the wheelhouse
 
 matrix: $(INSTALLED) $(LOCK_VENV)/bin/uv ## Run a seed of the tests with other versions of Python, Spark and pandas (ONLY=3.11-4.3: some of them)
 	$(BIN)/python -m release.matrix $(addprefix --only ,$(ONLY))
@@ -185,6 +191,17 @@ $(DOCS_VENV)/.complete: requirements/build.lock requirements/docs.lock
 	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements/build.lock
 	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary jieba \
 		-r requirements/docs.lock
+	@touch $@
+
+$(RELEASE_TOOLS)/.complete: requirements/release.lock
+	rm -rf $(RELEASE_TOOLS)
+	$(PYTHON) -m venv $(RELEASE_TOOLS)
+	$(RELEASE_TOOLS)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements/release.lock
+	@touch $@
+
+$(WHEELHOUSE)/.complete: requirements/java.lock | $(INSTALLED)
+	rm -rf $(WHEELHOUSE)
+	$(PIP) wheel --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock --wheel-dir $(WHEELHOUSE)
 	@touch $@
 
 $(LOCK_VENV)/bin/uv: requirements/uv.lock

@@ -43,7 +43,7 @@ def _wanted(*extras: str) -> list[Requirement]:
 
 
 def test_the_locks_are_there() -> None:
-    names = ["build", "dev", "docs", "java", "peers", "pyflink", "uv"]
+    names = ["build", "dev", "docs", "java", "peers", "pyflink", "release", "uv"]
     assert [lock.name for lock in LOCKS] == [f"{name}.lock" for name in names]
 
 
