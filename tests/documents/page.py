@@ -26,6 +26,7 @@ _FACT = re.compile(r'(\w+)="([^"]*)"')
 _ASSIGNMENT = re.compile(r"(\w+)=\$\(.*\)")
 _SUBTASK = re.compile(r"^(?:\S+:)?\d+> ", re.MULTILINE)
 _TIMEOUT_S = 180.0
+_HANGS_S = 600.0
 
 
 class Block(NamedTuple):
@@ -69,6 +70,12 @@ class Reader:
             elif block.language == "console":
                 self._type(block.text)
 
+    def type_all(self, text: str) -> None:
+        """Type the commands of a text; its files are there already."""
+        for block in blocks(text):
+            if block.language == "console":
+                self._type(block.text)
+
     def _write(self, block: Block) -> None:
         file = self.folder / block.facts["title"]
         text = block.text
@@ -89,10 +96,18 @@ class Reader:
             wait_until(partial(self._shows, command, Counter(shown.splitlines())), _TIMEOUT_S)
 
     def _shows(self, command: str, lines: Counter[str]) -> bool:
-        return not lines - Counter(_SUBTASK.sub("", self.run(command)).splitlines())
+        code, out, err = self._run(command)
+        if not lines:
+            assert code == 0, f"{command}\n{out}\n{err}"
+        return not lines - Counter(_SUBTASK.sub("", out).splitlines())
 
     def run(self, command: str) -> str:
-        """Run one line in the shell; keep the variable that it sets."""
+        """Run one line in the shell, which has to succeed; return what it prints."""
+        code, out, err = self._run(command)
+        assert code == 0, f"{command}\n{out}\n{err}"
+        return out
+
+    def _run(self, command: str) -> tuple[int, str, str]:
         assigned = _ASSIGNMENT.fullmatch(command)
         line = f'{command}\nprintf "%s" "${assigned[1]}"' if assigned else command
         done = subprocess.run(
@@ -101,14 +116,13 @@ class Reader:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=_HANGS_S,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         if assigned:
             self.environment[assigned[1]] = done.stdout
         self.said[command] = done.stdout
-        return done.stdout
+        return done.returncode, done.stdout, done.stderr
 
     def close(self) -> None:
         """End the job manager and its drivers."""

@@ -14,6 +14,7 @@ from tests.test_project import PROJECT
 TEXTS = (".py", ".md", ".toml", ".in", ".txt", ".js", ".sh", ".cfg", ".ini", ".yml", ".yaml", ".html", ".ipynb", "")
 FOLDERS = ("runtime", "pystate_cli", "docs", "examples", "conf", "benchmarks", "tests", "requirements", "release")
 INSTALL = re.compile(r"(?:pip|pipx|uv)(?:3| tool| pip)? install\s+((?:-\S+\s+)*)([\"'\\`]*)([A-Za-z][\w.-]*)", re.MULTILINE)
+DEPENDS = re.compile(r"""^ *(?:dependencies|requires|install_requires) *= *\[[^\]]*["']pystate *["'<>=~!]""", re.MULTILINE)
 EXTRA = re.compile(rf"(?<![\w.-]){FOREIGN_NAME}\[([a-z][a-z0-9]*)\]")
 
 
@@ -29,6 +30,7 @@ def texts() -> list[Path]:
 def wrong(text: str) -> list[str]:
     """Return what of a text would install somebody else's pystate."""
     named = [found[0] for found in INSTALL.finditer(text) if found[3] == FOREIGN_NAME]
+    named += [found[0] for found in DEPENDS.finditer(text)]
     return named + [found[0] for found in EXTRA.finditer(text) if found[1] in PROJECT["project"]["optional-dependencies"]]
 
 
@@ -39,7 +41,14 @@ def test_no_text_tells_anybody_to_install_what_is_not_ours():
 
 
 @pytest.mark.parametrize(
-    "text", ["pip install pystate", "pip install -U 'pystate[s3]'", "uv tool install pystate", "the extra `pystate[s3]`"]
+    "text",
+    [
+        "pip install pystate",
+        "pip install -U 'pystate[s3]'",
+        "uv tool install pystate",
+        "the extra `pystate[s3]`",
+        "dependencies = [\n  'a',\n  'pystate>=1']",
+    ],
 )
 def test_the_search_finds_it(text):
     assert wrong(text)
