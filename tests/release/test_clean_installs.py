@@ -96,12 +96,12 @@ def test_the_quick_start_in_a_clean_environment(install: Installer, wheel: Path,
     job = (project / "counts.py", project / "input")
     try:
         assert re.fullmatch(r"[0-9a-f]{32}\n", shell("run", "-d", *job))
-        wait_until(lambda: has_printed("(alpha,2)"), 120)
+        wait_until(lambda: has_printed("(alpha,2)"))
         savepoint = shell("stop", "counts").strip()
         assert "count-words" in shell("savepoints", "inspect", savepoint)
         (project / "input" / "2.txt").write_text("alpha\n")
         shell("run", "-d", "-p", "2", "-s", savepoint, *job)
-        wait_until(lambda: has_printed("(alpha,3)"), 120)
+        wait_until(lambda: has_printed("(alpha,3)"))
         shell("stop", "counts")
     finally:
         shell("cluster", "stop", "--cancel-jobs")

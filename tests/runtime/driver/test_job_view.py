@@ -105,7 +105,7 @@ def test_a_display_is_kept_up_to_date_until_the_jobs_end_without_holding_up_the_
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     job.ends_after = 5
     view.display()
-    wait_until(lambda: len(display.shown) == 6, 30)
+    wait_until(lambda: len(display.shown) == 6)
 
     assert "RUNNING" in display.shown[0]["text/html"]
     assert "FINISHED" in display.shown[-1]["text/html"]

@@ -15,6 +15,7 @@ from pystate.common.configuration.configuration import Configuration
 from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerThread
 from tests.servers import nginx
 from tests.servers.chromium import browser
+from tests.waiting import LONGEST_S
 
 PREFIX = "/streams/pystate"
 CONFIGURATION = """
@@ -76,4 +77,4 @@ def list_jobs(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
         "PYSTATE_CONF_DIR": str(folder),
     }
     command = [sys.executable, "-m", "pystate_cli", "list", "-a", "-m", f"127.0.0.1:{port}"]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=LONGEST_S)
