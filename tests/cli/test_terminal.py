@@ -99,7 +99,7 @@ def test_ctrl_c_while_the_job_is_cancelled_leaves_at_once(manager, terminal):
     command.wait_for(lambda text: "Ctrl-C once more" in text and "The job is ending" in text)
     command.press(b"\x03")
 
-    assert command.end(5) == 130
+    assert command.end() == 130
     assert f"Job {job} is still being cancelled." in command.screen.text
     assert command.is_restored
 

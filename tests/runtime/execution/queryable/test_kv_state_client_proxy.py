@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -344,10 +345,11 @@ def test_queries_of_many_threads_are_pipelined_and_a_busy_slot_is_asked_for_seve
 
 def test_more_reads_a_second_than_the_option_allows_are_answered_as_overloaded():
     job = job_of_sums()
-    with toy_proxy(job, reads_per_second=5) as proxy, toy_client(proxy, timeout=0.05, direct=False) as client:
+    with toy_proxy(job, reads_per_second=5) as proxy, toy_client(proxy, timeout=0.2, direct=False) as client:
         with pytest.raises(QueriesOverloadedError, match="a second"):
             for _ in range(100):
-                client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 10).result(LONGEST_S)
+                with contextlib.suppress(UnknownLocationError):  # a busy machine may answer in more than that time
+                    client.get_kv_states(JOB, [KvStateRequest("sums", "k1")] * 10).result(LONGEST_S)
 
 
 def test_who_waits_for_an_overloaded_job_is_served_later():
