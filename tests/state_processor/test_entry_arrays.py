@@ -50,8 +50,8 @@ from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
 from pystate.core.state.values.value_columns import value_array
 from pystate.state_processor import entry_arrays
-from pystate.state_processor.columns import batches_of, is_gathered, keyed_columns, schema_of
 from pystate.state_processor.entry_arrays import batches_of_entries
+from pystate.state_processor.frame_columns import batches_of, is_gathered, keyed_columns, schema_of
 from tests.core.state.base.test_serializers import UNTYPED
 from tests.fixtures.all_kinds import Mean
 

@@ -61,7 +61,7 @@ from pystate.datastream.queryable_state_stream import (
 from pystate.datastream.step_settings import StepSettings
 from pystate.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from pystate.datastream.wrong_functions import check_function, shown
-from pystate.runtime.plan.key_columns import named_key_column
+from pystate.runtime.plan.named_key_column import named_key_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

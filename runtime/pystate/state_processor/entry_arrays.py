@@ -26,7 +26,7 @@ from pystate.core.state.keys.namespaces import VOID_NAMESPACE, KeyNamespaceSeria
 from pystate.core.state.kinds.list_parts import unpack_part
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, without_time
 from pystate.core.state.values.value_columns import value_array
-from pystate.state_processor.columns import (
+from pystate.state_processor.frame_columns import (
     KEY,
     MAP_KEY,
     NAMESPACE,

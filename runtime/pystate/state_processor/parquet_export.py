@@ -7,7 +7,7 @@ from itertools import islice
 import pyarrow.parquet as pq
 
 from pystate.core.snapshot.reading.snapshot_table import BroadcastSelection, ListSelection, Selection
-from pystate.state_processor.columns import (
+from pystate.state_processor.frame_columns import (
     Column,
     batches_of,
     broadcast_columns,

@@ -25,7 +25,8 @@ from pystate.core.state.keys.keys import key_type_name
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.operator.format import OperatorStateMode
 from pystate.runtime.slot.timers.timer_services import USER_TIMERS
-from pystate.state_processor.columns import (
+from pystate.state_processor.entry_arrays import batches_of_entries, raw_batches
+from pystate.state_processor.frame_columns import (
     RAW_SCHEMA,
     batches_of,
     broadcast_columns,
@@ -33,7 +34,6 @@ from pystate.state_processor.columns import (
     list_columns,
     schema_of,
 )
-from pystate.state_processor.entry_arrays import batches_of_entries, raw_batches
 from pystate.state_processor.offline import OfflineKeyedState, pickled, results_of, unpickled
 from pystate.state_processor.offline_timers import ReadTimers
 from pystate.state_processor.processor_functions import KeyedStateReaderFunction

@@ -41,7 +41,7 @@ from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.driver.program.submitted_program import ProgramTaken, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
-from pystate.runtime.plan.key_columns import named_key_column
+from pystate.runtime.plan.named_key_column import named_key_column
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
 from pystate.testing.operator_snapshot import UID, OperatorSnapshot

@@ -13,8 +13,8 @@ from pystate.core.snapshot.reading.snapshot_table import select_state, state_tab
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.ops.catalog.difference import Change, SnapshotState, key_changes
-from pystate.state_processor.columns import batches_of, keyed_columns, schema_of
 from pystate.state_processor.entry_frames import _in_order
+from pystate.state_processor.frame_columns import batches_of, keyed_columns, schema_of
 from tests.fixtures import all_kinds, windows
 
 KEYS = ["ant", "bee", "cow"]

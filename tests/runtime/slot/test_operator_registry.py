@@ -14,7 +14,7 @@ import pystate
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import has_on_timer, needs_slot
 from pystate.runtime.slot.operators.operator import Operator
-from pystate.runtime.slot.operators.registry import operator_class
+from pystate.runtime.slot.operators.operator_registry import operator_class
 from pystate.runtime.spark.workers.shipping import _tree, make_archive
 
 ROOT = str(Path(pystate.__file__).parents[1])
@@ -67,7 +67,7 @@ def test_stages_without_a_slot_import_no_operator_classes() -> None:
     """A Python worker of Spark imports what it runs when it starts, and the classes bring all kinds of state along."""
     program = (
         "import sys, pystate.runtime.slot.chain.compiled_chain\n"
-        "print([name for name in sys.modules if name.endswith(('.operators.operator', '.operators.registry'))])"
+        "print([name for name in sys.modules if name.endswith(('.operators.operator', '.operators.operator_registry'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
@@ -80,7 +80,7 @@ def test_the_classes_are_found_in_an_archive(tmp_path: Path) -> None:
     program = (
         f"import sys; sys.path = [{str(archive)!r}, *(place for place in sys.path if place != {ROOT!r})]\n"
         "from pystate.core.api.operator_kind import OperatorKind\n"
-        "from pystate.runtime.slot.operators import registry\n"
+        "from pystate.runtime.slot.operators import operator_registry as registry\n"
         "print(registry.__file__, {registry.operator_class(kind).__name__ for kind in OperatorKind})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603

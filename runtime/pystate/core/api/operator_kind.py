@@ -1,6 +1,6 @@
 """The kinds of operators, and what planner and slots know of each.
 
-A kind is described here only. The class that runs it in slots is found by `runtime/slot/operators/registry.py`.
+A kind is described here only. The class that runs it in slots is found by `runtime/slot/operators/operator_registry.py`.
 """
 
 from __future__ import annotations

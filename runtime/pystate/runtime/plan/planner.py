@@ -51,7 +51,7 @@ from pystate.runtime.plan.chain import (
 from pystate.runtime.plan.custom_partitions import CustomPartitions
 from pystate.runtime.plan.event_time import EventTime, bounded_notices, connect_channels, own_source_channel
 from pystate.runtime.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
-from pystate.runtime.plan.key_columns import named_key_column
+from pystate.runtime.plan.named_key_column import named_key_column
 from pystate.runtime.plan.placement import SourceStages, StreamEdge, edges_into
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing

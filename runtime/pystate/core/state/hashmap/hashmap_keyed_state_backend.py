@@ -18,7 +18,7 @@ from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.base.backend_snapshot import CountedSnapshot, canonical_header
 from pystate.core.state.base.canonical_restore import Block, entries_in
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
-from pystate.core.state.base.registry import Schema, StateRegistry
+from pystate.core.state.base.state_registry import Schema, StateRegistry
 from pystate.core.state.base.state_schema import Migration, StateSchema
 from pystate.core.state.base.states import create_state
 from pystate.core.state.base.timer_schema import TimerSchema

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from pystate.core.api.state import StateKind
 from pystate.core.state.base.canonical_restore import Block, entries_in
-from pystate.core.state.base.registry import Schema, StateRegistry
+from pystate.core.state.base.state_registry import Schema, StateRegistry
 from pystate.core.state.base.state_schema import Migration, namespace_end
 from pystate.core.state.base.timer_schema import TimerSchema
 from pystate.core.state.files.canonical import Entry, StateMetaInfoSnapshot

@@ -16,7 +16,7 @@ from pystate.core.snapshot.reading.snapshot_table import select_state, state_tab
 from pystate.core.snapshot.storage.snapshot_location import parse_location, resolve_snapshot
 from pystate.ops.catalog.contents import ContentComparison
 from pystate.ops.catalog.difference import compare
-from pystate.ops.catalog.key_groups import heaviest_keys, key_group_sizes
+from pystate.ops.catalog.key_group_sizes import heaviest_keys, key_group_sizes
 from pystate.ops.catalog.listing import find_snapshots
 from pystate.ops.catalog.snapshot_sources import snapshot_sources
 from pystate.ops.catalog.snapshot_summary import SnapshotSummary, read_snapshot

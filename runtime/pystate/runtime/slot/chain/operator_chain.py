@@ -34,7 +34,7 @@ from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.runtime.slot.operators.operator import Operator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
-from pystate.runtime.slot.operators.registry import operator_class
+from pystate.runtime.slot.operators.operator_registry import operator_class
 from pystate.runtime.slot.output_buffer import OutputBuffer
 from pystate.runtime.slot.snapshots.frozen_task import FrozenTask
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
