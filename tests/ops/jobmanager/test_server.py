@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from pystate.common.files.job_manager_entry import read_job_manager
 from pystate.ops.jobmanager import server
 from pystate.ops.jobmanager.server import AlreadyRunningError, bind, job_manager
 from pystate.runtime.job_folder.job_record import JobRecord
-from tests.ops.jobmanager.harness import eventually
+from tests.ops.jobmanager.harness import ManagerProcess, eventually
 
 
 def test_the_next_free_port_is_taken():
@@ -129,3 +131,36 @@ def test_a_pipe_as_a_job_s_record_hangs_no_job_manager(tmp_path, make):
         record = JobRecord.read(job)
     assert record is not None
     assert "The job record is damaged" in record.verdict.failure.message
+
+
+def test_its_end_waits_for_no_driver_that_hangs(tmp_path):
+    manager = ManagerProcess(tmp_path / "home").start()
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    driver = read_json(manager.home.job(job).driver)["pid"]
+    os.kill(driver, signal.SIGSTOP)
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(manager.request("GET", f"/jobs/{job}/checkpoints")))
+    asking.start()
+    try:
+        eventually(lambda: len(_sockets_to(manager.process.pid, read_json(manager.home.job(job).driver)["port"])) > 0)
+        manager.process.terminate()
+        manager.process.wait(25)  # the driver would be waited for longer
+        asking.join()
+        assert [status for status, _ in answers] == [503]
+        assert "Traceback" not in manager.home.jobmanager_log.read_text()
+    finally:
+        os.kill(driver, signal.SIGCONT)
+        manager.stop()
+
+
+def _sockets_to(pid, port):
+    """Return the connections of a process to a port of this machine."""
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            inodes.add(os.readlink(link))
+        except OSError:
+            continue
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row for row in rows if int(row[2].split(":")[1], 16) == port and f"socket:[{row[9]}]" in inodes]

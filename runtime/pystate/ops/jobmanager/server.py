@@ -92,11 +92,13 @@ def serve(
         def end(_number: int, _frame: FrameType | None) -> None:
             run.server.should_exit = True
 
-        # handled before uvicorn listens to signals; and after its shutdown it raises the signal again, which must not end
-        # this process before the file is deleted
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        run.server.run(sockets=[run.listener])
+        # the end of this process waits for no daemon, and the server's threads are daemons as theirs is: some may wait for a
+        # driver that hangs, while the next job manager takes care of its job
+        serving = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]}, name="rest", daemon=True)
+        serving.start()
+        serving.join()
 
 
 @dataclass(frozen=True)
