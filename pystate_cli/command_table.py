@@ -45,6 +45,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "check": CommandEntry("check", "check", "check_arguments"),
     "debug": CommandEntry("debug", "debug", "debug_arguments"),
     "info": CommandEntry("info", "info", "info_arguments"),
+    "graph": CommandEntry("graph", "graph"),
     "list": CommandEntry("list_jobs", "list_jobs"),
     "watch": CommandEntry("watch", "watch"),
     "ui": CommandEntry("ui", "ui"),

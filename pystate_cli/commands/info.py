@@ -10,12 +10,10 @@ import typer
 from pystate.common.errors import RestoreError
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
-from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot
 from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES
-from pystate_cli.client.failures import failure_of
 from pystate_cli.console.console import Console
 from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
@@ -34,7 +32,7 @@ from pystate_cli.programs.program_arguments import (
     python_properties,
     with_job_file_behind_options,
 )
-from pystate_cli.programs.program_process import ask_about
+from pystate_cli.programs.program_process import planned
 from pystate_cli.session import Session
 from pystate_cli.views.plan_view import plan_view
 
@@ -97,12 +95,7 @@ def info(
     )
     check_starting_snapshot(program.starting, here=True)  # the program may take long until its execute()
     with console.waiting(f"Executing {program.path.name} up to execute()"):
-        answer = ask_about(
-            program, "program_plan", parallelism=parallelism, allow_non_restored_state=allow_non_restored_state
-        )
-    failure = answer.get("failure")
-    if failure is not None:
-        raise failure_of(OurError.from_plain(failure), failure["stack_trace"])
+        answer = planned(program, parallelism=parallelism, allow_non_restored_state=allow_non_restored_state)
     for notice in answer["notices"]:
         console.warning(notice)
     restore = answer.get("restore")

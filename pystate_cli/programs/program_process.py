@@ -11,6 +11,8 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.files.home import read_json, write_json
+from pystate.runtime.rest.failure_messages import OurError
+from pystate_cli.client.failures import failure_of
 from pystate_cli.programs.given_program import GivenProgram
 
 _DRIVER = "pystate.runtime.driver"
@@ -54,4 +56,22 @@ def ask_about(
     if answer is None:
         message = f"The program's process ended with exit code {done.returncode} before its plan was known."
         raise JobGraphError(message, where=str(program.path))
+    return answer
+
+
+def planned(program: GivenProgram, *, parallelism: int | None, allow_non_restored_state: bool = False) -> dict[str, Any]:
+    """Return the plan of a program.
+
+    Args:
+        program: The program.
+        parallelism: The value of -p.
+        allow_non_restored_state: Whether -n is given.
+
+    Raises:
+        PystateError: The program fails before its execute().
+    """
+    answer = ask_about(program, "program_plan", parallelism=parallelism, allow_non_restored_state=allow_non_restored_state)
+    failure = answer.get("failure")
+    if failure is not None:
+        raise failure_of(OurError.from_plain(failure), failure["stack_trace"])
     return answer

@@ -54,6 +54,17 @@ def plan_view(answer: Mapping[str, Any], width: int, *, unicode: bool) -> Render
     return Group(*lines)
 
 
+def plan_lines(answer: Mapping[str, Any], *, unicode: bool) -> list[str]:
+    """Return the same tree as plain lines of any width, for a pipe."""
+    times, arrow = ("×", "→") if unicode else ("x", "->")
+    lines = [f"{printable(str(answer['name']))}, parallelism {answer['parallelism']}"]
+    for prefix, node, ship, again in _Tree(answer["plan"]["nodes"]).lines():
+        way = f"{ship.lower()} {arrow} " if ship else ""
+        tail = "  (see above)" if again else f" {times}{node['parallelism']}"
+        lines.append(f"{prefix if unicode else _in_ascii(prefix)}{way}{printable(node['type'])}{tail}")
+    return lines
+
+
 def _in_ascii(prefix: str) -> str:
     for mark, plain in _ASCII.items():
         prefix = prefix.replace(mark, plain)

@@ -21,6 +21,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "check": [["WORD_COUNT", "input"]],
     "debug": [["--operator", "words", "--record", "'a b'", "WORD_COUNT", "input"]],
     "info": [["WORD_COUNT", "input"]],
+    "graph": [["JOB"], ["WORD_COUNT", "input"]],
     "list": [["-a"]],
     "ui": [[]],
     "watch": [["JOB"]],
