@@ -27,10 +27,10 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
         {
           width: Math.max(200, element.clientWidth),
           height,
-          // whole numbers get half a place on each side, for the bars of the first and the last
+          // the bars of the first and the last get a place on each side; what is drawn begins at nothing, so that bars can be compared
           scales: {
-            x: time ? { time } : { time, range: (_, low, high) => [low - 0.7, high + 0.7] },
-            y: { range: (_, __, high) => [0, high > 0 ? high * 1.05 : 1] }, // half a bar would look like another share
+            x: time ? { time, range: (_, low, high) => (series.some((one) => one.bars) ? [low - (high - low || 1) / 40, high + (high - low || 1) / 40] : [low, high]) } : { time, range: (_, low, high) => [low - 0.7, high + 0.7] },
+            y: { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] },
           },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },

@@ -22,14 +22,15 @@ export function partitionsOf(metrics) {
 export function Sources({ jid, job, metrics, progress, loggedIn }) {
   const { latest } = useOnce(loggedIn ? `/jobs/${jid}/checkpoints` : null).data ?? {};
   const path = latest?.completed?.external_path;
-  const { data, error, again } = useOnce(path ? withQuery("/pystate/savepoints/sources", { path }) : null);
+  const { data, error } = useOnce(path ? withQuery("/pystate/savepoints/sources", { path }) : null);
+  const failed = error?.status === 404 ? null : error; // a checkpoint that later ones have replaced meanwhile
   const partitions = partitionsOf(metrics);
   const guarantees = job.pystate.guarantees ?? [];
   return html`
     ${guarantees.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
       <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
-    ${data?.sources.length || error || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
-      <${Failure} error=${error} />
+    ${data?.sources.length || failed || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
+      <${Failure} error=${failed} />
       ${data?.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position in {name}", { name: nameOfPath(path) })}</th></tr></thead>
         <tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.position}</td></tr>`)}</tbody></table></div>` : null}
       ${partitions.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Topic")}</th><th class="right">${t("Partition")}</th><th class="right">${t("Offset read now")}</th><th class="right">${t("Records left")}</th></tr></thead>
