@@ -1,4 +1,4 @@
-"""`pystate debug [OPTIONS] job.py [ARGUMENTS]`."""
+"""`pystate debug [OPTIONS] job.py [ARGUMENTS]`, and `pystate debug [OPTIONS] JOB [FAILURE]`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from pystate.common.files.home import read_json, write_json
+from pystate.common.configuration.configuration import Configuration, parse_dynamic_properties
+from pystate.common.configuration.options import PystateOptions
+from pystate.common.errors import UsageError
+from pystate.common.files.home import JobDirectory, read_json, write_json
+from pystate.runtime.job_folder.failing_record import kept_failing_records
+from pystate.runtime.job_folder.submission import SubmissionFile
 from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.completions import complete_savepoint
+from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job
 from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
-from pystate_cli.arguments.savepoint_places import check_starting_snapshot
+from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
 from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
     SAVEPOINT_NAMES,
-    JobFileArgument,
-    ProgramArgumentsArgument,
     PythonFilesOption,
     python_properties,
     with_job_file_behind_options,
@@ -29,22 +33,31 @@ from pystate_cli.programs.program_arguments import (
 from pystate_cli.session import Session
 
 DEBUGGER = (sys.executable, "-m", "pystate.testing.debug_process")
+_SHORTEST_PREFIX = 4
 _FLAGS = PROGRAM_FLAGS | {"--no-debugger"}
 _WITH_VALUE = PROGRAM_WITH_VALUE | {"--operator", "--record", "--timestamp", "--input", "--as-test"}
 
 
 def debug(
     context: typer.Context,
-    job_file: JobFileArgument,
-    arguments: ProgramArgumentsArgument = None,
+    job: Annotated[
+        str, typer.Argument(metavar="JOB.PY|JOB", help="The program; or a job, of which a kept record is replayed.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ARGUMENTS|FAILURE]",
+            help="The program's arguments; or the number of the kept record, the latest.",
+        ),
+    ] = None,
     record: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--record",
             metavar="EXPRESSION",
             help="The record, as a Python expression with the names of the program: 5, ('a', 1), Row(word='a').",
         ),
-    ] = ...,  # type: ignore[assignment]  # it has none
+    ] = None,
     operator: Annotated[
         str | None,
         typer.Option("--operator", metavar="UID|NAME", help="The operator that takes it; the only one where there is one."),
@@ -76,42 +89,70 @@ def debug(
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> int:
-    """Process one record in one operator of a program, with the state of its key, under pdb and without Spark: a what-if.
+    """Replay a record in one operator with the state of its key, under pdb, without Spark: one that failed, or one's own.
+
+    With a job it is the record at which the job failed, kept with pystate.debug.keep-failing-records; the state is the one
+    that the key had then, or with -s that of a snapshot. With a program it is a what-if on one key: --record, and -s.
 
     It stops at the first line of the function that takes the record, and again where that raises. The program is executed up
     to its execute(). In a pipe, with --json and with --no-debugger nothing stops; exit code 1 if the function raises.
     """
     session = Session.of(context)
     console = session.console
-    program = given_program(
-        session,
-        job_file,
-        arguments,
-        _FLAGS | _WITH_VALUE,
-        settings=[*(properties or ()), *python_properties(python_files, None, None)],
-        claim_mode=None,
-        restore_mode=None,
-        conf_dir=conf_dir,
-        savepoint_path=savepoint_path,
-    )
-    check_starting_snapshot(program.starting, here=True)
-    with tempfile.TemporaryDirectory(prefix="pystate-debug-") as folder:
-        asked = Path(folder, "request.json")
-        request = {
+    request: dict[str, Any] = {
+        "operator": operator,
+        "record": record,
+        "timestamp": timestamp,
+        "input": input_number,
+        "debugger": not (no_debugger or as_json) and console.can_ask,
+        "as_test": None if as_test is None else str(as_test.absolute()),
+        "json": as_json,
+        "failure": None,
+    }
+    if _is_program(job):
+        program = given_program(
+            session,
+            job,
+            arguments,
+            _FLAGS | _WITH_VALUE,
+            settings=[*(properties or ()), *python_properties(python_files, None, None)],
+            claim_mode=None,
+            restore_mode=None,
+            conf_dir=conf_dir,
+            savepoint_path=savepoint_path,
+        )
+        if record is None:
+            message = "No record is given."
+            raise UsageError(message, hint="--record EXPRESSION, or pystate debug JOB for one that a job has kept")
+        place = None
+        request |= {
             "job_file": str(program.path),
             "arguments": program.arguments,
             "configuration": program.configuration.to_dict(),
             "savepoint_path": program.starting,
-            "operator": operator,
-            "record": record,
-            "timestamp": timestamp,
-            "input": input_number,
-            "debugger": not (no_debugger or as_json) and console.can_ask,
-            "as_test": None if as_test is None else str(as_test.absolute()),
-            "json": as_json,
         }
+    else:
+        directory = _job_directory(session, job)
+        failure = _kept(directory, arguments or [])
+        submission = SubmissionFile.read_from(directory.submission)
+        if submission is None:
+            message = f"The job {directory.path.name} was not started by a job manager, so its program isn't known."
+            raise UsageError(message, where=str(failure), hint="start it with pystate run")
+        place = submission.working_directory
+        settings = parse_dynamic_properties(properties or [])
+        configuration = Configuration({**submission.configuration, **settings})
+        request |= {
+            "job_file": submission.job_file,
+            "arguments": submission.arguments,
+            "configuration": configuration.to_dict(),
+            "savepoint_path": None if savepoint_path is None else starting_path(savepoint_path, configuration),
+            "failure": str(failure),
+        }
+    check_starting_snapshot(request["savepoint_path"], here=True)
+    with tempfile.TemporaryDirectory(prefix="pystate-debug-") as folder:
+        asked = Path(folder, "request.json")
         write_json(asked, request, mode=0o600)
-        code = subprocess.run([*DEBUGGER, str(asked)], check=False).returncode  # noqa: S603 - our own module
+        code = subprocess.run([*DEBUGGER, str(asked)], cwd=place, check=False).returncode  # noqa: S603 - ours
         failure = read_json(asked.with_name("failure.json"))
     if failure is not None:
         raise OurError.from_plain(failure).error()
@@ -120,6 +161,48 @@ def debug(
     return code
 
 
+def _job_directory(session: Session, text: str) -> JobDirectory:
+    """Return the folder of a job, by its id, the beginning of that, or its name."""
+    jobs = session.home.jobs
+    found = [path.name for path in jobs.glob(f"{text.lower()}*") if JOB_ID.fullmatch(path.name)] if text.isalnum() else []
+    if len(found) != 1 or len(text) < _SHORTEST_PREFIX:
+        found = [connect_to_job(session, None, text, None)[1]]
+    return session.home.job(found[0])
+
+
+def _kept(directory: JobDirectory, words: list[str]) -> Path:
+    kept = kept_failing_records(directory.path)
+    numbers = ", ".join(map(str, sorted(kept)))
+    if not kept:
+        message = f"The job {directory.path.name} has kept no record at which it failed."
+        raise UsageError(message, hint=f"run it with -D {PystateOptions.KEEP_FAILING_RECORDS.key}=10")
+    if len(words) > 1 or (words and not words[0].isdecimal()):
+        message = f"A kept record has a number: {numbers}; not {' '.join(words)}."
+        raise UsageError(message)
+    number = int(words[0]) if words else max(kept)
+    if number not in kept:
+        message = f"The job has no kept record {number}; it has {numbers}."
+        raise UsageError(message)
+    return kept[number]
+
+
 def debug_arguments(arguments: list[str]) -> list[str]:
-    """Return the arguments of `debug` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "debug")
+    """Return the arguments of `debug` with that of `-py` as a positional one; options may follow the name of a job."""
+    options: list[str] = []
+    rest = with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "debug")
+    positional: list[str] = []
+    while rest:
+        word, *rest = rest
+        takes = [word, *rest[:1]] if word in _WITH_VALUE else [word]
+        if word.startswith("-"):
+            options += takes
+            rest = rest[len(takes) - 1 :]
+        else:
+            positional.append(word)
+        if positional and _is_program(positional[0]):  # all that follows is its own
+            break
+    return [*options, *positional, *rest]
+
+
+def _is_program(word: str) -> bool:
+    return word.endswith(".py") or Path(word).is_file()

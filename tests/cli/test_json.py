@@ -19,7 +19,7 @@ CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")
 COMMANDS: dict[str, list[list[str]]] = {
     "run": [["-d", "PROGRAM"]],
     "check": [["WORD_COUNT", "input"]],
-    "debug": [["--operator", "words", "--record", "'a b'", "WORD_COUNT", "input"]],
+    "debug": [["--record", "'word'", "WORD_COUNT", "input"]],
     "info": [["WORD_COUNT", "input"]],
     "graph": [["JOB"], ["WORD_COUNT", "input"]],
     "list": [["-a"]],

@@ -126,6 +126,7 @@ def request_of(job, **changes):
         "debugger": False,
         "as_test": None,
         "json": False,
+        "failure": None,
         **changes,
     }
 

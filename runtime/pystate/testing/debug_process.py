@@ -18,11 +18,15 @@ from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import Any
 
-from pystate.common.errors import PystateError
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import read_json
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
 from pystate.runtime.driver.program.submitted_program import submitted_configuration
+from pystate.runtime.job_folder.failing_record import FailingRecord, read_failing_record
 from pystate.runtime.plan.chain import function_object
 from pystate.testing.program_harness import Program, ProgramHarness
 
@@ -81,33 +85,109 @@ def replay(request: dict[str, Any]) -> int:
         PystateError: The program, the operator, the state or the record can't be used.
     """
     configuration = submitted_configuration(request["configuration"], None, None, allow_non_restored_state=False)
-    job_file, arguments = Path(request["job_file"]), list(request["arguments"])
-    program = Program(job_file, arguments, configuration)
-    element, number = program.value(request["record"]), int(request["input"])
-    with program.harness(request["operator"], request["savepoint_path"], key_of=element if number == 1 else None) as harness:
-        key = harness.key_of(element)
-        before = harness.get_keyed_state(key) if harness.keyed else {}
-        answer = _Answer(as_json=request["json"])
-        if harness.keyed:
-            answer.add("key", repr(key))
-        answer.add("record", repr(element))
-        if request["timestamp"] is not None:
-            answer.add("timestamp", str(request["timestamp"]))
-        answer.add_all("state", [f"{name} = {value!r}" for name, value in before.items()])
-        error = _processed(harness, request, element)
-        results = [] if error is not None else harness.extract_output()
-        if error is None:
-            answer.add_all("result", [repr(result) for result in results])
-            after = harness.get_keyed_state(key) if harness.keyed else {}
-            answer.add_all("state after", [f"{name} = {value!r}" for name, value in after.items()])
-        else:
-            answer.add("raised", error_sentence(error))
-        answer.end()
-        if request["as_test"] is not None:
-            named = {**request, "operator": request["operator"] or harness.uid}
-            test = harness_test(named, key, before, results, error, program)
-            Path(request["as_test"]).write_text(test, "utf-8")
+    program = Program(Path(request["job_file"]), list(request["arguments"]), configuration)
+    answer = _Answer(as_json=request["json"])
+    if request["failure"] is not None:
+        failed = FailedRecords(program, read_failing_record(Path(request["failure"])), request["savepoint_path"])
+        element, timestamp, number = failed.at_fault(answer)
+        harness = failed.harness_before()
+        # so a test may be written of it
+        request = {**request, "operator": harness.uid, "timestamp": timestamp, "input": number, "record": repr(element)}
+    else:
+        element, number = program.value(request["record"]), int(request["input"])
+        of_key = element if number == 1 else None
+        harness = program.harness(request["operator"], request["savepoint_path"], key_of=of_key)
+    with harness:
+        return _replay(request, program, harness, element, answer)
+
+
+def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, element: Any, answer: _Answer) -> int:
+    key = harness.key_of(element)
+    before = harness.get_keyed_state(key) if harness.keyed else {}
+    if harness.keyed:
+        answer.add("key", repr(key))
+    answer.add("record", repr(element))
+    if request["timestamp"] is not None:
+        answer.add("timestamp", str(request["timestamp"]))
+    answer.add_all("state", [f"{name} = {value!r}" for name, value in before.items()])
+    harness.clear_output()
+    error = _processed(harness, request, element)
+    results = [] if error is not None else harness.extract_output()
+    if error is None:
+        answer.add_all("result", [repr(result) for result in results])
+        after = harness.get_keyed_state(key) if harness.keyed else {}
+        answer.add_all("state after", [f"{name} = {value!r}" for name, value in after.items()])
+    else:
+        answer.add("raised", error_sentence(error))
+    answer.end()
+    if request["as_test"] is not None:
+        if request["failure"] is not None and not _reads_back(element, program):
+            message = "Python doesn't read the record back from its text, so no test can be written of it."
+            raise UsageError(message, where=repr(element), hint="give its class a __repr__ that makes it, and an __eq__")
+        named = {**request, "operator": request["operator"] or harness.uid}
+        test = harness_test(named, key, before, results, error, program)
+        Path(request["as_test"]).write_text(test, "utf-8")
     return int(error is not None)
+
+
+class FailedRecords:
+    """The records of an epoch up to the one at which a function failed, and the state of their key before them.
+
+    Args:
+        program: The job's program, as it is now.
+        failed: What the job has kept.
+        savepoint: A snapshot, to take the state from it instead; None for the kept one.
+    """
+
+    def __init__(self, program: Program, failed: FailingRecord, savepoint: str | None) -> None:
+        self._program = program
+        self._failed = failed
+        self._savepoint = savepoint
+        self._state: dict[str, Any] = {} if failed.state is None else cloudpickle.loads(failed.state)
+        self._key = None if failed.key is None else cloudpickle.loads(failed.key)
+        with self._harness() as harness:
+            self._records = [
+                (element, timestamp, number + 1)
+                for number, data in failed.batches
+                for batch in pa.ipc.open_stream(data)
+                for element, timestamp in harness.elements(batch, number)
+            ]
+        self._count = 0
+
+    def at_fault(self, answer: _Answer) -> tuple[Any, int | None, int]:
+        """Return the first record at which the function raises, its timestamp and its input; the last one if none does."""
+        failed = self._failed
+        answer.add("failed", f"{failed.error}, in {failed.operator!r}, subtask {failed.subtask}, attempt {failed.attempt}")
+        if not failed.whole:
+            answer.add("note", "the epoch had more records before, which were not kept: the state may be another one")
+        if failed.key is not None and failed.state is None and self._savepoint is None:
+            answer.add("note", "the state of the key was too large to be kept: -s takes it from a snapshot")
+        with self._harness() as harness:
+            for number, (element, timestamp, of_input) in enumerate(self._records):
+                try:
+                    harness.process(element, timestamp, input_number=of_input)
+                    harness.extract_output()
+                except Exception:
+                    self._count = number
+                    return self._records[number]
+        answer.add("note", "the operator takes all of its records now: it is mended, or one chained after it has failed")
+        self._count = len(self._records) - 1
+        return self._records[-1]
+
+    def harness_before(self) -> ProgramHarness:
+        """Return a harness that has processed the records before the one at fault."""
+        harness = self._harness()
+        for element, timestamp, of_input in self._records[: self._count]:
+            harness.process(element, timestamp, input_number=of_input)
+        return harness
+
+    def _harness(self) -> ProgramHarness:
+        failed = self._failed
+        share = (failed.subtask, failed.parallelism, failed.max_parallelism)
+        harness = self._program.harness(failed.uid, self._savepoint, share=share)
+        if self._savepoint is None and failed.key is not None and self._state:
+            harness.put_keyed_state(self._key, {name: value for name, value in self._state.items() if value is not None})
+        return harness
 
 
 def _processed(harness: ProgramHarness, request: dict[str, Any], element: Any) -> Exception | None:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
@@ -33,6 +35,7 @@ from pystate.core.api.job_graph import (
     TwoInputTransformation,
 )
 from pystate.core.api.output_tag import OutputTag
+from pystate.core.records.codec import TIMESTAMP_FIELD
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
@@ -145,19 +148,27 @@ class Program:
         except Exception as error:
             raise UsageError(error_sentence(error), where=expression, hint="give a Python expression") from error
 
-    def harness(self, operator: str | None = None, savepoint: str | None = None, *, key_of: Any = None) -> ProgramHarness:
+    def harness(
+        self,
+        operator: str | None = None,
+        savepoint: str | None = None,
+        *,
+        key_of: Any = None,
+        share: tuple[int, int, int] | None = None,
+    ) -> ProgramHarness:
         """Return an opened harness of an operator.
 
         Args:
             operator: Its uid, or its name where only one has that; None for the only one.
             savepoint: The checkpoint or savepoint with its state; None to begin with nothing.
             key_of: An element: only the state of its key's key group is restored. None for all state of the operator.
+            share: Index of the subtask, parallelism and max parallelism; None for one subtask.
 
         Raises:
             PystateError: There is no such operator, or the state can't be restored.
         """
         step = self._step(operator)
-        return ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of)
+        return ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of, share)
 
     def _steps(self) -> list[_Step]:
         return [
@@ -196,7 +207,15 @@ class ProgramHarness(OperatorTestHarness):
         keyed: Whether the operator stands after key_by().
     """
 
-    def __init__(self, step: _Step, uid: str, configuration: Configuration, savepoint: str | None, key_of: Any) -> None:
+    def __init__(
+        self,
+        step: _Step,
+        uid: str,
+        configuration: Configuration,
+        savepoint: str | None,
+        key_of: Any,
+        share: tuple[int, int, int] | None,
+    ) -> None:
         inputs = [_input(parent) for parent in step.parents]
         self.uid = uid
         self.function = step.function
@@ -205,6 +224,8 @@ class ProgramHarness(OperatorTestHarness):
         key_type = _key_type(step)
         snapshot = None
         backend, most, subtask, parallelism = "hashmap", step.max_parallelism or MAX_PARALLELISM, 0, 1
+        if share is not None:
+            subtask, parallelism, most = share
         if savepoint is not None:
             initialize(configuration)
             snapshot = OpenedSnapshot(savepoint)
@@ -250,6 +271,17 @@ class ProgramHarness(OperatorTestHarness):
     def process_watermark(self, timestamp: int, *, input_number: int = 1) -> None:
         """Advance the event time of an input, ms since 1970, and fire the timers that are due."""
         self._process_watermark(input_number - 1, timestamp)
+
+    def elements(self, batch: pa.RecordBatch, input_index: int) -> Iterator[tuple[Any, int | None]]:
+        """Yield (element, timestamp) of a batch of rows, as the job's subtask gets them.
+
+        Args:
+            batch: The rows.
+            input_index: The index of the input, from 0.
+        """
+        place = batch.schema.get_field_index(TIMESTAMP_FIELD)
+        times = [None] * batch.num_rows if place < 0 else batch.column(place).to_pylist()
+        yield from zip(self._codecs[input_index].decode(batch), times, strict=True)
 
     def get_keyed_state(self, key: Any) -> dict[str, Any]:
         """Return what the states of a key hold, by name, the current epoch included; without those of windows."""

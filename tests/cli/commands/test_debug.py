@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import sys
 
 import pytest
 
+from pystate.common.files.home import PystateHome
+from pystate.runtime.job_folder.failing_record import FailingRecord, keep_failing_record, kept_failing_records
+from pystate.runtime.job_folder.submission import Submission, SubmissionFile
+from pystate.testing import Program
 from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 from tests.testing.test_program_harness import JOB
@@ -79,3 +85,54 @@ def test_wrong_calls(pystate, job):
     code, out, err = pystate("debug", "--operator", "cuont", "--record", "1", job)
     assert code == 1
     assert "did you mean 'count'?" in err
+
+
+@pytest.fixture
+def failed_job(own_home, job, tmp_path):
+    """The id of a job of the program that has failed twice, at the second of two records."""
+    directory = PystateHome(own_home).job("ab" * 16)
+    directory.path.mkdir(parents=True)
+    submission = Submission(str(job), [], str(tmp_path), None, None, False, {}, attached=True, python=sys.executable)
+    SubmissionFile.of(submission, directory.path.name, 1).write_to(directory.submission)
+    program = Program(job)
+    program._configuration.set_string("pystate.debug.keep-failing-records", "2")
+    for last in (("a", 0), ("b", 0)):
+        with program.harness("count") as harness, pytest.raises(ZeroDivisionError):
+            harness.process((last[0], 5))
+            harness.process(last)
+        record = FailingRecord.from_bytes(harness._chain.failing_record, "")
+        record = dataclasses.replace(record, uid="count", operator="means")  # in a harness every operator has one uid
+        keep_failing_record(directory.path, record.to_bytes(), 2)
+    return directory.path.name
+
+
+@pytest.mark.parametrize(("words", "record"), [((), "('b', 0)"), ((1,), "('a', 0)"), ((2, "--timestamp", 3), "('b', 0)")])
+def test_a_record_that_a_job_has_kept(pystate, failed_job, words, record):
+    code, out, err = pystate("debug", failed_job[:6], *words, "--json")
+
+    said = json.loads(out)
+    assert code == 1
+    assert (said["record"], said["state"][0]) == (record, "count = 1")
+    assert said["failed"] == "ZeroDivisionError: integer division or modulo by zero, in 'means', subtask 0, attempt 0"
+
+
+def test_a_kept_record_becomes_a_test_and_fails_until_the_function_is_mended(pystate, failed_job, job, tmp_path):
+    assert pystate("debug", failed_job, "--as-test", "test_it.py").code == 1
+    text = (tmp_path / "test_it.py").read_text()
+    assert "{'count': 1}" in text
+    assert """process(program.value("('b', 0)"))""" in text
+
+    job.write_text(JOB.replace("100 // value[1]", "100 // (value[1] or 1)"))
+    code, out, err = pystate("debug", failed_job)
+    assert code == 0
+    assert "it is mended" in out
+
+
+def test_a_kept_record_that_is_not_there(pystate, failed_job, own_home):
+    assert "The job has no kept record 7; it has 1, 2." in pystate("debug", failed_job, 7).err
+    assert pystate("debug", failed_job, "x").code == 2
+    for path in kept_failing_records(PystateHome(own_home).job(failed_job).path).values():
+        path.unlink()
+    code, out, err = pystate("debug", failed_job)
+    assert code == 2
+    assert "try: run it with -D pystate.debug.keep-failing-records=10" in err

@@ -87,7 +87,7 @@ class RecordingCoordinator:
         self.declined[checkpoint_id] = error
         self.reasons[checkpoint_id] = reason
 
-    def task_failed(self, uid, subtask, error, stack_trace):
+    def task_failed(self, uid, subtask, error, stack_trace, record=None):
         self.failures.append((error, stack_trace))
 
 

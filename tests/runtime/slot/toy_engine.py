@@ -210,7 +210,7 @@ class ToyEngine:
     def decline(self, checkpoint_id, uid, subtask, error, reason):
         self.failures.append(error)
 
-    def task_failed(self, uid, subtask, error, stack_trace):
+    def task_failed(self, uid, subtask, error, stack_trace, record=None):
         self.failures.append(error)
 
     @staticmethod

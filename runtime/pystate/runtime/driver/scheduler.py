@@ -36,6 +36,7 @@ from pystate.runtime.execution.job_engine import JobEngine
 from pystate.runtime.execution.restore import RestorePlan
 from pystate.runtime.execution.slots.resource_manager import ResourceManager
 from pystate.runtime.execution.status import failure_dict
+from pystate.runtime.job_folder.failing_record import keep_failing_record
 from pystate.runtime.job_folder.failure_history import bounded_trace
 from pystate.runtime.plan.end_of_input import commits
 from pystate.runtime.plan.job_plan import JobPlan
@@ -128,6 +129,7 @@ class Scheduler:
             with scratch_folder(self._job.job_id) as scratch:
                 while True:
                     end = self._run_attempt(plan, restore, environment, scratch)
+                    self._keep_record(end)
                     # a storage that is away for a moment would else end the job for good
                     self._job.term.check_when_told(self._say)
                     # after the savepoint of a stop or a cancel the job has ended, whatever happens to the attempt
@@ -140,6 +142,17 @@ class Scheduler:
                         return JobStatus.CANCELED
         finally:
             remove_dead_folders(self._job.job_id, self._number + 1)
+
+    def _keep_record(self, end: AttemptEnd) -> None:
+        if end.record is None:
+            return
+        try:
+            most = self._job.configuration.get(PystateOptions.KEEP_FAILING_RECORDS)
+            path = keep_failing_record(self._job.directory.path, end.record, most)
+        except OSError as error:
+            self._say(f"The record at which the job failed can't be kept: {error}.")
+        else:
+            self._say(f"The record at which the job failed is kept: pystate debug {self._job.job_id} {path.stem}")
 
     def cancel(self) -> None:
         """Cancel the job; returns at once."""

@@ -56,11 +56,12 @@ class AttemptOutcome(Enum):
 
 @dataclass
 class AttemptEnd:
-    """The end of an attempt, with the error if it failed."""
+    """The end of an attempt, with the error if it failed, and the record at which it did, where that is kept."""
 
     outcome: AttemptOutcome
     error: PystateError | None = None
     stack_trace: str = ""
+    record: bytes | None = None
 
     @classmethod
     def failed(cls, error: Exception) -> AttemptEnd:
@@ -191,7 +192,7 @@ class ExecutionAttempt:
         """Answer a call from a subtask."""
         if op == "task_failed":
             error = error_from_dict(arguments["error"])
-            self.end(AttemptEnd(AttemptOutcome.FAILED, error, arguments["stack_trace"]))
+            self.end(AttemptEnd(AttemptOutcome.FAILED, error, arguments["stack_trace"], arguments.get("record")))
             return None
         if op in CHECKPOINT_CALLS:
             return answer_slot_call(self._coordinator, op, arguments)

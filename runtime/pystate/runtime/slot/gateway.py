@@ -93,6 +93,9 @@ class CoordinatorGateway(SubtaskGateway):
             "decline", checkpoint_id=checkpoint_id, uid=uid, subtask=subtask, error=error.to_dict(), reason=reason.name
         )
 
-    def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
-        """Report that the job can't continue."""
-        self.call("task_failed", uid=uid, subtask=subtask, error=error.to_dict(), stack_trace=stack_trace)
+    def task_failed(
+        self, uid: str, subtask: int, error: PystateError, stack_trace: str, record: bytes | None = None
+    ) -> None:
+        """Report that the job can't continue, with the record at which it failed where that is kept."""
+        told = {"uid": uid, "subtask": subtask, "error": error.to_dict(), "stack_trace": stack_trace}
+        self.call("task_failed", **(told if record is None else {**told, "record": record}))

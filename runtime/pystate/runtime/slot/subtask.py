@@ -21,7 +21,9 @@ from pystate.runtime.slot.user_code import UserCode
 class SubtaskGateway(CheckpointResponder, Protocol):
     """The reports of a subtask of any engine to the driver."""
 
-    def task_failed(self, uid: str, subtask: int, error: PystateError, stack_trace: str) -> None:
+    def task_failed(
+        self, uid: str, subtask: int, error: PystateError, stack_trace: str, record: bytes | None = None
+    ) -> None:
         """Report that the job can't continue."""
 
 
@@ -121,7 +123,7 @@ class Subtask:
         with self._changed:
             self._failed = error
             self._changed.notify_all()
-        self._gateway.task_failed(self.task.uid, self.index, error, stack_trace)
+        self._gateway.task_failed(self.task.uid, self.index, error, stack_trace, self.chain.failing_record)
 
     def _is_at_rest(self) -> bool:
         """Whether no event is half processed; called while the subtask is held."""

@@ -30,6 +30,7 @@ from pystate.runtime.slot.chain.sorted_keys import SortedKeys
 from pystate.runtime.slot.chain.task_watermarks import TaskWatermarks
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.failed_record import FailedRecord
+from pystate.runtime.slot.failing_records import FailingRecords
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
 from pystate.runtime.slot.operators.operator import Operator
@@ -108,10 +109,16 @@ class OperatorChain:
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
         self.failed_record = FailedRecord(self.backend, None if self._head is None else self._head.source)
+        self._failing = FailingRecords.of(task, subtask, environment, self.backend)
         self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
             self.metrics.watermarks = self.watermarks.current
+
+    @property
+    def failing_record(self) -> bytes | None:
+        """The record at which a function has failed, as a file holds it; None if there is none, or it isn't kept."""
+        return None if self._failing is None else self._failing.found
 
     @property
     def listens(self) -> bool:
@@ -168,10 +175,17 @@ class OperatorChain:
         """
         self._check_input(input_index)
         size = batch.nbytes
-        with self.metrics.busy, self.failed_record:
-            self._process[input_index](batch)
-            if self.backend is not None:
-                self.backend.limit_epoch(batch.num_rows, size)
+        try:
+            if self._failing is not None:
+                self._failing.add(batch, input_index)
+            with self.metrics.busy, self.failed_record:
+                self._process[input_index](batch)
+                if self.backend is not None:
+                    self.backend.limit_epoch(batch.num_rows, size)
+        except Exception as error:
+            if self._failing is not None:
+                self._failing.failed(error)
+            raise
         self.records_in += batch.num_rows
         self.metrics.batch_in(batch.num_rows, size)
 
@@ -274,6 +288,8 @@ class OperatorChain:
             for operator in self.operators:
                 operator.touched = False
             self.watermarks.finish_epoch()
+            if self._failing is not None:
+                self._failing.clear()
 
     def roll_back_epoch(self) -> PystateError | None:
         """Discard the epoch's changes and output.
@@ -284,6 +300,8 @@ class OperatorChain:
         """
         for buffer in self._buffers.values():
             buffer.clear()
+        if self._failing is not None:
+            self._failing.clear()
         self.watermarks.roll_back_epoch()
         if self.backend is not None:
             self.backend.rollback_epoch()

@@ -48,6 +48,23 @@ def always_fails(environment):
     environment.from_collection([1, 2, 3], Types.LONG()).map(refuse, Types.LONG()).uid("refuses").print()
 
 
+class Reciprocal(KeyedProcessFunction):
+    """Counts, and then fails at 0."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield 100 // value[1]
+
+
+def divides(environment):
+    """Fails at the third element of "a"."""
+    pairs = environment.from_collection([("a", 3), ("b", 1), ("a", 4), ("a", 0)])
+    pairs.key_by(lambda pair: pair[0], key_type=Types.STRING()).process(Reciprocal()).uid("divides").print()
+
+
 class InOrder(KeyedProcessFunction):
     """Hands counts on, of which each must be one more than the one before: nothing is lost, doubled or overtaken."""
 

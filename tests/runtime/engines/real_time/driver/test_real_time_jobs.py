@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from pyspark import cloudpickle
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.runtime.job_folder.failing_record import kept_failing_records, read_failing_record
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
-from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts
+from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts, divides
 from tests.waiting import LONGEST_S
 
 
@@ -53,6 +55,27 @@ def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
     assert len(one.relays.made) == 2
     assert one.coordinator.statistics()["counts"]["restored"] == 1
     check_counts(capsys.readouterr().out, 9000)
+
+
+@pytest.mark.parametrize("kept", ["2", None])
+def test_the_records_at_which_it_fails_are_kept_where_that_is_asked_for(job, tmp_path, kept):
+    options = {"pystate.debug.keep-failing-records": kept, "restart-strategy.fixed-delay.attempts": "2"}
+    one = job("a", divides, **options)
+    with pytest.raises(PystateError, match="ZeroDivisionError"):
+        one.end()
+
+    files = kept_failing_records(tmp_path / "aaaaaaaa")
+    said = [line for line in one.said if "pystate debug" in line]
+    if kept is None:
+        assert (files, said) == ({}, [])
+        return
+    assert sorted(files) == [2, 3], "the latest two of three attempts"
+    assert said[-1] == f"The record at which the job failed is kept: pystate debug {one.job_id} 3"
+    record = read_failing_record(files[3])
+    assert (record.uid, record.attempt) == ("divides", 2)
+    assert record.error == "ZeroDivisionError: integer division or modulo by zero"
+    assert cloudpickle.loads(record.key) == "a"
+    assert record.whole
 
 
 def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):

@@ -1,0 +1,137 @@
+"""Keeps the rows of the running epoch: a record at which a function fails can be replayed from the epoch's beginning.
+
+Only with `pystate.debug.keep-failing-records`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Hashable
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.options import PystateOptions
+from pystate.common.time import current_time_ms
+from pystate.common.user_code.user_errors import error_sentence
+from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
+from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
+from pystate.core.state.keys.key_context import NO_KEY
+from pystate.core.state.keys.keys import KeyCodec
+from pystate.runtime.job_folder.failing_record import FailingRecord
+from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+
+
+class FailingRecords:
+    """The rows of the running epoch of one subtask.
+
+    Args:
+        task: The task.
+        subtask: The index of the subtask.
+        attempt: The execution attempt.
+        backend: The task's keyed state; None if it has none.
+        most_bytes: How many bytes of rows are held; of larger epochs the last rows.
+
+    Attributes:
+        found: The record at which a function has failed, as a file holds it; None as long as none has.
+    """
+
+    def __init__(
+        self, task: TaskSpec, subtask: int, attempt: int, backend: KeyedStateBackend | None, most_bytes: int
+    ) -> None:
+        self._task = task
+        self._subtask = subtask
+        self._attempt = attempt
+        self._backend = backend if isinstance(backend, AbstractKeyedStateBackend) else None
+        self._most_bytes = most_bytes
+        self._batches: deque[tuple[int, pa.RecordBatch]] = deque()
+        self._size = 0
+        self._whole = True
+        self.found: bytes | None = None
+
+    @staticmethod
+    def of(
+        task: TaskSpec, subtask: int, environment: JobEnvironment, backend: KeyedStateBackend | None
+    ) -> FailingRecords | None:
+        """Return them as the options say; None if nothing is to be kept, or there is no function at the head of the task."""
+        configuration = Configuration(environment.configuration)
+        if not configuration.get(PystateOptions.KEEP_FAILING_RECORDS) or task.head is None or not task.inputs:
+            return None
+        most_bytes = configuration.get(PystateOptions.FAILING_RECORD_SIZE)
+        return FailingRecords(task, subtask, environment.attempt, backend, most_bytes)
+
+    def add(self, batch: pa.RecordBatch, input_index: int) -> None:
+        """Hold the rows of a batch that is about to be processed."""
+        self._batches.append((input_index, batch))
+        self._size += batch.nbytes
+        while self._size > self._most_bytes and len(self._batches) > 1:
+            self._size -= self._batches.popleft()[1].nbytes
+            self._whole = False
+
+    def clear(self) -> None:
+        """Forget the rows: the epoch has ended."""
+        self._batches.clear()
+        self._size, self._whole = 0, True
+
+    def failed(self, error: Exception) -> None:
+        """Take the key's rows and its state at the epoch's beginning; the epoch is rolled back."""
+        if self.found is not None or self._task.head is None:
+            return
+        key = NO_KEY if self._backend is None else self._backend.key_context.active_key
+        batches = [(number, _of_key(self._task, number, batch, key)) for number, batch in self._batches]
+        if not batches or not batches[-1][1].num_rows:  # the current key is that of a record before
+            key, batches = NO_KEY, list(self._batches)
+        rows = [(number, _to_bytes(batch)) for number, batch in batches if batch.num_rows]
+        while len(rows) > 1 and sum(len(data) for _, data in rows) > self._most_bytes:
+            del rows[0]
+            self._whole = False
+        if sum(len(data) for _, data in rows) > self._most_bytes:
+            return
+        head, task = self._task.head, self._task
+        self.found = FailingRecord(
+            uid=head.uid,
+            operator=head.name,
+            subtask=self._subtask,
+            parallelism=task.parallelism,
+            max_parallelism=task.max_parallelism,
+            attempt=self._attempt,
+            time_ms=current_time_ms(),
+            error=error_sentence(error),
+            key=None if key is NO_KEY else _pickled(self._external(key)),
+            state=None if key is NO_KEY else self._state(key),
+            batches=rows,
+            whole=self._whole,
+        ).to_bytes()
+
+    def _external(self, key: Hashable) -> Any:
+        assert self._backend is not None  # noqa: S101 - there is a key
+        return self._backend.key_context.key_codec.external(key)
+
+    def _state(self, key: Hashable) -> bytes | None:
+        assert self._backend is not None  # noqa: S101 - there is a key
+        self._backend.rollback_epoch()
+        data = _pickled(self._backend.values_of_key(self._external(key)))
+        return data if len(data) <= self._most_bytes else None
+
+
+def _of_key(task: TaskSpec, number: int, batch: pa.RecordBatch, key: Hashable) -> pa.RecordBatch:
+    column = task.inputs[number].key
+    if key is NO_KEY or column is None:
+        return batch
+    keys = column.decoder(KeyCodec(column.key_type))(batch.column(column.column))
+    return batch.filter(pa.array([one == key for one in keys], pa.bool_()))
+
+
+def _to_bytes(batch: pa.RecordBatch) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _pickled(value: Any) -> bytes:
+    from pyspark import cloudpickle
+
+    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]

@@ -1,0 +1,165 @@
+"""Records at which functions fail: what a subtask keeps, the file, and the replay."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from pystate.common.errors import UsageError
+from pystate.runtime.job_folder.failing_record import (
+    FailingRecord,
+    FailingRecordError,
+    keep_failing_record,
+    kept_failing_records,
+    read_failing_record,
+)
+from pystate.testing import Program
+from pystate.testing.debug_process import replay
+from tests.testing.test_program_harness import JOB, request_of
+
+ON = {"pystate.debug.keep-failing-records": "2"}
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "counts.py"
+    path.write_text(JOB)
+    return path
+
+
+@pytest.fixture
+def subtask(job):
+    """The operator as a slot of the job runs it, with the option."""
+    program = Program(job)
+    program._configuration.set_string("pystate.debug.keep-failing-records", "2")
+    with program.harness("count") as harness:
+        yield harness
+
+
+def failed(harness, *elements):
+    with pytest.raises(ZeroDivisionError):
+        for element in elements:
+            harness.process(element, 5)
+    data = harness._chain.failing_record
+    if data is None:
+        return None
+    # in a harness every operator has one uid
+    return dataclasses.replace(FailingRecord.from_bytes(data, "here"), uid="count", operator="means").to_bytes()
+
+
+def test_nothing_is_kept_by_default(job):
+    with Program(job).harness("count") as harness:
+        assert failed(harness, ("a", 0)) is None
+
+
+def test_the_keys_rows_of_the_epoch_and_its_state_before_it(subtask):
+    subtask.process(("a", 1))
+    subtask.process(("b", 1))
+    subtask.end_epoch()
+
+    data = failed(subtask, ("a", 2), ("b", 3), ("a", 4), ("a", 0))
+
+    record = FailingRecord.from_bytes(data, "here")
+    assert (record.uid, record.operator, record.subtask, record.whole) == ("count", "means", 0, True)
+    assert record.error == "ZeroDivisionError: integer division or modulo by zero"
+    assert len(record.batches) == 3, "those of b are not kept"
+
+
+def replayed(job, tmp_path, data, capsys, **changes):
+    path = keep_failing_record(tmp_path, data, 5)
+    capsys.readouterr()
+    code = replay(request_of(job, failure=str(path), json=True, operator=None, record=None, **changes))
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_it_fails_again_with_the_state_that_it_had(subtask, job, tmp_path, capsys):
+    subtask.process(("a", 1))
+    subtask.end_epoch()
+    data = failed(subtask, ("a", 2), ("b", 3), ("a", 4), ("a", 0))
+
+    code, said = replayed(job, tmp_path, data, capsys)
+
+    assert code == 1
+    assert (said["key"], said["record"], said["timestamp"]) == ("'a'", "('a', 0)", "5")
+    assert said["state"][0] == "count = 3", "one of the epoch before, two of this one, and not what the failing call has set"
+    assert said["raised"] == "ZeroDivisionError: integer division or modulo by zero"
+    assert said["failed"] == f"{said['raised']}, in 'means', subtask 0, attempt 0"
+
+
+def test_a_mended_function_takes_it(subtask, job, tmp_path, capsys):
+    data = failed(subtask, ("a", 2), ("a", 0))
+    job.write_text(JOB.replace("100 // value[1]", "100 // (value[1] or 1)"))
+
+    code, said = replayed(job, tmp_path, data, capsys)
+
+    assert code == 0
+    assert said["note"].startswith("the operator takes all of its records now")
+    assert said["result"] == ["('a', 100, 1, 5)"]
+
+
+def test_it_is_written_as_a_test(subtask, job, tmp_path, capsys):
+    data = failed(subtask, ("a", 2), ("a", 0))
+    test = tmp_path / "test_it.py"
+
+    replayed(job, tmp_path, data, capsys, as_test=str(test))
+
+    text = test.read_text()
+    assert "{'count': 1}" in text
+    names = {"__file__": str(test), "__name__": "test_it"}
+    exec(compile(text, str(test), "exec"), names)  # noqa: S102 - it is ours
+    with pytest.raises(ZeroDivisionError):
+        names["test_count_takes_the_record"]()
+
+
+def test_a_record_without_a_text_is_no_test(subtask, job, tmp_path, capsys):
+    data = failed(subtask, OddPair(("a", 0)))
+    with pytest.raises(UsageError, match="doesn't read the record back"):
+        replayed(job, tmp_path, data, capsys, as_test=str(tmp_path / "test_it.py"))
+
+
+class OddPair(tuple):
+    __repr__ = object.__repr__
+
+
+def test_a_large_epoch_is_cut_at_its_beginning(subtask):
+    subtask._chain._failing._most_bytes = 2000
+    data = failed(subtask, *[("a", number + 1) for number in range(100)], ("a", 0))
+
+    record = FailingRecord.from_bytes(data, "here")
+    assert not record.whole
+    assert 0 < len(record.batches) < 10
+    assert len(data) < 5000
+
+
+def test_only_the_latest_are_kept_in_private_files(tmp_path):
+    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
+    for _ in range(4):
+        path = keep_failing_record(tmp_path, record.to_bytes(), 2)
+
+    assert sorted(kept_failing_records(tmp_path)) == [3, 4]
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert read_failing_record(path) == record
+
+
+def test_files_that_are_not_read(tmp_path):
+    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
+    data = record.to_bytes()
+    for wrong in (data[:-1], data[:50] + b"x" + data[51:], b"", b"XXXX" + data[4:]):
+        with pytest.raises(FailingRecordError, match="damaged"):
+            FailingRecord.from_bytes(wrong, "here")
+    with pytest.raises(FailingRecordError, match="has version 9; this version of pystate knows 1"):
+        FailingRecord.from_bytes(data[:4] + b"\0\x09" + data[6:], "here")
+    path = keep_failing_record(tmp_path, data, 1)
+    path.chmod(0o666)
+    with pytest.raises(FailingRecordError, match="could have been written by somebody else"):
+        read_failing_record(path)
+
+
+def test_all_fields_are_in_the_file():
+    names = {field.name for field in dataclasses.fields(FailingRecord)}
+    assert names == {
+        "uid", "operator", "subtask", "parallelism", "max_parallelism", "attempt", "time_ms", "error", "key", "state",
+        "batches", "whole",
+    }  # fmt: skip
