@@ -275,6 +275,14 @@ def test_a_session_in_a_function(found, written):
     assert "is of type pyspark.sql.SparkSession, or what was made with it" in errors(findings)[0][2]
 
 
+def test_an_environment_in_a_function(found, written):
+    code, findings = found(written("numbers.map(lambda n: env.from_collection([n])).print()"))
+
+    assert code == 1
+    assert "<lambda> -> env" in errors(findings)[0][2]
+    assert "it runs the program's jobs, in the driver alone" in errors(findings)[0][2]
+
+
 @pytest.mark.parametrize(
     "asks", ["if env.spark.range(3).count() > 2: pass", "import pyspark; pyspark.SparkContext('local', 'mine')"]
 )

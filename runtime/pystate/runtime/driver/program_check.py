@@ -71,6 +71,11 @@ class CheckExecutor(Executor):
         self.restore: RestoreCheck | None = None
         self.name: str | None = None
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be pickled, as what runs jobs does: a function that refers to the environment can't be sent."""
+        message = "it runs the program's jobs, in the driver alone"
+        raise TypeError(message)
+
     def base_configuration(self) -> Configuration:
         """Return the configuration of file and command line."""
         return self._configuration.copy()
