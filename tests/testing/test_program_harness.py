@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +112,32 @@ def test_a_program_that_asks_spark_for_a_value(job):
     job.write_text(JOB.replace("words = env", "if env.spark.range(3).count(): pass\nwords = env"))
     with pytest.raises(JobGraphError, match="asks Spark for a value"):
         Program(job)
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "snapshots" / "v0.1.0"
+
+
+@pytest.mark.parametrize("backend", ["canonical-hashmap", "native-rocksdb"])
+def test_all_kinds_of_state_of_a_fixture_are_read_and_put(tmp_path, backend):
+    job = tmp_path / "all_kinds.py"
+    job.write_text(
+        "from pystate.common import Types\n"
+        "from pystate.datastream import StreamExecutionEnvironment\n"
+        "from tests.fixtures.all_kinds import AllKinds\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "pairs = env.from_collection([('a', 1)])\n"
+        "pairs.key_by(lambda pair: pair[0], key_type=Types.STRING()).process(AllKinds()).uid('typed').print()\n"
+        "env.execute('all kinds')\n"
+    )
+    program = Program(job)
+    with program.harness("typed", str(FIXTURES / backend)) as harness:
+        found = {key: harness.get_keyed_state(key) for key in ("ant", "bee")}
+    (key,) = [key for key, values in found.items() if values["aggregating"] is not None][:1]
+    assert isinstance(found[key]["aggregating"], tuple), "the accumulator"
+    assert all(value not in (None, [], {}) for value in found[key].values())
+    with program.harness("typed") as harness:
+        harness.put_keyed_state(key, found[key])
+        assert harness.get_keyed_state(key) == found[key]
 
 
 def request_of(job, **changes):

@@ -292,7 +292,7 @@ class ProgramHarness(OperatorTestHarness):
         """Set what declared states of a key hold, by name.
 
         Raises:
-            StateError: There is no such state, it holds accumulators, or a value isn't of its type.
+            StateError: There is no such state, or a value isn't of its type.
         """
         backend = self._chain.backend
         if not isinstance(backend, AbstractKeyedStateBackend):

@@ -13,7 +13,7 @@ from pystate.common.errors import StateDeclarationError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
-from pystate.core.api.state import ListState, MapState, MergingState, ReducingState, State, StateDescriptor, ValueState
+from pystate.core.api.state import ListState, MapState, MergingState, State, StateDescriptor
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.queryable_states import QueryableStateInfo
@@ -205,6 +205,8 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
     def values_of_key(self, key: Any) -> dict[str, Any]:
         """Return what the states of a key hold, by name, the running epoch included; states with namespaces are left out.
 
+        Of reducing and aggregating states it is what is stored: the value, the accumulator.
+
         Args:
             key: As functions see it.
         """
@@ -215,7 +217,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         """Set what declared states of a key hold; see `values_of_key`.
 
         Raises:
-            StateError: There is no such state, it holds accumulators, or a value isn't of its type.
+            StateError: There is no such state, or a value isn't of its type.
         """
         with self._current(key):
             for name, value in values.items():
@@ -223,7 +225,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
                 if handle is None or not handle.namespaces.is_void:
                     message = f"No state {name!r} is declared; there are {', '.join(map(repr, self._handles)) or 'none'}."
                     raise StateError(message)
-                _fill(handle.state, value, name)
+                _fill(handle.state, value)
 
     @contextmanager
     def _current(self, key: Any) -> Iterator[None]:
@@ -320,20 +322,17 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
 def _content(state: Any) -> Any:
     if isinstance(state, MapState):
         return dict(state.items())
-    return state.value() if isinstance(state, ValueState) else state.get()
+    return state.get() if isinstance(state, ListState) else getattr(state, "stored", state).value()
 
 
-def _fill(state: Any, value: Any, name: str) -> None:
+def _fill(state: Any, value: Any) -> None:
     state.clear()
+    if value is None:
+        return
     if isinstance(state, MapState):
         state.put_all(value)
-    elif isinstance(state, (ValueState, ListState)):
-        state.update(value)
-    elif not isinstance(state, ReducingState):
-        message = f"State {name!r} holds accumulators, which are made by its function alone."
-        raise StateError(message)
-    elif value is not None:
-        state.add(value)
+    else:
+        getattr(state, "stored", state).update(value)
 
 
 def declared_twice(known: StateDescriptor, descriptor: StateDescriptor) -> StateDeclarationError | None:

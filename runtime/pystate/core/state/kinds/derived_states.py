@@ -76,6 +76,11 @@ class ValueReducingState(ReducingState[Any]):
         self._reduce = reduce_callable(function)
         self.take = values.take
 
+    @property
+    def stored(self) -> TakingState:
+        """The state of what snapshots hold of it."""
+        return self._values
+
     def get(self) -> Any:
         """Return the reduced value; None if nothing was added."""
         return self._read()
@@ -135,6 +140,11 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
         self._merge: Callable[[Any, Any], Any] | None = getattr(function, "merge", None)
         self.take = values.take
 
+    @property
+    def stored(self) -> TakingState:
+        """The state of what snapshots hold of it."""
+        return self._values
+
     def get(self) -> Any:
         """Return the result; None if nothing was added."""
         accumulator = self._read()
@@ -189,6 +199,11 @@ class DefaultValueState(ValueState[Any]):
         self._read = values.value
         deserialize = serializer.deserialize
         self._default: Callable[[], Any] = (lambda: default) if serializer.immutable else (lambda: deserialize(data))
+
+    @property
+    def stored(self) -> TakingState:
+        """The state of what snapshots hold of it."""
+        return self._values
 
     def value(self) -> Any:
         """Return the current key's value, or a fresh copy of the default."""
