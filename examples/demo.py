@@ -22,7 +22,7 @@ from word_count import IDENTIFIER
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 
 EXAMPLES = Path(__file__).parent
-PYSTATE = shutil.which("pystate", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+PYSTATE = shutil.which("pystate", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}") or "pystate"
 FILES = 600
 FILES_PER_EPOCH = 40
 TIMEOUT_S = 100
@@ -98,7 +98,8 @@ class Demo:
 
     def wait_for_rows(self, count):
         """Wait until the sink has as many rows as words were fed, for as long as rows arrive."""
-        deadline, seen, rows = time.monotonic() + TIMEOUT_S, set(), 0
+        deadline, rows = time.monotonic() + TIMEOUT_S, 0
+        seen: set[Path] = set()
         while rows < count:
             for path in set(self.output.glob("*.json")) - seen:
                 seen.add(path)

@@ -75,7 +75,7 @@ def main(port=9069, pause=1.0):
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     averages(env.add_source(Numbers(pause), "numbers", PAIR).uid("numbers")).print()
     job = env.execute_async("queryable average")
-    seen = []
+    seen: list[tuple] = []
     with QueryableStateClient("127.0.0.1", port) as client:
         while (1, 2) not in seen:  # the last number has no pair yet
             value, version = look(client, job.get_job_id(), "live")

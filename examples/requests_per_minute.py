@@ -45,8 +45,8 @@ class Count(AggregateFunction):
     def get_result(self, accumulator):
         return accumulator
 
-    def merge(self, a, b):
-        return a + b
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
 
 
 class WithMinute(ProcessWindowFunction):

@@ -21,7 +21,7 @@ class SqliteSink(Sink, SupportsCommitter):
         self.path, self.statement = str(path), statement  # settings only: the sink is pickled into the slots
 
     def create_writer(self, context):
-        return WriteAheadWriter(lambda element, _: list(element))
+        return WriteAheadWriter[tuple](lambda element, _: list(element))
 
     def create_committer(self, context):
         timeout_ms = context.get_job_configuration().get(SqliteOptions.BUSY_TIMEOUT)

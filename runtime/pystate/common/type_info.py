@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from pystate.common.row import default_names
+from pystate.common.row import Row, default_names
 from pystate.common.text.plain_text import lone_surrogate
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from pystate.common.time import Instant
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+    E = TypeVar("E")
+    K = TypeVar("K")
+    V = TypeVar("V")
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 _MAX_DEPTH = 50
 
@@ -81,8 +97,10 @@ _PRIMITIVES = frozenset(
 )
 
 
-class TypeInformation:
+class TypeInformation(Generic[T_co]):
     """The type of a key, a record or a state. Made by `Types`; immutable, compared by content.
+
+    Its type argument is the type of its values in Python, for type checkers: `Types.LONG()` is a `TypeInformation[int]`.
 
     Attributes:
         kind: Which type it is.
@@ -234,87 +252,87 @@ class Types:
     """The factory of types, with PyFlink's names."""
 
     @staticmethod
-    def STRING() -> TypeInformation:
+    def STRING() -> TypeInformation[str]:
         """Return the type of `str`."""
         return TypeInformation(TypeKind.STRING)
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:
+    def BOOLEAN() -> TypeInformation[bool]:
         """Return the type of `bool`."""
         return TypeInformation(TypeKind.BOOLEAN)
 
     @staticmethod
-    def BYTE() -> TypeInformation:
+    def BYTE() -> TypeInformation[int]:
         """Return the type of `int` from -128 to 127."""
         return TypeInformation(TypeKind.BYTE)
 
     @staticmethod
-    def SHORT() -> TypeInformation:
+    def SHORT() -> TypeInformation[int]:
         """Return the type of `int` in 16 bits."""
         return TypeInformation(TypeKind.SHORT)
 
     @staticmethod
-    def INT() -> TypeInformation:
+    def INT() -> TypeInformation[int]:
         """Return the type of `int` in 32 bits."""
         return TypeInformation(TypeKind.INT)
 
     @staticmethod
-    def LONG() -> TypeInformation:
+    def LONG() -> TypeInformation[int]:
         """Return the type of `int` in 64 bits."""
         return TypeInformation(TypeKind.LONG)
 
     @staticmethod
-    def FLOAT() -> TypeInformation:
+    def FLOAT() -> TypeInformation[float]:
         """Return the type of `float` rounded to 32 bits."""
         return TypeInformation(TypeKind.FLOAT)
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:
+    def DOUBLE() -> TypeInformation[float]:
         """Return the type of `float`."""
         return TypeInformation(TypeKind.DOUBLE)
 
     @staticmethod
-    def CHAR() -> TypeInformation:
+    def CHAR() -> TypeInformation[str]:
         """Return the type of `str` of one character."""
         return TypeInformation(TypeKind.CHAR)
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:
+    def BIG_INT() -> TypeInformation[int]:
         """Return the type of `int` of any size."""
         return TypeInformation(TypeKind.BIG_INT)
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:
+    def BIG_DEC() -> TypeInformation[Decimal]:
         """Return the type of `decimal.Decimal` (finite)."""
         return TypeInformation(TypeKind.BIG_DEC)
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:
+    def SQL_DATE() -> TypeInformation[dt.date]:
         """Return the type of `datetime.date`."""
         return TypeInformation(TypeKind.SQL_DATE)
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:
+    def SQL_TIME() -> TypeInformation[dt.time]:
         """Return the type of `datetime.time` without a time zone."""
         return TypeInformation(TypeKind.SQL_TIME)
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:
+    def SQL_TIMESTAMP() -> TypeInformation[dt.datetime]:
         """Return the type of `datetime.datetime` without a time zone."""
         return TypeInformation(TypeKind.SQL_TIMESTAMP)
 
     @staticmethod
-    def INSTANT() -> TypeInformation:
+    def INSTANT() -> TypeInformation[Instant]:
         """Return the type of `pystate.common.Instant`."""
         return TypeInformation(TypeKind.INSTANT)
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
         """Return the type of any picklable object; it is pickled in snapshots."""
         return TypeInformation(TypeKind.PICKLED_BYTE_ARRAY)
 
     @staticmethod
-    def ROW(field_types: Sequence[TypeInformation]) -> TypeInformation:
+    def ROW(field_types: Sequence[TypeInformation]) -> TypeInformation[Row]:
         """Return the type of `Row` with unnamed fields of these types."""
         return TypeInformation(TypeKind.ROW, field_types)
 
@@ -324,7 +342,7 @@ class Types:
         field_types: Sequence[TypeInformation],
         *,
         defaults: Mapping[str, Any] | None = None,
-    ) -> TypeInformation:
+    ) -> TypeInformation[Row]:
         """Return the type of `Row` with fields of these names and types.
 
         Args:
@@ -336,31 +354,31 @@ class Types:
         return TypeInformation(TypeKind.ROW, field_types, field_names, defaults)
 
     @staticmethod
-    def TUPLE(field_types: Sequence[TypeInformation]) -> TypeInformation:
+    def TUPLE(field_types: Sequence[TypeInformation]) -> TypeInformation[tuple[Any, ...]]:
         """Return the type of `tuple` with parts of these types."""
         return TypeInformation(TypeKind.TUPLE, field_types)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+    def LIST(element_type_info: TypeInformation[E]) -> TypeInformation[list[E]]:
         """Return the type of `list` of elements of a type."""
         return TypeInformation(TypeKind.LIST, (element_type_info,))
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+    def MAP(key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> TypeInformation[dict[K, V]]:
         """Return the type of `dict` from a type to a type."""
         return TypeInformation(TypeKind.MAP, (key_type_info, value_type_info))
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation[Any]:
         """Return the type of `list` of numbers, none of them None; of BYTE it is the type of `bytes`."""
         return TypeInformation(TypeKind.PRIMITIVE_ARRAY, (element_type,))
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def BASIC_ARRAY(element_type: TypeInformation[E]) -> TypeInformation[list[E]]:
         """Return the type of `list` of a basic type."""
         return TypeInformation(TypeKind.BASIC_ARRAY, (element_type,))
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def OBJECT_ARRAY(element_type: TypeInformation[E]) -> TypeInformation[list[E]]:
         """Return the type of `list` of any type."""
         return TypeInformation(TypeKind.OBJECT_ARRAY, (element_type,))

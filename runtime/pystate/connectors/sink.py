@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic
 
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.core.api.type_variables import IN, CommittableT, WriterStateT
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
@@ -36,10 +37,6 @@ __all__ = [
     "SupportsWriterState",
     "WriterInitContext",
 ]
-
-IN = TypeVar("IN")
-CommittableT = TypeVar("CommittableT")
-WriterStateT = TypeVar("WriterStateT")
 
 
 class InitContext(ABC):

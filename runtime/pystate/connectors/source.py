@@ -18,13 +18,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from pystate.common.time import current_time_ms
 from pystate.core.api.functions import Function
+from pystate.core.api.type_variables import T
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from pystate.core.metrics.metric import MetricGroup
+
+    SplitT = TypeVar("SplitT", bound="SourceSplit", default=Any)
+else:
+    from typing import TypeVar
+
+    SplitT = TypeVar("SplitT", bound="SourceSplit")
 
 __all__ = [
     "Boundedness",
@@ -44,9 +53,6 @@ __all__ = [
     "SplitEnumeratorContext",
     "StartsAt",
 ]
-
-T = TypeVar("T")
-SplitT = TypeVar("SplitT", bound="SourceSplit")
 
 
 # -- functions

@@ -12,7 +12,7 @@ import tempfile
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any, Generic
 
 import msgpack
 import pyarrow as pa
@@ -20,13 +20,13 @@ import pyarrow as pa
 from pystate.common.configuration.sink_options import UnknownCommits
 from pystate.common.errors import CorruptSnapshotError
 from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWriter, SinkWriter
+from pystate.core.api.type_variables import IN
 
 __all__ = [
     "WriteAheadCommitter",
     "WriteAheadWriter",
 ]
 
-IN = TypeVar("IN")
 
 _VERSION = 1
 STAMPED_VERSION = 2

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from pystate.core.api.functions import KeyedStateStore
 from pystate.core.api.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor
+from pystate.core.api.type_variables import K, T, V
 
 
 class OperatorStateStore(ABC):
@@ -25,15 +26,15 @@ class OperatorStateStore(ABC):
     """
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return a list state whose elements are redistributed evenly over the subtasks on restore (SPLIT_DISTRIBUTE)."""
 
     @abstractmethod
-    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return a list state of which every subtask gets the elements of all subtasks on restore (UNION)."""
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """Return a broadcast state: each subtask keeps its own copy (BROADCAST)."""
 
     @abstractmethod

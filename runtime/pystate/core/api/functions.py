@@ -25,7 +25,7 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.api.timer_service import TimeDomain, TimerService
-from pystate.core.api.type_variables import IN1, IN2, KEY, OUT
+from pystate.core.api.type_variables import IN, IN1, IN2, KEY, OUT, K, T, V
 from pystate.core.metrics.metric import MetricGroup
 
 if TYPE_CHECKING:
@@ -39,23 +39,23 @@ class KeyedStateStore(ABC):
     """
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """Return the value state of that name."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """Return the list state of that name."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """Return the map state of that name."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """Return the reducing state of that name."""
 
     @abstractmethod
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
         """Return the aggregating state of that name."""
 
 
@@ -402,14 +402,14 @@ class BaseBroadcastProcessFunction(Function):
         """The context of an element of the data stream: broadcast state is read-only."""
 
         @abstractmethod
-        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
             """Return a broadcast state, read-only: each subtask sees different elements, so writes would diverge."""
 
     class Context(BaseContext):
         """The context of a broadcast element: broadcast state is writable."""
 
         @abstractmethod
-        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
             """Return a broadcast state."""
 
 

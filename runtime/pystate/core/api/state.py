@@ -5,19 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 from pystate.common.errors import StateError
 from pystate.common.text.plain_text import check_text
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.same_function import same_function
 from pystate.core.api.state_ttl import StateTtlConfig as StateTtlConfig
-
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
+from pystate.core.api.type_variables import IN, OUT, K, T, V
 
 
 class StateKind(str, Enum):
@@ -343,7 +338,7 @@ class StateDescriptor(ABC):
         return f"{type(self).__name__}({self.name!r}, {self.type_info!r})"
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """Declares a `ValueState`.
 
     Args:
@@ -357,7 +352,9 @@ class ValueStateDescriptor(StateDescriptor):
     getter = "get_state"
     _OWN = "default value"
 
-    def __init__(self, name: str, value_type_info: TypeInformation | None = None, *, default_value: Any = None) -> None:
+    def __init__(
+        self, name: str, value_type_info: TypeInformation[T] | None = None, *, default_value: T | None = None
+    ) -> None:
         super().__init__(name, value_type_info)
         self.default_value = default_value
 
@@ -366,7 +363,7 @@ class ValueStateDescriptor(StateDescriptor):
         return mine is others or (type(mine) is type(others) and bool(mine == others))
 
 
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor, Generic[T]):
     """Declares a `ListState`.
 
     Args:
@@ -377,14 +374,14 @@ class ListStateDescriptor(StateDescriptor):
     kind = StateKind.LIST
     getter = "get_list_state"
 
-    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, elem_type_info: TypeInformation[T] | None = None) -> None:
         super().__init__(name, elem_type_info)
 
     def _declares_same(self, other: ListStateDescriptor) -> bool:  # noqa: ARG002 - it declares no more than all do
         return True
 
 
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
     """Declares a `MapState`, or a broadcast state.
 
     Args:
@@ -399,7 +396,7 @@ class MapStateDescriptor(StateDescriptor):
     _OWN = "type of the map keys"
 
     def __init__(
-        self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
+        self, name: str, key_type_info: TypeInformation[K] | None = None, value_type_info: TypeInformation[V] | None = None
     ) -> None:
         super().__init__(name, value_type_info)
         if key_type_info is not None and not isinstance(key_type_info, TypeInformation):
@@ -415,7 +412,7 @@ class MapStateDescriptor(StateDescriptor):
         return f"{type(self).__name__}({self.name!r}, {self.key_type_info!r}, {self.type_info!r})"
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
     """Declares a `ReducingState`.
 
     Args:
@@ -428,7 +425,7 @@ class ReducingStateDescriptor(StateDescriptor):
     getter = "get_reducing_state"
     _OWN = "function"
 
-    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
+    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation[T] | None = None) -> None:
         super().__init__(name, type_info)
         if not callable(getattr(reduce_function, "reduce", reduce_function)):
             message = f"The reduce function of state {name!r} must be a ReduceFunction, not {reduce_function!r}."
@@ -443,7 +440,7 @@ class ReducingStateDescriptor(StateDescriptor):
         return same_function(self.reduce_function, other.reduce_function)
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
     """Declares an `AggregatingState`.
 
     Args:
