@@ -60,7 +60,6 @@ from pystate.common.errors import (
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
-from pystate.common.processes.processes import started_at
 from pystate.core.metrics.last_metrics import write_last_metrics
 from pystate.runtime.checkpoint.settings.rest_checkpoint_config import checkpoint_config
 from pystate.runtime.checkpoint.stats.file import read_statistics
@@ -71,6 +70,7 @@ from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
 from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
+from pystate.runtime.job_folder.small_files import DriverAddressFile
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 from tests.waiting import LONGEST_S
 
@@ -148,8 +148,7 @@ class FakeDriver:
         server.start()
         self.directory.operations.mkdir(exist_ok=True)
         time.sleep(float(self.option("--listen-after", "0")))
-        address = {"pid": os.getpid(), "started": started_at(os.getpid()), "host": server.host, "port": server.port}
-        write_json(self.directory.driver, address, mode=0o600)
+        DriverAddressFile.of_this_process(server.host, server.port).write_to(self.directory.driver)
         for number in range(int(self.option("--fail-starts", "0"))):
             self.fail_start(number)
         if "--never-runs" in self.arguments:

@@ -47,9 +47,13 @@ class Manager:
 
     Args:
         root: The home.
+
+    Attributes:
+        python_path: Where job managers and drivers find pystate, and the tests.
     """
 
     def __init__(self, root: Path) -> None:
+        self.python_path = PYTHON_PATH
         self.home = PystateHome(root)
         self.job_file = root.parent / "job.py"
         self.job_file.write_text("print('never run: the driver is a fake')\n")
@@ -93,7 +97,7 @@ class Manager:
             "configuration": {},
             "attached": False,
             "python": sys.executable,
-            "environment": {**os.environ, "PYTHONPATH": PYTHON_PATH},
+            "environment": {**os.environ, "PYTHONPATH": self.python_path},
             **changes,
         }
 
@@ -158,7 +162,7 @@ class ManagerProcess(Manager):
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, str(self.home.root), str(port), json.dumps(self.settings), *self.driver],
-                env={**os.environ, **settings_environment(), "PYTHONPATH": PYTHON_PATH},
+                env={**os.environ, **settings_environment(), "PYTHONPATH": self.python_path},
                 stdout=log,
                 stderr=log,
             )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import pystate
 from pystate.common.errors import CheckpointFailedError, ControlError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.common.files.job_files import read_job_file
 from pystate.common.files.regular_files import MAX_WORD_BYTES
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
-from pystate.common.processes.processes import started_at
 from pystate.core.snapshot.metadata import SavepointFormatType
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -24,7 +21,7 @@ from pystate.runtime.driver.triggered_operations import TriggeredOperations
 from pystate.runtime.execution.queryable.kv_state_client_proxy import not_running
 from pystate.runtime.execution.status import JobStatusStore
 from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
-from pystate.runtime.job_folder.small_files import DRIVER_PROTOCOL, DriverAddressFile
+from pystate.runtime.job_folder.small_files import DriverAddressFile
 
 
 class ControlEndpoint:
@@ -52,10 +49,7 @@ class ControlEndpoint:
         """Start serving, and publish the address."""
         self._operations.start()
         self._server.start()
-        pid = os.getpid()
-        host, port = self._server.host, self._server.port
-        said = DriverAddressFile(pid, host, port, started_at(pid), DRIVER_PROTOCOL, pystate.__version__)
-        said.write_to(self._directory.driver)
+        DriverAddressFile.of_this_process(self._server.host, self._server.port).write_to(self._directory.driver)
 
     def close(self) -> None:
         """Stop serving: the job has ended, and its process continues."""

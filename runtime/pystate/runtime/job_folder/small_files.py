@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import pystate
 from pystate.common.processes.processes import is_alive, started_at, this_machine
 from pystate.common.text.plain_data import Natural, OpenPlainData, PlainData, unless_none
 from pystate.runtime.job_folder.content import FileContent
@@ -90,6 +91,12 @@ class DriverAddressFile(OpenPlainData, FileContent):
     started: str | None = None
     protocol: int = 1
     pystate_version: str | None = unless_none()
+
+    @staticmethod
+    def of_this_process(host: str, port: int) -> DriverAddressFile:
+        """Return the content for the calling process, which listens there."""
+        pid = os.getpid()
+        return DriverAddressFile(pid, host, port, started_at(pid), DRIVER_PROTOCOL, pystate.__version__)
 
 
 @dataclass(frozen=True)
