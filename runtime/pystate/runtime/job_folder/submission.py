@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pystate.common.errors import UsageError
 from pystate.common.files.home import JobDirectory
-from pystate.common.text.plain_data import OpenPlainData
+from pystate.common.text.plain_data import OpenPlainData, unless_none
 from pystate.runtime.job_folder.content import DamagedFileError, FileContent
 
 _MAX_PARALLELISM = 1 << 15
@@ -38,7 +38,7 @@ class Submission(OpenPlainData):
         attached: Whether the submitter waits and reads what the job prints.
         python: The interpreter that runs the driver.
         job_name: The value of `--name`, which overrides the program's job name.
-        origins: Key -> where its value in `configuration` was set, for people; empty from clients that don't say it.
+        origins: Key -> where its value in `configuration` was set, for people; None from clients that don't say it.
     """
 
     job_file: str
@@ -51,7 +51,7 @@ class Submission(OpenPlainData):
     attached: bool
     python: str
     job_name: str | None = None
-    origins: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] | None = unless_none(default=None)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Submission:
@@ -71,7 +71,7 @@ class Submission(OpenPlainData):
             attached=_truth(data, "attached"),
             python=_text(data, "python"),
             job_name=_optional_text(data, "job_name"),
-            origins=_mapping(data.get("origins", {}), "origins"),
+            origins=_mapping(data.get("origins") or {}, "origins") or None,
         )
         submission.check_paths()
         return submission

@@ -24,8 +24,9 @@ def job_settings(submission: Submission, in_force: Mapping[str, str] | None) -> 
         in_force: The configuration of its Spark session, which has what the program has set, too; None before there is one.
     """
     found: dict[str, tuple[str, Origin | None]] = {}
+    origins = submission.origins or {}
     for key, value in submission.configuration.items():
-        found[key] = value, Origin.from_text(submission.origins.get(key, ""))
+        found[key] = value, Origin.from_text(origins.get(key, ""))
     for key, flag, given in (
         (CoreOptions.DEFAULT_PARALLELISM.key, "-p", submission.parallelism),
         (StateRecoveryOptions.SAVEPOINT_PATH.key, "-s", submission.savepoint_path),
