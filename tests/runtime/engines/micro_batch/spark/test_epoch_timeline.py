@@ -11,7 +11,7 @@ from pystate.runtime.engines.micro_batch.spark.epoch_timeline import EpochTimeli
 
 def report(second: int, **took: int) -> Any:
     told = {"timestamp": f"1970-01-01T00:00:{second:02}.250Z", "durationMs": took}
-    return SimpleNamespace(json=json.dumps(told))
+    return SimpleNamespace(json=lambda: json.dumps(told))
 
 
 WHOLE = report(
@@ -25,10 +25,12 @@ class Query:
         self.asked_for_all = 0
 
     @property
+    def _jsq(self) -> Query:
+        return self
+
     def lastProgress(self) -> Any:  # noqa: N802 - Spark's name
         return self.reports[-1] if self.reports else None
 
-    @property
     def recentProgress(self) -> list[Any]:  # noqa: N802 - Spark's name
         self.asked_for_all += 1
         return self.reports

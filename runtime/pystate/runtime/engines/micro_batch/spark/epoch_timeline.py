@@ -37,8 +37,10 @@ class EpochTimeline:
         """Return the last epochs, oldest first: `began` in ms since 1970, and `duration` and its parts in ms."""
         with self._lock:
             try:
-                reports = [query.lastProgress] if len(self._epochs) else query.recentProgress[-_MOST_EPOCHS:]
-                found = [_epoch(json.loads(report.json)) for report in reports if report is not None]
+                # Spark's own: PySpark's reader of reports fails on those without rates or offsets, as first ones are
+                told = query._jsq  # noqa: SLF001
+                reports = [told.lastProgress()] if len(self._epochs) else list(told.recentProgress())[-_MOST_EPOCHS:]
+                found = [_epoch(json.loads(report.json())) for report in reports if report is not None]
             except Exception:  # the JVM may be gone; the thread that watches the query detects it
                 found = []
             for epoch in found:
